@@ -12,7 +12,7 @@ const project = (name: string, more: object = {}) => ({
 
 /** Tests on real services share the services of the global setup, and each owns the data that it writes. */
 const real = {
-  globalSetup: ["test/support/services.ts"],
+  globalSetup: ["test/support/shared-services.ts"],
   setupFiles: ["test/support/setup-file.ts"],
   testTimeout: 60_000,
   hookTimeout: 120_000,
@@ -27,10 +27,10 @@ export default defineConfig({
     isolate: false,
     // Concurrent tests spend their time waiting.
     maxConcurrency: 30,
-    reporters: ["default", "./test/support/last-line.ts"],
+    reporters: ["default", "./test/support/summary-reporter.ts"],
     projects: [
       project("unit", { testTimeout: 30_000 }),
-      project("rooms", real),
+      project("integration", real),
       project("e2e", { ...real, testTimeout: 120_000 }),
       project("browser", {
         ...real,

@@ -2,31 +2,31 @@ import { setTimeout as pause } from "node:timers/promises";
 import { sql } from "kysely";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
-import { ChainFault } from "../chains/faults.ts";
-import { type Chains, checkChain, openChains } from "../chains/open.ts";
+import { ChainError } from "../chains/errors.ts";
+import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
-import { type ApiConfig, ConfigError, readApiConfig } from "../ops/config.ts";
-import { createLog, type Log } from "../ops/log.ts";
-import { readLogFields, withLogFields } from "../ops/log-context.ts";
-import { createMetrics, type Metrics } from "../ops/metrics.ts";
-import { type Networks, readNetworks } from "../ops/networks.ts";
-import { createOutward } from "../ops/outward.ts";
-import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
-import { type Readiness, startProbes } from "../ops/probes.ts";
-import { openScreeningList } from "../ops/screening-list.ts";
-import { createSealer } from "../ops/sealer.ts";
-import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
-import { shrinkOldLogos } from "../payments/logos.ts";
-import { listStatuses } from "../payments/read.ts";
-import { createAnnounce, subscribeToPaymentChanges } from "../queues/announce.ts";
-import { openPatientRedis, openRedis } from "../queues/connection.ts";
-import { openRing } from "../queues/ring.ts";
-import { createLimits } from "./limits.ts";
+import { listStatuses } from "../payments/lifecycle/read-payment.ts";
+import { resizeOldLogos } from "../payments/merchants/logos.ts";
+import { openJobQueues } from "../queues/enqueue.ts";
+import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
+import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
+import { createEncryption } from "../runtime/encryption.ts";
+import { createLog, type Log } from "../runtime/log.ts";
+import { readLogFields, withLogFields } from "../runtime/log-context.ts";
+import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
+import { createMetrics, type Metrics } from "../runtime/metrics.ts";
+import { type Networks, readNetworks } from "../runtime/networks/read-networks.ts";
+import { type Readiness, startProbes } from "../runtime/probes.ts";
+import { createSafeFetch } from "../runtime/safe-fetch.ts";
+import { openScreeningList } from "../runtime/screening-list.ts";
+import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { createLimits } from "./http/rate-limits.ts";
+import { createWaiters } from "./polling/waiters.ts";
 import { buildServer } from "./server.ts";
-import { createWaiters } from "./waiters.ts";
 
 /** Time after SIGTERM in which new connections are still served, until load balancers send no more, milliseconds. */
 const LAST_REQUESTS_MS = 2_000;
@@ -61,7 +61,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"));
   shutdown.onClose("redis", () => redis.disconnect());
-  const { ring, close } = openRing({
+  const { enqueue, close } = openJobQueues({
     redis,
     prefix: config.REDIS_PREFIX,
     log,
@@ -69,16 +69,28 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     requestId: () => readLogFields().requestId,
   });
   shutdown.onClose("queues", close);
-  const announce = createAnnounce(redis, config.REDIS_PREFIX);
+  const publishPaymentChanges = createPaymentChangePublisher(redis, config.REDIS_PREFIX);
 
   const chains = openChains(networks, metrics);
   for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
-  const sealer = createSealer(config.DATA_KEYS);
-  const outward = createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
+  const encryption = createEncryption(config.DATA_KEYS);
+  const safeFetch = createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
   const { now } = clock;
-  const list = config.SCREENING_LIST;
+  const list = config.SCREENING_LIST_FILE;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
-  const domain = { screeningList, db, chains, networks, ring, announce, sealer, outward, log, metrics, now };
+  const domain = {
+    screeningList,
+    db,
+    chains,
+    networks,
+    enqueue,
+    publishPaymentChanges,
+    encryption,
+    safeFetch,
+    log,
+    metrics,
+    now,
+  };
   const waiters = createWaiters({ listStatuses: (ids) => listStatuses(domain, ids), metrics, log });
   shutdown.onClose("waiters", () => waiters.close());
   subscribe(opened, waiters.wake);
@@ -101,10 +113,10 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     await pause(LAST_REQUESTS_MS);
     await app.close();
   };
-  shutdown.onClose("server", drain, { boundMs: LAST_REQUESTS_MS + CLOSE_MS });
+  shutdown.onClose("server", drain, { timeoutMs: LAST_REQUESTS_MS + CLOSE_MS });
   log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
   state.listening = true;
-  shrinkOldLogos(domain).catch((err: unknown) =>
+  resizeOldLogos(domain).catch((err: unknown) =>
     log.warn({ err }, "old logos were not converted; the next start retries"),
   );
 }
@@ -113,7 +125,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   const db = openDb(config.DATABASE_URL, {
     max: config.DATABASE_POOL,
     applicationName: "pay-api",
-    ...watchStatements(metrics, log),
+    ...instrumentStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
@@ -146,7 +158,7 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
     retries: Number.POSITIVE_INFINITY,
     maxTimeout: 5_000,
     signal: shutdown.signal,
-    shouldRetry: ({ error }) => error instanceof ChainFault && error.transient,
+    shouldRetry: ({ error }) => error instanceof ChainError && error.transient,
     onFailedAttempt: ({ error }) => log.warn({ err: error, chain }, "networks file not compared with its chain yet"),
   }).catch((err: unknown) => {
     if (shutdown.signal.aborted) return;
@@ -157,7 +169,7 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
 
 /** Subscribes in the background: without Redis the API still serves, and the waiters read once a second. */
 function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
-  const redis = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
+  const redis = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
   shutdown.onClose("redis subscription", () => redis.disconnect());
   subscribeToPaymentChanges(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
     if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");

@@ -1,15 +1,15 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from "fastify";
-import { serveCheckout } from "./checkout/serve.ts";
-import { closeUnusedConnections } from "./connections.ts";
-import { allowGatewayOrigins } from "./cors.ts";
-import type { ApiDeps } from "./deps.ts";
-import { serveDocs } from "./docs.ts";
-import { acceptEmptyJson } from "./empty-json.ts";
-import { handleEarlyError, handleError, handleMalformedRequest } from "./failures.ts";
-import { serveLogos } from "./logos.ts";
-import { observeRequests, pickRequestId } from "./observe.ts";
+import type { ApiDeps } from "./api-deps.ts";
+import { serveLogos } from "./checkout/routes/logo-route.ts";
+import { serveCheckout } from "./checkout/routes/page-routes.ts";
+import { serveDocs } from "./contract/serve-docs.ts";
+import { allowGatewayOrigins } from "./http/cors.ts";
+import { acceptEmptyJson } from "./http/empty-json.ts";
+import { handleEarlyError, handleError, handleMalformedRequest } from "./http/error-handler.ts";
+import { observeRequests, pickRequestId } from "./http/observe-requests.ts";
+import { setSecurityHeaders } from "./http/security-headers.ts";
+import { closeUnusedConnections } from "./http/unused-connections.ts";
 import { serveOperations } from "./routes.ts";
-import { setSecurityHeaders } from "./security.ts";
 
 /** Largest body, bytes. */
 const BODY_LIMIT = 64 * 1024;

@@ -1,4 +1,4 @@
-import { accountAddressPattern, assetPattern, chainIdPattern } from "../ops/caip-patterns.ts";
+import { accountAddressPattern, assetPattern, chainIdPattern } from "../runtime/caip-patterns.ts";
 
 /** An account on a chain (CAIP-10). `address` keeps the caller's spelling. */
 export type AccountId = { chain: string; address: string };

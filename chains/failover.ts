@@ -1,7 +1,7 @@
 import pRetry from "p-retry";
-import type { Metrics } from "../ops/metrics.ts";
-import { countEndpoints } from "./endpoints.ts";
-import { ChainFault } from "./faults.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import { countEndpoints } from "./endpoint-agreement.ts";
+import { ChainError } from "./errors.ts";
 
 /** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
 const SUSPEND_MS = 5_000;
@@ -23,10 +23,10 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last. Throws ChainFault `rpc_unreachable` if all endpoints fail, and `wrong_chain` if one of them serves another chain.
+   * last. Throws ChainError `rpc_unreachable` if all endpoints fail, and `wrong_chain` if one of them serves another chain.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
-  /** Checks the chain of every endpoint. Throws ChainFault `wrong_chain`. Ignores endpoints that do not answer. */
+  /** Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Ignores endpoints that do not answer. */
   check(): Promise<void>;
 };
 
@@ -39,7 +39,7 @@ export type FailoverOptions<Client> = {
   /** Converts the error of a request to the error that the caller gets. */
   toError: (error: unknown, detail: string) => unknown;
   /** Returns true if the next endpoint is tried after an error. */
-  isFailover: (error: unknown) => error is ChainFault;
+  isFailover: (error: unknown) => error is ChainError;
 };
 
 /** Opens the endpoints of a network without sending a request. */
@@ -53,7 +53,7 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
     endpoints,
     async run(work, detail) {
       const inOrder = endpoints.toSorted((a, b) => Number(a.isSuspended()) - Number(b.isSuspended()));
-      const errors: ChainFault[] = [];
+      const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
         try {
           return await work(endpoint);
@@ -63,12 +63,12 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
         }
       }
       const wrongChain = errors.findLast(({ code }) => code === "wrong_chain");
-      throw wrongChain ?? new ChainFault("rpc_unreachable", { cause: errors.at(-1), detail });
+      throw wrongChain ?? new ChainError("rpc_unreachable", { cause: errors.at(-1), detail });
     },
     async check() {
       const results = await Promise.allSettled(opened.map(({ identify }) => identify()));
       for (const { reason } of results.filter((one) => one.status === "rejected"))
-        if (reason instanceof ChainFault && reason.code === "wrong_chain") throw reason;
+        if (reason instanceof ChainError && reason.code === "wrong_chain") throw reason;
     },
   };
 }
@@ -89,7 +89,7 @@ function openEndpoint<Client>(
       return await query(client);
     } catch (cause) {
       const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
-      outcome = error instanceof ChainFault && error.code === "rpc_unreachable" ? "unreachable" : "error";
+      outcome = error instanceof ChainError && error.code === "rpc_unreachable" ? "unreachable" : "error";
       throw error;
     } finally {
       stop();
@@ -100,7 +100,7 @@ function openEndpoint<Client>(
   const identify = async (): Promise<void> => {
     const { chain, description } = await send(options.identify.method, options.identify.query);
     if (chain !== network.chain)
-      throw new ChainFault("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
+      throw new ChainError("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
     isRightChain = true;
   };
   const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
@@ -120,12 +120,12 @@ function openEndpoint<Client>(
   return { endpoint, identify };
 }
 
-/** Runs a read up to three times while it throws ChainFault `rpc_unreachable`. */
+/** Runs a read up to three times while it throws ChainError `rpc_unreachable`. */
 export function retryUnreachable<T>(read: () => Promise<T>): Promise<T> {
   return pRetry(read, {
     retries: 2,
     minTimeout: 100,
     randomize: true,
-    shouldRetry: ({ error }) => error instanceof ChainFault && error.code === "rpc_unreachable",
+    shouldRetry: ({ error }) => error instanceof ChainError && error.code === "rpc_unreachable",
   });
 }

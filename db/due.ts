@@ -2,15 +2,15 @@ import { type RawBuilder, sql } from "kysely";
 import type { Db, Verification } from "./tables.ts";
 
 /** A due row, with the number of times its job has been enqueued. */
-export type DueRow = { id: string; again: number };
+export type DueRow = { id: string; retry: number };
 /** A due attempt, with the way it is verified. */
 export type DueAttempt = DueRow & { verification: Verification };
 export type DueTransfer = DueRow & { chain: string; isWallet: boolean };
 type DueOf = { payment: DueRow; attempt: DueAttempt };
 
 const returned = {
-  payment: sql`id, due_try as again`,
-  attempt: sql`id, due_try as again, verification`,
+  payment: sql`id, due_retries as retry`,
+  attempt: sql`id, due_retries as retry, verification`,
 } as const;
 
 type Args = { now: Date; limit: number; graceMs?: number };
@@ -31,20 +31,20 @@ type Shared = keyof typeof sharedBy;
  * @param graceMs how long after its due time a row is left to the job that was enqueued for it, milliseconds
  */
 export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T }): Promise<DueOf[T][]> {
-  const { rows: oldest } = await takeOldest(args).execute(db);
+  const { rows: oldest } = await selectOldestDue(args).execute(db);
   if (oldest.length < args.limit) return oldest;
-  const { rows: shares } = await takeShares(args).execute(db);
+  const { rows: shares } = await takeEqualShares(args).execute(db);
   return [...oldest, ...shares];
 }
 
 /** Builds the statement for the oldest rows. Exported for a test of its query plan. */
-export function takeOldest<T extends Shared>({ table, ...args }: Args & { table: T }) {
+export function selectOldestDue<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const found = sql`select id from ${sql.table(table)} where due_at <= ${until(args)} order by due_at limit ${args.limit}`;
   return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
 /** Builds the statement for equal shares: it skips from key to key through the index and reads only the rows it takes. */
-export function takeShares<T extends Shared>({ table, ...args }: Args & { table: T }) {
+export function takeEqualShares<T extends Shared>({ table, ...args }: Args & { table: T }) {
   const rows = sql.table(table);
   const key = sql.join([...sharedBy[table]]);
   const of = (name: string) => sql.join(sharedBy[table].map((column) => sql`${sql.ref(name)}.${column}`));
@@ -71,17 +71,17 @@ export function takeShares<T extends Shared>({ table, ...args }: Args & { table:
 
 /** Takes at most `limit` due transfers of each chain. `isWallet` is true when the payer is a contract wallet. */
 export async function takeDueTransfers(db: Db, args: Args & { chains: readonly string[] }): Promise<DueTransfer[]> {
-  const { rows } = await takeTransfers(args).execute(db);
+  const { rows } = await selectDueTransfers(args).execute(db);
   return rows;
 }
 
 /** Builds the statement of `takeDueTransfers`. Exported for a test of its query plan. */
-export function takeTransfers(args: Args & { chains: readonly string[] }) {
+export function selectDueTransfers(args: Args & { chains: readonly string[] }) {
   const found = sql`
     select f.id from unnest(${args.chains}::text[]) as c (chain) cross join lateral (
       select id from transfer t where t.chain = c.chain and t.due_at <= ${until(args)} order by due_at limit ${args.limit}
     ) f`;
-  return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_try as again, chain, smart_wallet as "isWallet"`;
+  return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_retries as retry, chain, smart_wallet as "isWallet"`;
 }
 
 /** Returns the latest due time that counts as passed. */
@@ -92,8 +92,8 @@ function until({ now, graceMs = 0 }: Args) {
 /** Builds an update that postpones the selected rows, except those that are no longer due or locked by another sweep. */
 function push(table: string, args: Args, found: RawBuilder<unknown>) {
   return sql`
-    update ${sql.table(table)} set due_try = due_try + 1,
-      due_at = ${args.now}::timestamptz + least(60, power(2, least(due_try, 6))) * interval '1 second'
+    update ${sql.table(table)} set due_retries = due_retries + 1,
+      due_at = ${args.now}::timestamptz + least(60, power(2, least(due_retries, 6))) * interval '1 second'
     where id in (
       select id from ${sql.table(table)} where id = any(array(${found})) and due_at <= ${until(args)}
       for update skip locked
@@ -104,10 +104,10 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
 export async function takeDueChains(
   db: Db,
   args: { chains: readonly string[] },
-): Promise<{ chain: string; block: number; again: number }[]> {
-  const { rows } = await sql<{ chain: string; block: number; again: number }>`
-    update chain_cursor set due_try = due_try + 1, due_at = clock_timestamp() + interval '2 seconds'
+): Promise<{ chain: string; block: number; retry: number }[]> {
+  const { rows } = await sql<{ chain: string; block: number; retry: number }>`
+    update chain_cursor set due_retries = due_retries + 1, due_at = clock_timestamp() + interval '2 seconds'
     where due_at <= clock_timestamp() and chain = any(${args.chains})
-    returning chain, number + 1 as block, due_try as again`.execute(db);
+    returning chain, number + 1 as block, due_retries as retry`.execute(db);
   return rows;
 }

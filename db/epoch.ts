@@ -19,14 +19,14 @@ export async function readEpoch(db: Db): Promise<EpochRow> {
  * Increments the count within the transaction that it counts. Such transactions wait for each other, so call this last in
  * the transaction.
  */
-export async function countInEpoch(db: Db): Promise<EpochRow> {
+export async function incrementEpochCount(db: Db): Promise<EpochRow> {
   const { rows } = await sql<EpochRow>`
     update database_epoch set count = count + 1, counted_at = clock_timestamp() returning ${columns}`.execute(db);
   return theOnly(rows);
 }
 
 /** Increments the count unless another process has incremented it within `COUNT_EVERY_MS`. */
-export async function keepCounting(db: Db): Promise<void> {
+export async function countUnlessRecent(db: Db): Promise<void> {
   await sql`
     update database_epoch set count = count + 1, counted_at = clock_timestamp()
     where counted_at <= clock_timestamp() - make_interval(secs => ${COUNT_EVERY_MS / 1_000})`.execute(db);
@@ -45,7 +45,7 @@ export async function beginEpoch(db: Db, after: { id: string; count: number }): 
 }
 
 /** Returns when the database was last found to have been restored to an earlier time. */
-export async function findLastStep(db: Db): Promise<Date | undefined> {
+export async function findLastRewind(db: Db): Promise<Date | undefined> {
   const row = await db.selectFrom("database_epoch").select("began_at").executeTakeFirst();
   return row?.began_at ?? undefined;
 }
@@ -54,7 +54,7 @@ export async function findLastStep(db: Db): Promise<Date | undefined> {
  * Returns the current epoch while a chain has not been read completely in it, with the height up to which the chain must
  * be read, once that is known. Returns undefined when the chain has been read in the current epoch.
  */
-export async function findUnread(
+export async function findUnreadEpoch(
   db: Db,
   chain: string,
 ): Promise<{ epoch: string; height: number | undefined } | undefined> {
@@ -67,7 +67,7 @@ export async function findUnread(
 }
 
 /** Returns the chains that have not been read completely in the current epoch. */
-export async function listUnread(db: Db): Promise<string[]> {
+export async function listUnreadChains(db: Db): Promise<string[]> {
   const { rows } = await sql<{ chain: string }>`
     select c.chain from chain_cursor c, database_epoch e
     where c.epoch is distinct from e.id or c.epoch_height is not null order by c.chain`.execute(db);
@@ -75,7 +75,7 @@ export async function listUnread(db: Db): Promise<string[]> {
 }
 
 /** Records the height up to which a chain must be read in an epoch. */
-export async function noteUnread(db: Db, args: { chain: string; epoch: string; height: number }): Promise<void> {
+export async function recordChainUnread(db: Db, args: { chain: string; epoch: string; height: number }): Promise<void> {
   await db
     .updateTable("chain_cursor")
     .set({ epoch: args.epoch, epoch_height: args.height })
@@ -85,7 +85,7 @@ export async function noteUnread(db: Db, args: { chain: string; epoch: string; h
 }
 
 /** Records that a chain has been read in an epoch up to the required height. */
-export async function noteRead(db: Db, args: { chain: string; epoch: string; upTo: number }): Promise<void> {
+export async function recordChainRead(db: Db, args: { chain: string; epoch: string; upTo: number }): Promise<void> {
   await db
     .updateTable("chain_cursor")
     .set({ epoch_height: null })

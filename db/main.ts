@@ -1,6 +1,6 @@
-import { ConfigError, readMigrateConfig } from "../ops/config.ts";
-import { describeBriefly } from "../ops/redaction.ts";
-import { dumpSchema } from "./dump.ts";
+import { ConfigError, readMigrateConfig } from "../runtime/config.ts";
+import { describeBriefly } from "../runtime/redaction.ts";
+import { dumpSchema } from "./dump-schema.ts";
 import { migrateDatabase } from "./migrate.ts";
 
 const help = `usage: node db/main.ts <command>

@@ -7,7 +7,7 @@ type MachineWithId = Exclude<Machine, "transaction">;
 type Columns<M extends MachineWithId> = Omit<Updateable<Tables[M]>, "id" | "state">;
 
 /** Columns to update together with a move. A value may be an SQL expression. */
-export type Setting<M extends MachineWithId> = {
+export type ColumnUpdates<M extends MachineWithId> = {
   readonly [C in keyof Columns<M>]: Columns<M>[C] | RawBuilder<Columns<M>[C]>;
 };
 
@@ -28,7 +28,7 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
     from: S;
     to: NextOf<M, S>;
     at: Date;
-    set?: Setting<M>;
+    set?: ColumnUpdates<M>;
     detail?: Record<string, unknown>;
     where?: RawBuilder<unknown>;
   },

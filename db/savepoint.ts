@@ -7,7 +7,7 @@ import type { Db } from "./tables.ts";
  * bisects the rows until the failing row is alone; `fail` receives that row and its error, and the transaction goes on.
  * Returns the results in the order of the rows. Throws every error that no single row causes, which ends the transaction.
  */
-export async function workInSavepoints<R, T>(
+export async function runInSavepoints<R, T>(
   db: Db,
   rows: readonly R[],
   { work, fail }: { work: (rows: readonly R[]) => Promise<T>; fail: (row: R, error: unknown) => Promise<void> },
@@ -29,6 +29,6 @@ export async function workInSavepoints<R, T>(
     }
   }
   const middle = rows.length >> 1;
-  const before = await workInSavepoints(db, rows.slice(0, middle), { work, fail });
-  return [...before, ...(await workInSavepoints(db, rows.slice(middle), { work, fail }))];
+  const before = await runInSavepoints(db, rows.slice(0, middle), { work, fail });
+  return [...before, ...(await runInSavepoints(db, rows.slice(middle), { work, fail }))];
 }

@@ -4,7 +4,7 @@ create table account (
   id text not null,
   name text not null,
   api_version text not null default '2026-02-18'::text,
-  wallets_cancel boolean not null default true,
+  wallet_cancellation_allowed boolean not null default true,
   created_at timestamp with time zone not null,
   PRIMARY KEY (id)
 );
@@ -19,7 +19,7 @@ create table account_cursor (
   listing jsonb,
   read_at timestamp with time zone,
   read_slot bigint,
-  named_slot bigint,
+  urgent_read_slot bigint,
   owner text,
   lease_until timestamp with time zone,
   PRIMARY KEY (chain, account)
@@ -64,7 +64,7 @@ create table attempt (
   refusal text,
   created_at timestamp with time zone not null,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   CHECK ((verification = ANY (ARRAY['key'::text, 'wallet'::text, 'push'::text]))),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   FOREIGN KEY (payment_id, option_id) REFERENCES payment_option(payment_id, id),
@@ -96,7 +96,7 @@ create table chain_block (
   parent_hash text not null,
   base_fee numeric(78,0) not null,
   at timestamp with time zone not null,
-  read_by text,
+  source_endpoint text,
   PRIMARY KEY (chain, number)
 );
 
@@ -115,7 +115,7 @@ create table chain_cursor (
   epoch text,
   epoch_height bigint,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   PRIMARY KEY (chain)
 );
 
@@ -126,7 +126,7 @@ create table collected_data (
   requester text not null,
   attempt_id text,
   key_id text not null,
-  sealed bytea not null,
+  ciphertext bytea not null,
   created_at timestamp with time zone not null,
   delete_at timestamp with time zone not null,
   keep_until timestamp with time zone not null,
@@ -273,7 +273,7 @@ create table lane (
   fence bigint not null default 0,
   owner text,
   lease_until timestamp with time zone,
-  rung boolean not null default false,
+  wake_requested boolean not null default false,
   PRIMARY KEY (id),
   UNIQUE (chain, address)
 );
@@ -323,11 +323,11 @@ create table logo (
   PRIMARY KEY (id)
 );
 
-create table made_account (
+create table created_account (
   chain text not null,
   address text not null,
   tx_hash text not null,
-  made_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
   PRIMARY KEY (chain, address)
 );
 
@@ -398,7 +398,7 @@ create table payment (
   updated_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   CHECK (((cancelled_reason IS NULL) OR (state = 'cancelled'::text))),
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
   CHECK (((requester IS NOT NULL) OR (NOT shared))),
@@ -431,7 +431,7 @@ create table payment_option (
   needs_data boolean not null default false,
   fee numeric(78,0) not null default 0,
   fee_fixed numeric(78,0) not null default 0,
-  fee_points integer not null default 0,
+  fee_basis_points integer not null default 0,
   direct boolean not null default false,
   rate text,
   quoted_until timestamp with time zone,
@@ -457,7 +457,7 @@ create table payout_marker (
   address text not null,
   tx_hash text not null,
   lamports numeric(78,0) not null,
-  made_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
   closing_hash text,
   CHECK ((lamports > (0)::numeric)),
   PRIMARY KEY (chain, address)
@@ -469,7 +469,7 @@ create table payout_queue (
   asset text not null,
   chain text not null,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   blocked_by text,
   blocked_at timestamp with time zone,
   version bigint not null default 0,
@@ -506,7 +506,7 @@ create table refund (
   created_at timestamp with time zone not null,
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   CHECK (((payment_id IS NULL) <> (exception_id IS NULL))),
   CHECK (((payment_id IS NULL) = (merchant_id IS NULL))),
   CHECK ((amount > (0)::numeric)),
@@ -533,7 +533,7 @@ create table settlement (
   closed_at timestamp with time zone,
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   CHECK (((amount > (0)::numeric) OR ((amount = (0)::numeric) AND (state = 'netted'::text)))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
@@ -558,24 +558,24 @@ create table settlement_destination (
   merchant_id text not null,
   asset text not null,
   destination text not null,
-  gather_ms integer,
-  gather_amount numeric(78,0),
+  accumulation_ms integer,
+  accumulation_amount numeric(78,0),
   minimum numeric(78,0),
-  takes_others boolean not null default false,
+  accepts_other_assets boolean not null default false,
   direct boolean not null default false,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
-  CHECK (((gather_amount IS NULL) OR (gather_ms IS NOT NULL))),
-  CHECK (((minimum IS NULL) OR (gather_ms IS NOT NULL))),
-  CHECK ((gather_amount > (0)::numeric)),
-  CHECK ((gather_ms > 0)),
+  CHECK (((accumulation_amount IS NULL) OR (accumulation_ms IS NOT NULL))),
+  CHECK (((minimum IS NULL) OR (accumulation_ms IS NOT NULL))),
+  CHECK ((accumulation_amount > (0)::numeric)),
+  CHECK ((accumulation_ms > 0)),
   CHECK ((minimum > (0)::numeric)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
   UNIQUE (merchant_id, asset)
 );
 
-create table sighting (
+create table observation (
   chain text not null,
   block_hash text not null,
   tx_hash text not null,
@@ -590,7 +590,7 @@ create table sighting (
   orphaned boolean not null default false,
   booked boolean not null default false,
   dust_id bigint,
-  seen_at timestamp with time zone not null,
+  observed_at timestamp with time zone not null,
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_hash, tx_hash, log_index)
@@ -612,7 +612,7 @@ create table transaction (
   nonce_slot bigint,
   state text not null,
   created_at timestamp with time zone not null,
-  offered_at timestamp with time zone,
+  broadcast_at timestamp with time zone,
   block_number bigint,
   block_hash text,
   gas_used numeric(78,0),
@@ -649,11 +649,11 @@ create table transfer (
   lane_nonce bigint,
   alone boolean not null default false,
   hold_until timestamp with time zone,
-  troubles integer not null default 0,
-  last_trouble text,
+  retries integer not null default 0,
+  last_error text,
   created_at timestamp with time zone not null,
   due_at timestamp with time zone,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
   CHECK (((purpose = 'refund'::text) = (refund_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
@@ -675,7 +675,7 @@ create table transition (
   PRIMARY KEY (machine, from_state, to_state)
 );
 
-create table unread_asset (
+create table asset_backfill (
   chain text not null,
   asset text not null,
   number bigint not null,
@@ -716,8 +716,8 @@ create table webhook_endpoint (
   previous_secret bytea,
   previous_until timestamp with time zone,
   owner text,
-  busy_until timestamp with time zone,
-  due_try integer not null default 0,
+  lease_until timestamp with time zone,
+  due_retries integer not null default 0,
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
@@ -736,7 +736,7 @@ create table webhook_fanout (
 );
 
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX attempt_due_place ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
@@ -749,9 +749,9 @@ CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, acco
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
-CREATE INDEX ledger_entry_lost ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
+CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
-CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['stray'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
+CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
@@ -763,29 +763,29 @@ CREATE INDEX payment_option_authorization ON public.payment_option USING btree (
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id) WHERE (settlement_id IS NOT NULL);
-CREATE INDEX payout_marker_made_at ON public.payout_marker USING btree (chain, made_at);
+CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain, created_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_try, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
-CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'gathering'::text])));
+CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
-CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_try, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX settlement_unbegun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'gathering'::text]));
+CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
-CREATE INDEX sighting_authorization ON public.sighting USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
-CREATE INDEX sighting_block ON public.sighting USING btree (chain, block_number);
-CREATE INDEX sighting_dust ON public.sighting USING btree (dust_id) WHERE (dust_id IS NOT NULL);
-CREATE INDEX sighting_stray ON public.sighting USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
-CREATE INDEX sighting_unclaimed ON public.sighting USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
+CREATE INDEX observation_authorization ON public.observation USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
+CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
+CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
+CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
+CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX transfer_promised ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'carried'::text]));
+CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
-CREATE INDEX transfer_slot ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
+CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
@@ -795,9 +795,9 @@ CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpo
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
-CREATE UNIQUE INDEX settlement_gathering ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'gathering'::text);
-CREATE UNIQUE INDEX sighting_one_claim ON public.sighting USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
-CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'offered'::text, 'accepted'::text, 'included'::text])));
+CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
+CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
+CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
@@ -854,7 +854,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.keep_quote()
+CREATE OR REPLACE FUNCTION public.reject_quote_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -873,7 +873,7 @@ CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
 RETURN ((at AT TIME ZONE 'UTC'::text))::date
 ;
 
-CREATE OR REPLACE FUNCTION public.ledger_group_sums_to_zero()
+CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -885,7 +885,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.owe_webhook()
+CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -900,7 +900,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.place_attempt()
+CREATE OR REPLACE FUNCTION public.set_attempt_place()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -932,7 +932,7 @@ AS $function$
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,
-      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'stock_short')
+      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short')
         then least(q.due_at, excluded.due_at) else q.due_at end
   $function$
 ;
@@ -942,7 +942,7 @@ CREATE OR REPLACE FUNCTION public.queue_refund()
  LANGUAGE plpgsql
 AS $function$
   begin
-    perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
+    perform queue_payout('refund', singleFlight(new.merchant_id, ''), singleFlight(new.owed_asset, new.asset),
       split_part(new.asset, '/', 1), new.due_at);
     return null;
   end $function$
@@ -958,7 +958,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_birth()
+CREATE OR REPLACE FUNCTION public.record_insert_event()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -969,7 +969,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_destination()
+CREATE OR REPLACE FUNCTION public.record_destination_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -988,7 +988,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_transaction()
+CREATE OR REPLACE FUNCTION public.record_transaction_event()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1004,7 +1004,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.refuse_change()
+CREATE OR REPLACE FUNCTION public.reject_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1013,7 +1013,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_balance()
+CREATE OR REPLACE FUNCTION public.wake_refunds_of_balance()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1023,17 +1023,17 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_behind_refund()
+CREATE OR REPLACE FUNCTION public.wake_settlements_behind_refund()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
   begin
-    perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
+    perform wake_payouts('settlement', new.merchant_id, singleFlight(new.owed_asset, new.asset));
     return null;
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_destinations()
+CREATE OR REPLACE FUNCTION public.wake_settlements_of_destinations()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1044,7 +1044,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_merchant()
+CREATE OR REPLACE FUNCTION public.wake_settlements_of_merchant()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1054,7 +1054,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_minimum()
+CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -1071,7 +1071,7 @@ CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, o
  RETURNS void
  LANGUAGE sql
 AS $function$
-    update payout_queue set version = version + 1, due_try = 0, due_at = least(due_at, blocked_at),
+    update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
       blocked_by = null, blocked_at = null
     where (kind, merchant_id, asset, chain) in (
       select kind, merchant_id, asset, chain from payout_queue
@@ -1080,33 +1080,33 @@ AS $function$
   $function$
 ;
 
-CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ledger_group_sums_to_zero();
-CREATE CONSTRAINT TRIGGER refund_wakes AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_behind_refund();
-CREATE TRIGGER attempt_birth AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_birth();
-CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION place_attempt();
-CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER ledger_day_by_entries BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_ledger_group_balance();
+CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
+CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
+CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
+CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_day AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION add_to_ledger_day();
-CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_balance();
-CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_merchant();
-CREATE TRIGGER merchant_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_merchant();
-CREATE TRIGGER payment_birth AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_birth();
-CREATE TRIGGER payment_born_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION owe_webhook();
-CREATE TRIGGER payment_moved_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION owe_webhook();
-CREATE TRIGGER payment_option_quote BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION keep_quote();
-CREATE TRIGGER refund_birth AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_birth();
-CREATE TRIGGER refund_due_again AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
+CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_refunds_of_balance();
+CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
+CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
+CREATE TRIGGER payment_insert_event AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION add_webhook_deliveries();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
+CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
+CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
-CREATE TRIGGER settlement_birth AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_birth();
-CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_destinations();
-CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination();
-CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_destinations();
-CREATE TRIGGER settlement_due_again AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
-CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'gathering'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_minimum();
+CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
+CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination_change();
+CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
+CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
+CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'accumulating'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_settlements_at_minimum();
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION add_webhook_fanout();
 CREATE TRIGGER settlement_queued AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION queue_new_settlements();
-CREATE TRIGGER transaction_move AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction();
-CREATE TRIGGER transfer_birth AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_birth();
+CREATE TRIGGER transaction_event AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction_event();
+CREATE TRIGGER transfer_insert_event AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_insert_event();

@@ -22,21 +22,21 @@ export const machines = {
     verified: [],
   },
   /**
-   * One token movement. `ready`: a lane may take it. `awaited`: the payer or a relayer submits it, not a lane. `carried`:
+   * One token movement. `ready`: a lane may take it. `awaited`: the payer or a relayer submits it, not a lane. `assigned`:
    * assigned to a lane's stored transaction. `included`: observed in a block. `confirmed`: final on its network. `ended`:
    * it can no longer happen.
    */
   transfer: {
     new: ["ready", "awaited"],
-    ready: ["carried", "included", "ended"],
+    ready: ["assigned", "included", "ended"],
     awaited: ["ready", "included", "ended"],
-    carried: ["included", "ready", "ended"],
-    included: ["confirmed", "carried", "ready", "awaited"],
+    assigned: ["included", "ready", "ended"],
+    included: ["confirmed", "assigned", "ready", "awaited"],
     confirmed: [],
     ended: [],
   },
   /**
-   * A lane's signed transaction. `signed`: stored, and perhaps sent. `offered`: broadcast, but no endpoint has confirmed
+   * A lane's signed transaction. `signed`: stored, and perhaps sent. `broadcast`: broadcast, but no endpoint has confirmed
    * receipt. `accepted`: an endpoint has accepted it. `included`: in a block. `final`: in a final block; if a reorg removes
    * even that block, the same bytes are broadcast again. `replaced`: another transaction with the same nonce is final, or
    * the lane's next nonce was lowered to this one or below. `expired`: its blockhash or durable nonce is no longer valid,
@@ -44,21 +44,21 @@ export const machines = {
    */
   transaction: {
     new: ["signed"],
-    signed: ["offered", "accepted", "included", "replaced", "expired"],
-    offered: ["accepted", "included", "replaced", "expired"],
-    accepted: ["offered", "included", "replaced", "expired"],
+    signed: ["broadcast", "accepted", "included", "replaced", "expired"],
+    broadcast: ["accepted", "included", "replaced", "expired"],
+    accepted: ["broadcast", "included", "replaced", "expired"],
     included: ["accepted", "final"],
     final: ["accepted"],
     replaced: ["accepted", "included"],
     expired: [],
   },
   /**
-   * The payout of what a merchant is owed. `gathering`: payments may still be added. `netted`: refunds have reduced it to
+   * The payout of what a merchant is owed. `accumulating`: payments may still be added. `netted`: refunds have reduced it to
    * zero, and nothing is paid out.
    */
   settlement: {
-    new: ["due", "gathering"],
-    gathering: ["due", "netted"],
+    new: ["due", "accumulating"],
+    accumulating: ["due", "netted"],
     due: ["paying", "netted"],
     paying: ["paid"],
     paid: [],

@@ -1,7 +1,7 @@
 import { canonicalAsset } from "../chains/caip.ts";
-import type { Token } from "../chains/open.ts";
-import type { Network } from "../ops/networks.ts";
-import type { Rates } from "./prices.ts";
+import type { Token } from "../chains/open-chains.ts";
+import type { Network } from "../runtime/networks/read-networks.ts";
+import type { Rates } from "./options/prices.ts";
 import type { Money } from "./views.ts";
 
 const currencies = new Set(Intl.supportedValuesOf("currency"));

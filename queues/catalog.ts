@@ -64,7 +64,7 @@ export const catalog = {
     merge: mergeAttempts,
   }),
   // Attempts that only the payer's contract code or own transaction can prove. They must not delay attempts of plain keys.
-  "verify-wallet": job({
+  "verify-contract-wallet": job({
     data: attemptRefs,
     subject: (d) => d.attemptIds[0],
     attempts: 8,
@@ -72,7 +72,7 @@ export const catalog = {
     concurrency: 64,
     merge: mergeAttempts,
   }),
-  "relay-permit": job({
+  "relay-transfers": job({
     data: transferRef,
     subject: (d) => d.transferId,
     attempts: 8,
@@ -80,7 +80,7 @@ export const catalog = {
     concurrency: 64,
   }),
   // Transfers of contract wallets.
-  "relay-wallet": job({
+  "relay-contract-wallet": job({
     data: transferRef,
     subject: (d) => d.transferId,
     attempts: 8,

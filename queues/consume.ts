@@ -1,12 +1,12 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
-import type { Metrics } from "../ops/metrics.ts";
+import type { Metrics } from "../runtime/metrics.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
 
 /** What a handler returns: done, or run again after a delay in milliseconds. A delay uses up no attempt. */
-export type Outcome = { done: true } | { rerunInMs: number };
-export type Handler<N extends QueueName> = (data: JobData<N>, signal: AbortSignal) => Promise<Outcome>;
+export type JobResult = { done: true } | { rerunInMs: number };
+export type Handler<N extends QueueName> = (data: JobData<N>, signal: AbortSignal) => Promise<JobResult>;
 export type Handlers = { readonly [N in QueueName]: Handler<N> };
 
 export type ConsumeOptions = {
@@ -76,7 +76,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
         `not a ${name} job: ${parsed.error.issues.map((issue) => issue.path.join(".")).join(", ")}`,
       );
     }
-    let outcome: Outcome | "gave_up";
+    let outcome: JobResult | "gave_up";
     try {
       const [requestId, ...others] = listRequests(job);
       const work = () => handle(parsed.data as JobData<N>, options.signal);

@@ -1,8 +1,8 @@
-import type { Chain } from "../chains/open.ts";
-import { findHistoryProgress, type HistoryProgress } from "../db/account-cursors.ts";
-import { findReachedHead } from "../db/cursors.ts";
-import { findUnread, noteRead, noteUnread } from "../db/epoch.ts";
-import type { TransferDeps } from "./deps.ts";
+import type { Chain } from "../chains/open-chains.ts";
+import { findUnreadEpoch, recordChainRead, recordChainUnread } from "../db/epoch.ts";
+import { findHistoryProgress, type HistoryProgress } from "../db/queries/account-cursors.ts";
+import { findReachedHead } from "../db/queries/chain-cursors.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
 
 /** The treasury signs nothing while the watcher is further behind the head than this, milliseconds. */
 const WATCH_FRESH_MS = 60_000;
@@ -51,7 +51,7 @@ export async function findHistory(
  */
 export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: string): Promise<string | undefined> {
   const epoch = await deps.epoch.check();
-  return (await findUnread(deps.db, chain)) ? undefined : epoch;
+  return (await findUnreadEpoch(deps.db, chain)) ? undefined : epoch;
 }
 
 /**
@@ -60,21 +60,21 @@ export async function findReadEpoch(deps: Pick<Deps, "db" | "epoch">, chain: str
  * the epoch of that read, or undefined when none is needed.
  * @param readHead reads the newest height of the chain
  */
-export async function beginReading(
+export async function beginReread(
   { db }: Pick<TransferDeps, "db">,
   chain: string,
   readHead: () => Promise<number>,
 ): Promise<string | undefined> {
-  const unread = await findUnread(db, chain);
+  const unread = await findUnreadEpoch(db, chain);
   if (unread && unread.height === undefined)
-    await noteUnread(db, { chain, epoch: unread.epoch, height: await readHead() });
+    await recordChainUnread(db, { chain, epoch: unread.epoch, height: await readHead() });
   return unread?.epoch;
 }
 
 /** Ends a pass that has read the whole chain up to a height. Marks the chain as read again if the height suffices. */
-export async function endReading(
+export async function endReread(
   { db }: Pick<TransferDeps, "db">,
   args: { chain: string; epoch: string; upTo: number },
 ): Promise<void> {
-  await noteRead(db, args);
+  await recordChainRead(db, args);
 }

@@ -1,4 +1,4 @@
-import type { Network } from "../ops/networks.ts";
+import type { Network } from "../runtime/networks/read-networks.ts";
 
 /** Default for the age of a head: this many milliseconds or this many block times, whichever is more. */
 const DEFAULT_MS = 60_000;

@@ -1,8 +1,8 @@
-import { readAgreeFrom } from "../chains/endpoints.ts";
-import type { Chain, Token } from "../chains/open.ts";
+import { readAgreementThreshold } from "../chains/endpoint-agreement.ts";
+import type { Chain, Token } from "../chains/open-chains.ts";
 
 /** Returns true for an amount of a token on which two endpoints must agree. Returns false for an unknown token. */
 export function isLargeAmount({ network }: Pick<Chain, "network">, token: Token | undefined, amount: bigint): boolean {
-  const limit = token && readAgreeFrom(network, token);
+  const limit = token && readAgreementThreshold(network, token);
   return limit !== undefined && amount >= limit;
 }

@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
 import type { Logger } from "pino";
 import type { Clock } from "../db/clock.ts";
-import type { Metrics } from "../ops/metrics.ts";
+import type { Metrics } from "../runtime/metrics.ts";
 
 type Deps = { clock: Pick<Clock, "skewMs">; isTrusted: () => boolean; metrics: Metrics; log: Logger };
 

@@ -1,17 +1,17 @@
-import type { EvmKeys } from "../chains/evm/signers/open.ts";
-import { cleanUp } from "../payments/clean.ts";
-import { deliverDue } from "../payments/deliver.ts";
-import type { PaymentDeps } from "../payments/deps.ts";
-import { expirePayment } from "../payments/expire.ts";
-import { payBack, payOut } from "../payments/payout-queue.ts";
-import { reconcileChain } from "../payments/reconcile.ts";
-import { createRelay, createSubmit, createWalletRelay, ringRelays } from "../payments/relay.ts";
-import { createVerify } from "../payments/verify-batches.ts";
-import { createHistoryReader, createWatch } from "../payments/watch.ts";
-import type { Handlers, Outcome } from "../queues/consume.ts";
-import type { TransferDeps } from "../transfers/deps.ts";
-import type { Verifier } from "../transfers/verify.ts";
-import { ringHistories, ringReconciliations, sweep } from "./sweep.ts";
+import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
+import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
+import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
+import { createRelay, createSubmit, createWalletRelay, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
+import { createVerify } from "../payments/lifecycle/verify-batches.ts";
+import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
+import { cleanUp } from "../payments/maintenance/clean-up.ts";
+import type { PaymentDeps } from "../payments/payment-deps.ts";
+import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
+import { deliverDue } from "../payments/webhooks/deliver-events.ts";
+import type { Handlers, JobResult } from "../queues/consume.ts";
+import type { TransferDeps } from "../transfers/transfer-deps.ts";
+import type { Verifier } from "../transfers/verifier.ts";
+import { enqueueHistoryReads, enqueueReconciliations, sweep } from "./enqueue-due.ts";
 
 /** What the handlers pass to the modules that they call. */
 export type WorkerDeps = PaymentDeps &
@@ -20,7 +20,7 @@ export type WorkerDeps = PaymentDeps &
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;
     /** Runs work that serves several jobs: its log lines and jobs belong to no single request. */
-    outOfContext: <T>(work: () => T) => T;
+    withoutRequestContext: <T>(work: () => T) => T;
     /** Chains that match the networks file; the set grows. Nothing is sent to or read from other chains. */
     startedChains: ReadonlySet<string>;
     /** Compares the buyers' pages as they are served with the release. */
@@ -39,9 +39,9 @@ const HISTORY_EVERY_S = 2;
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
 
-const done: Outcome = { done: true };
+const done: JobResult = { done: true };
 /** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
-const rerun: Outcome = { rerunInMs: 0 };
+const rerun: JobResult = { rerunInMs: 0 };
 
 /** Creates one handler for each queue of the catalog. Each handler calls one step of another module. */
 export function createHandlers(deps: WorkerDeps): Handlers {
@@ -55,10 +55,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
   const mustWait = (chain: string) => deps.chains.has(chain) && !deps.startedChains.has(chain);
 
   /** Verifies attempts. An attempt whose payer is a contract goes to a queue of its own, so that plain keys do not wait. */
-  const verifyAll = async (attemptIds: readonly string[]): Promise<Outcome> => {
+  const verifyAll = async (attemptIds: readonly string[]): Promise<JobResult> => {
     const ends = await Promise.allSettled(
       attemptIds.map(async (id) => {
-        if ((await verify(id)) === "by code") await deps.ring("verify-wallet", [{ data: { attemptIds: [id] } }]);
+        if ((await verify(id)) === "by code")
+          await deps.enqueue("verify-contract-wallet", [{ data: { attemptIds: [id] } }]);
       }),
     );
     for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -67,18 +68,18 @@ export function createHandlers(deps: WorkerDeps): Handlers {
 
   return {
     "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),
-    "verify-wallet": ({ attemptIds }) => verifyAll(attemptIds),
-    "relay-permit": async ({ chain }) => {
+    "verify-contract-wallet": ({ attemptIds }) => verifyAll(attemptIds),
+    "relay-transfers": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => relay(chain))) === "more" ? rerun : done;
+      return (await deps.withoutRequestContext(() => relay(chain))) === "more" ? rerun : done;
     },
-    "relay-wallet": async ({ chain }) => {
+    "relay-contract-wallet": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => relayWallets(chain))) === "more" ? rerun : done;
+      return (await deps.withoutRequestContext(() => relayWallets(chain))) === "more" ? rerun : done;
     },
     "submit-solana": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => submit(chain))) === "more" ? rerun : done;
+      return (await deps.withoutRequestContext(() => submit(chain))) === "more" ? rerun : done;
     },
     "watch-chain": async ({ chain, block }, signal) => {
       if (mustWait(chain)) return done;
@@ -86,25 +87,25 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (!pass.mine) return done;
       // New blocks free lanes and nonces, so transfers that wait for one can be relayed.
       const ready = pass.waiting.map(({ id, smart_wallet }) => ({ chain, transferId: id, isWallet: smart_wallet }));
-      await ringRelays(deps, ready);
+      await enqueueRelays(deps, ready);
       if (pass.next === block) return signal.aborted ? done : rerun;
-      await deps.ring("watch-chain", [{ data: { chain, block: pass.next } }]);
+      await deps.enqueue("watch-chain", [{ data: { chain, block: pass.next } }]);
       return done;
     },
     "read-history": async ({ chain }) => {
       if (mustWait(chain)) return done;
-      return (await deps.outOfContext(() => history(chain))) === "more" ? rerun : done;
+      return (await deps.withoutRequestContext(() => history(chain))) === "more" ? rerun : done;
     },
     "expire-payment": async ({ paymentId }) => {
       const expiry = await expirePayment(deps, paymentId);
       return expiry.decided ? done : { rerunInMs: expiry.waitMs };
     },
     settle: async ({ settlementIds }) => {
-      await payOut(deps, settlementIds);
+      await dispatchSettlements(deps, settlementIds);
       return done;
     },
     refund: async ({ refundIds }) => {
-      await payBack(deps, refundIds);
+      await dispatchRefunds(deps, refundIds);
       return done;
     },
     reconcile: async ({ chain }) => {
@@ -114,11 +115,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "deliver-webhook": async ({ endpointId }, signal) =>
       (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done,
     sweep: async ({ at }) => {
-      if (at % HISTORY_EVERY_S === 0) await ringHistories(deps, at);
+      if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
-      if (at % RECONCILE_EVERY_S === 0) await ringReconciliations(deps);
-      if (at % PAGES_EVERY_S === 0) await deps.ring("check-pages", [{ data: { at } }]);
+      if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
+      if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
       return done;
     },
     "check-pages": async () => {

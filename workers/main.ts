@@ -3,46 +3,46 @@ import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Registry } from "prom-client";
-import { lookAtPages } from "../api/checkout/probe.ts";
+import { isTransientChainError } from "../chains/errors.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
-import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open.ts";
-import { isTransientChainError } from "../chains/faults.ts";
-import { type Chains, checkChain, getChain, openChains } from "../chains/open.ts";
-import { openSolanaKeys, type SolanaKeys } from "../chains/solana/signers.ts";
+import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
+import { type Chains, checkChain, getChain, openChains } from "../chains/open-chains.ts";
+import { openSolanaKeys, type SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
-import { ConfigError, readWorkerConfig, type WorkerConfig } from "../ops/config.ts";
-import { createLog, type Log } from "../ops/log.ts";
-import { readLogFields, withLogFields, withoutLogFields } from "../ops/log-context.ts";
-import { createMetrics, type Metrics } from "../ops/metrics.ts";
-import { type Networks, readKey, readNetworks, readSecret, readText } from "../ops/networks.ts";
-import { createOutward } from "../ops/outward.ts";
-import { samplePool, watchStatements } from "../ops/pool-metrics.ts";
-import { type Readiness, startProbes } from "../ops/probes.ts";
-import { describeBriefly } from "../ops/redaction.ts";
-import { openScreeningList } from "../ops/screening-list.ts";
-import { createSealer } from "../ops/sealer.ts";
-import { createShutdown, installSignals, type Shutdown } from "../ops/shutdown.ts";
-import { findAnyPayment } from "../payments/checkout.ts";
-import { createAnnounce } from "../queues/announce.ts";
+import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
 import { isQueueName, type QueueName, queueNames } from "../queues/catalog.ts";
-import { openPatientRedis, openRedis } from "../queues/connection.ts";
-import { createEpochMemory } from "../queues/epoch-memory.ts";
-import { openRing, type Ring } from "../queues/ring.ts";
-import { openEpoch } from "../transfers/epoch.ts";
-import { watchGasMoney } from "../transfers/gas.ts";
-import { startTransfers } from "../transfers/start.ts";
-import { createVerifier } from "../transfers/verify.ts";
+import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
+import { createEpochStore } from "../queues/epoch-store.ts";
+import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
+import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
+import { createEncryption } from "../runtime/encryption.ts";
+import { createLog, type Log } from "../runtime/log.ts";
+import { readLogFields, withLogFields, withoutLogFields } from "../runtime/log-context.ts";
+import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
+import { createMetrics, type Metrics } from "../runtime/metrics.ts";
+import { type Networks, readKey, readNetworks, readSecret, readText } from "../runtime/networks/read-networks.ts";
+import { type Readiness, startProbes } from "../runtime/probes.ts";
+import { describeBriefly } from "../runtime/redaction.ts";
+import { checkReleasedPages } from "../runtime/released-pages/check-released-pages.ts";
+import { createSafeFetch } from "../runtime/safe-fetch.ts";
+import { openScreeningList } from "../runtime/screening-list.ts";
+import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { openEpoch } from "../transfers/database-epoch.ts";
+import { startTransfers } from "../transfers/start-transfers.ts";
+import { createVerifier } from "../transfers/verifier.ts";
+import { watchGasBalances } from "../transfers/watch-gas-balances.ts";
+import { createPagesCheck } from "./check-pages.ts";
 import { createClockGate } from "./clock-gate.ts";
-import { fillGauges } from "./gauges.ts";
+import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
-import { createPagesCheck } from "./pages.ts";
-import { serve } from "./serve.ts";
+import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
-import { createJudge } from "./trouble.ts";
+import { createTransientCheck } from "./transient.ts";
 
 /** How often a process that waits for its clock checks it, milliseconds. */
 const CLOCK_CHECK_MS = 200;
@@ -60,7 +60,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const opened: Opened = { config, networks, log, metrics, shutdown };
 
   const db = openDatabase(opened);
-  const { redis, ring, queues } = openProducer(opened);
+  const { redis, enqueue, queues } = openProducer(opened);
   const clock = createClock(db);
   const gate = createClockGate({ clock, isTrusted: () => isTrusted(clock), metrics, log });
   const state = { started: false };
@@ -83,13 +83,13 @@ async function work(config: WorkerConfig): Promise<void> {
     );
   await waitForClock(clock, shutdown.signal);
 
-  const deps = createDeps(opened, { db, redis, ring, chains, clock });
+  const deps = createDeps(opened, { db, redis, enqueue, chains, clock });
   const startedChains = await startEachChain(opened, deps);
   if (shutdown.signal.aborted) return;
 
   const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
   const connect = () => {
-    const connection = openPatientRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+    const connection = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
     shutdown.onClose("queue connection", () => connection.disconnect());
     return connection;
   };
@@ -104,13 +104,13 @@ async function work(config: WorkerConfig): Promise<void> {
     metrics,
   });
   gate.guard(workers);
-  shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { boundMs: config.DRAIN_MS });
+  shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
   startTimers(shutdown, deps);
-  if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasMoney(deps));
+  if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   state.started = true;
   log.info({ served }, "working");
   // Checks the pages right after a deployment, before the first regular check.
-  await ring("check-pages", [{ data: { at: Math.floor(clock.now().getTime() / 1000) } }]);
+  await enqueue("check-pages", [{ data: { at: Math.floor(clock.now().getTime() / 1000) } }]);
 }
 
 /** Returns the queues that this process serves, all by default. Throws ConfigError for an unknown name. */
@@ -127,7 +127,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened): Pool {
   const db = openDb(config.DATABASE_URL, {
     max: config.DATABASE_POOL,
     applicationName: "pay-worker",
-    ...watchStatements(metrics, log),
+    ...instrumentStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
@@ -139,9 +139,9 @@ function openProducer({ config, log, metrics, shutdown }: Opened) {
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
   shutdown.onClose("redis", () => redis.disconnect());
   const requestId = () => readLogFields().requestId;
-  const { ring, queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics, requestId });
+  const { enqueue, queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics, requestId });
   shutdown.onClose("queues", close);
-  return { redis, ring, queues };
+  return { redis, enqueue, queues };
 }
 
 function createReadiness(
@@ -164,10 +164,10 @@ async function waitForClock(clock: Clock, signal: AbortSignal): Promise<void> {
 /** Creates the dependencies of all handlers. The keys of a chain are added when the chain starts. */
 function createDeps(
   { config, networks, log, metrics }: Opened,
-  { db, redis, ring, chains, clock }: { db: Pool; redis: Redis; ring: Ring; chains: Chains; clock: Clock },
+  { db, redis, enqueue, chains, clock }: { db: Pool; redis: Redis; enqueue: Enqueue; chains: Chains; clock: Clock },
 ) {
   const { now } = clock;
-  const list = config.SCREENING_LIST;
+  const list = config.SCREENING_LIST_FILE;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
   return {
     db,
@@ -179,17 +179,17 @@ function createDeps(
     owner: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
     verifier: createVerifier({ db, chains, screeningList, metrics, now }),
     screeningList,
-    ring,
-    announce: createAnnounce(redis, config.REDIS_PREFIX),
-    sealer: createSealer(config.DATA_KEYS),
-    outward: createOutward({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }),
+    enqueue,
+    publishPaymentChanges: createPaymentChangePublisher(redis, config.REDIS_PREFIX),
+    encryption: createEncryption(config.DATA_KEYS),
+    safeFetch: createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }),
     log,
     metrics,
     now,
-    isTransient: createJudge(isTransientChainError),
-    outOfContext: withoutLogFields,
+    isTransient: createTransientCheck(isTransientChainError),
+    withoutRequestContext: withoutLogFields,
     startedAt: now(),
-    epoch: openEpoch({ db, memory: createEpochMemory(redis, config.REDIS_PREFIX), log }),
+    epoch: openEpoch({ db, memory: createEpochStore(redis, config.REDIS_PREFIX), log }),
   };
 }
 
@@ -214,8 +214,8 @@ function openPagesCheck(deps: Deps, publicUrl: string | undefined): () => Promis
     return async () => undefined;
   }
   // The operator sets the address, which can be in a private network.
-  const ask = createOutward({ allowPrivate: true });
-  const check = async () => lookAtPages({ ask }, { publicUrl, paymentId: await findAnyPayment(deps) });
+  const ask = createSafeFetch({ allowPrivate: true });
+  const check = async () => checkReleasedPages({ ask }, { publicUrl, paymentId: await findAnyPayment(deps) });
   return createPagesCheck({ ...deps, check });
 }
 

@@ -1,9 +1,9 @@
 import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
-import { cleanText } from "../../ops/clean-text.ts";
-import { ChainFault } from "../faults.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { ChainError } from "../errors.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
-import type { Rpc } from "./rpc.ts";
-import { isOutOfGas, throwFault } from "./rpc-errors.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import { isOutOfGas, throwChainError } from "./rpc-errors.ts";
 
 export type Call = { target: Hex; data: Hex };
 /** The outcome of one call. `reason` is the contract's revert reason, cleaned and shortened. */
@@ -35,7 +35,7 @@ export function encodeMulticall(calls: readonly Call[]): Hex {
 }
 
 /**
- * Simulates all calls at the newest block in one eth_call and returns their outcomes in order. Throws ChainFault
+ * Simulates all calls at the newest block in one eth_call and returns their outcomes in order. Throws ChainError
  * `rpc_answer` if the endpoint refuses the whole call.
  */
 export async function simulateCalls(
@@ -50,9 +50,9 @@ export async function simulateCalls(
     ...(at.from ? { from: at.from } : {}),
     ...(at.gas === undefined ? {} : { gas: numberToHex(at.gas) }),
   };
-  const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwFault);
+  const answer = await rpc({ method: "eth_call", params: [request, "latest"] }).catch(throwChainError);
   // A call to an address without code returns "0x".
-  if (answer === "0x") throw new ChainFault("wrong_contract", { detail: "the multicall address has no code" });
+  if (answer === "0x") throw new ChainError("wrong_contract", { detail: "the multicall address has no code" });
   return decodeMulticall(answer);
 }
 
@@ -71,9 +71,9 @@ const MULTICALL_OVERHEAD_GAS = 60_000;
  * Calls that run in order. The outcome of the last one is the member's outcome. `gas` is the limit for all of them.
  * A member that is `alone` is never simulated with others.
  */
-export type Member = { calls: readonly Call[]; gas: number; alone: boolean };
+export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean };
 
-/** How many members `simulateAlone` simulates at the same time. */
+/** How many members `simulateSeparately` simulates at the same time. */
 const CONCURRENCY = 8;
 
 /**
@@ -81,28 +81,28 @@ const CONCURRENCY = 8;
  * fails there, and every member if the whole call fails, is simulated again alone with its own gas limit. Otherwise a
  * payer whose wallet is a contract could burn the gas that the others need. Returns outcomes in the order of `members`.
  */
-export async function simulateEach(
+export async function simulateIsolated(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
-  members: readonly Member[],
+  members: readonly BatchMember[],
 ): Promise<CallOutcome[]> {
   const batchable = members.filter((member) => !member.alone);
   // A single member needs no batch.
-  const batched = members.length > 1 ? await simulateTogether(rpc, at, batchable) : new Map<Member, CallOutcome>();
+  const batched = members.length > 1 ? await simulateBatch(rpc, at, batchable) : new Map<BatchMember, CallOutcome>();
   const failed = members.filter((member) => !batched.get(member)?.ok);
-  const retried = await simulateAlone(rpc, at, failed);
+  const retried = await simulateSeparately(rpc, at, failed);
   return members.map((member) => retried.get(member) ?? batched.get(member) ?? NO_RESULT);
 }
 
 const NO_RESULT: CallOutcome = { ok: false, reason: "the simulation returned no result" };
 
 /** Simulates each member in a call of its own with its own gas limit, a few at the same time. */
-export async function simulateAlone(
+export async function simulateSeparately(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
-  members: readonly Member[],
-): Promise<Map<Member, CallOutcome>> {
-  const simulate = async ({ calls, gas }: Member): Promise<CallOutcome> => {
+  members: readonly BatchMember[],
+): Promise<Map<BatchMember, CallOutcome>> {
+  const simulate = async ({ calls, gas }: BatchMember): Promise<CallOutcome> => {
     const limit = { ...at, gas: BigInt(gas + MULTICALL_OVERHEAD_GAS) };
     const outcomes = await simulateCalls(rpc, limit, calls).catch((error: unknown): CallOutcome[] => {
       if (isOutOfGas(error)) return [{ ok: false, reason: `takes more than ${gas} gas` }];
@@ -110,13 +110,13 @@ export async function simulateAlone(
     });
     return outcomes.at(-1) ?? NO_RESULT;
   };
-  const simulateOrFail = (member: Member) =>
+  const simulateOrFail = (member: BatchMember) =>
     simulate(member).catch(async (error: unknown): Promise<CallOutcome> => {
-      if (!(error instanceof ChainFault && error.code === "rpc_answer")) throw error;
-      await requireAnswer(rpc, at.multicall);
+      if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
+      await requireResponsive(rpc, at.multicall);
       return { ok: false, reason: error.message };
     });
-  const outcomes = new Map<Member, CallOutcome>();
+  const outcomes = new Map<BatchMember, CallOutcome>();
   for (let from = 0; from < members.length; from += CONCURRENCY) {
     const chunk = members.slice(from, from + CONCURRENCY);
     const results = await Promise.all(chunk.map(async (member) => [member, await simulateOrFail(member)] as const));
@@ -129,7 +129,7 @@ export async function simulateAlone(
  * Makes a harmless call after the endpoint refused another one. If it succeeds, the refusal was about the other call. If
  * it fails, the endpoint is at fault and the function throws the endpoint's error.
  */
-export async function requireAnswer(rpc: Rpc, multicall: Hex): Promise<void> {
+export async function requireResponsive(rpc: Rpc, multicall: Hex): Promise<void> {
   await simulateCalls(rpc, { multicall }, [getBlockNumber(multicall)]);
 }
 
@@ -140,14 +140,14 @@ const getBlockNumber = (multicall: Hex): Call => ({
 });
 
 /** Simulates all members in one call. Returns an empty map if the endpoint refuses that call. */
-export async function simulateTogether<M extends Pick<Member, "calls">>(
+export async function simulateBatch<M extends Pick<BatchMember, "calls">>(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
   members: readonly M[],
 ): Promise<Map<M, CallOutcome>> {
   const calls = members.flatMap((member) => member.calls);
   const results = await simulateCalls(rpc, at, calls).catch((error: unknown): CallOutcome[] => {
-    if (error instanceof ChainFault && error.code === "rpc_answer") return [];
+    if (error instanceof ChainError && error.code === "rpc_answer") return [];
     throw error;
   });
   const outcomes = new Map<M, CallOutcome>();

@@ -1,6 +1,6 @@
 import { BaseError, type Hex, isHex, RpcRequestError } from "viem";
-import { cleanText } from "../../ops/clean-text.ts";
-import { ChainFault } from "../faults.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { ChainError } from "../errors.ts";
 
 /** Maximum length of a node's error message, in code points. */
 const MAX_LENGTH = 200;
@@ -42,10 +42,10 @@ export function isUnfunded(error: unknown): boolean {
  * no error code for it, so the messages of Geth, Nethermind, Erigon, Reth and Anvil are matched.
  */
 export function isOutOfGas(error: unknown): boolean {
-  return error instanceof ChainFault && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
+  return error instanceof ChainError && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
 }
 
-/** Throws the error of an RPC request as ChainFault: unchanged if it is one, otherwise as `rpc_answer`. */
-export function throwFault(cause: unknown): never {
-  throw cause instanceof ChainFault ? cause : new ChainFault("rpc_answer", { cause, detail: describeRpcError(cause) });
+/** Throws the error of an RPC request as ChainError: unchanged if it is one, otherwise as `rpc_answer`. */
+export function throwChainError(cause: unknown): never {
+  throw cause instanceof ChainError ? cause : new ChainError("rpc_answer", { cause, detail: describeRpcError(cause) });
 }

@@ -21,7 +21,7 @@ export function splitSignature(signature: Hex): SignatureParts {
  * Checks the form of an ECDSA signature: 65 bytes, v of 27, 28, 0 or 1, low s. Returns why it is refused, or undefined if
  * it is well formed.
  */
-export function findSignatureFault(signature: string): string | undefined {
+export function validateSignature(signature: string): string | undefined {
   if (!isHex(signature) || signature.length % 2 !== 0) return "the signature is not a hex string";
   if (size(signature) !== 65) return "the signature is not 65 bytes long";
   const { s, v } = splitSignature(signature);

@@ -1,7 +1,7 @@
 import { type Hex, numberToHex } from "viem";
-import { ChainFault } from "../faults.ts";
-import { type CallOutcome, decodeMulticall, readRevert, requireAnswer } from "./multicall.ts";
-import type { Rpc } from "./rpc.ts";
+import { ChainError } from "../errors.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import { type CallOutcome, decodeMulticall, readRevert, requireResponsive } from "./multicall.ts";
 import { describeRpcError, findRevertData, isUnfunded } from "./rpc-errors.ts";
 
 /** A transaction before a lane signs it. */
@@ -20,7 +20,7 @@ export type TransactionOutcome = CallOutcome | { ok: false; reason: string; unfu
 /**
  * Simulates a whole transaction at the newest block with the sender, call data, gas limit and gas price of the later
  * broadcast, so that a payer's contract can detect the simulation by the block alone. Returns the outcome of its last
- * call. Throws ChainFault if the endpoint does not answer.
+ * call. Throws ChainError if the endpoint does not answer.
  */
 export async function simulateTransaction(
   rpc: Rpc,
@@ -40,14 +40,14 @@ export async function simulateTransaction(
     const none: CallOutcome = { ok: false, reason: "the simulation returned no result" };
     return to === multicall ? (decodeMulticall(answer).at(-1) ?? none) : { ok: true, data: answer };
   } catch (error) {
-    if (error instanceof ChainFault) throw error;
+    if (error instanceof ChainError) throw error;
     const reverted = findRevertData(error);
     if (reverted !== undefined)
       return { ok: false, reason: reverted === "0x" ? describeRpcError(error) : readRevert(reverted) };
     const reason = describeRpcError(error);
     if (isUnfunded(error)) return { ok: false, reason, unfunded: true };
     if (/out ?of ?gas/i.test(reason)) return { ok: false, reason: `takes more than ${gas} gas` };
-    await requireAnswer(rpc, multicall);
+    await requireResponsive(rpc, multicall);
     return { ok: false, reason };
   }
 }

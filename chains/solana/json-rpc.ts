@@ -1,9 +1,9 @@
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { cleanText } from "../../ops/clean-text.ts";
-import { ChainFault } from "../faults.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { ChainError } from "../errors.ts";
 
-/** A JSON-RPC call to one endpoint. Returns the result; the caller checks its shape. Throws ChainFault. */
+/** A JSON-RPC call to one endpoint. Returns the result; the caller checks its shape. Throws ChainError. */
 export type Call = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
 /** Maximum number of concurrent calls to one endpoint. */
@@ -16,7 +16,7 @@ const Answer = z.object({
 
 /**
  * Creates a plain client for the few calls that every payment makes. web3.js validates and copies every response, which
- * costs more than the call itself. The client does not retry. It throws ChainFault `rpc_unreachable`, or `rpc_answer` with
+ * costs more than the call itself. The client does not retry. It throws ChainError `rpc_unreachable`, or `rpc_answer` with
  * the endpoint's error code.
  */
 export function createCall(url: string, timeoutMs: number): Call {
@@ -27,7 +27,7 @@ export function createCall(url: string, timeoutMs: number): Call {
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     const text = await post(url, { body, dispatcher, signal: AbortSignal.timeout(timeoutMs) });
     const { result, error } = Answer.parse(JSON.parse(text));
-    if (error) throw new ChainFault("rpc_answer", { detail: `${error.code} ${cleanText(error.message, 200)}` });
+    if (error) throw new ChainError("rpc_answer", { detail: `${error.code} ${cleanText(error.message, 200)}` });
     return result;
   };
 }
@@ -46,6 +46,6 @@ async function post(url: string, options: Post): Promise<string> {
     if (statusCode !== 200) throw new Error(`HTTP ${statusCode}`);
     return text;
   } catch (cause) {
-    throw new ChainFault("rpc_unreachable", { cause });
+    throw new ChainError("rpc_unreachable", { cause });
   }
 }

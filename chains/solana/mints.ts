@@ -1,5 +1,5 @@
 import { AccountLayout, AccountState, AccountType, ExtensionType, MintLayout } from "@solana/spl-token";
-import { type TokenProgram, tokenPrograms } from "./payment.ts";
+import { type TokenProgram, tokenPrograms } from "./build-payment.ts";
 
 /** The facts of a mint's account. `extensions` are Token-2022 extensions, by their names in the program's source. */
 export type MintFacts = {
@@ -10,7 +10,7 @@ export type MintFacts = {
   freezeAuthority: string | undefined;
   extensions: string[];
   /** Whether a token account of this mint starts frozen. */
-  startsFrozen: boolean;
+  defaultsToFrozen: boolean;
 };
 
 /** The facts of a token account's data. The program is not part of the data; it is the owner of the account. */
@@ -22,7 +22,7 @@ export type TokenAccountFacts = {
   delegate: string | undefined;
   extensions: string[];
   /** Whether the program accepts a transfer to this account only directly after a memo. */
-  memoRequired: boolean;
+  requiresMemo: boolean;
 };
 
 /**
@@ -59,26 +59,27 @@ const refused: Readonly<Record<string, string>> = {
 };
 
 /** Reads a mint from its account. Never throws. */
-export function readMint(account: { owner: string; data: Uint8Array }): MintFacts | { fault: string } {
+export function readMint(account: { owner: string; data: Uint8Array }): MintFacts | { error: string } {
   const program = (["token", "token-2022"] as const).find((one) => tokenPrograms[one].toBase58() === account.owner);
-  if (!program) return { fault: "the mint's account does not belong to the Token program or Token-2022" };
+  if (!program) return { error: "the mint's account does not belong to the Token program or Token-2022" };
   const data = Buffer.from(account.data);
   const extensions = data.length === MintLayout.span ? new Map() : readExtensions(data, AccountType.Mint);
-  if (!extensions || (program === "token" && extensions.size > 0)) return { fault: "the account is not a mint" };
+  if (!extensions || (program === "token" && extensions.size > 0)) return { error: "the account is not a mint" };
   const mint = MintLayout.decode(data);
-  if (!mint.isInitialized) return { fault: "the mint is not initialized" };
+  if (!mint.isInitialized) return { error: "the mint is not initialized" };
   return {
     program,
     decimals: mint.decimals,
     supply: mint.supply,
     freezeAuthority: mint.freezeAuthorityOption ? mint.freezeAuthority.toBase58() : undefined,
     extensions: [...extensions.keys()],
-    startsFrozen: (extensions.get("DefaultAccountState")?.[0] ?? AccountState.Initialized) !== AccountState.Initialized,
+    defaultsToFrozen:
+      (extensions.get("DefaultAccountState")?.[0] ?? AccountState.Initialized) !== AccountState.Initialized,
   };
 }
 
 /** Returns why the mint's token is refused, or undefined. `expected` is the networks file's entry. */
-export function findMintFault(
+export function validateMint(
   facts: MintFacts,
   expected: { program: TokenProgram; decimals: number },
 ): string | undefined {
@@ -87,7 +88,7 @@ export function findMintFault(
   const other = facts.extensions.find((name) => !accepted.has(name));
   if (other)
     return `the mint has the extension ${other}: ${refused[other] ?? "it is not on the list of accepted ones"}`;
-  return facts.startsFrozen ? "the mint's token accounts start frozen" : undefined;
+  return facts.defaultsToFrozen ? "the mint's token accounts start frozen" : undefined;
 }
 
 /**
@@ -107,14 +108,14 @@ export function readTokenAccount(bytes: Uint8Array): TokenAccountFacts | undefin
     frozen: account.state === AccountState.Frozen,
     delegate: account.delegateOption ? account.delegate.toBase58() : undefined,
     extensions: [...extensions.keys()],
-    memoRequired: extensions.get("MemoTransfer")?.[0] === 1,
+    requiresMemo: extensions.get("MemoTransfer")?.[0] === 1,
   };
 }
 
 /**
  * Returns why a payer's token account cannot pay the amount, or undefined. `account` is undefined if it does not exist.
  */
-export function findSourceFault(
+export function validateSourceAccount(
   account: TokenAccountFacts | undefined,
   wanted: { mint: string; owner: string; amount: bigint },
 ): string | undefined {
@@ -129,12 +130,12 @@ export function findSourceFault(
  * owner, who would then be paid. An account that requires a memo before the transfer is refused, because our memo comes
  * after it.
  */
-export function findDestinationFault(
+export function validateDestinationAccount(
   account: TokenAccountFacts,
   wanted: { mint: string; owner: string },
 ): string | undefined {
   const error = validateAccount(account, wanted);
-  return error ?? (account.memoRequired ? "the token account requires a memo before each transfer" : undefined);
+  return error ?? (account.requiresMemo ? "the token account requires a memo before each transfer" : undefined);
 }
 
 function validateAccount(account: TokenAccountFacts, wanted: { mint: string; owner: string }): string | undefined {

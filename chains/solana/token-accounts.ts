@@ -1,11 +1,11 @@
 import { createAssociatedTokenAccountIdempotentInstruction } from "@solana/spl-token";
 import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
-import { findTokenAccount, type TokenProgram, tokenPrograms } from "./payment.ts";
+import { findTokenAccount, type TokenProgram, tokenPrograms } from "./build-payment.ts";
 
 /**
  * Returns the instruction that creates an owner's associated token account at a payer's expense, if it does not exist.
  */
-export function makeTokenAccount(args: {
+export function createTokenAccountInstruction(args: {
   payer: string;
   owner: string;
   mint: string;

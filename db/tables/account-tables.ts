@@ -7,7 +7,7 @@ export type AccountTables = {
     name: string;
     api_version: Generated<string>;
     /** Wallets and checkout pages may cancel the account's payments. */
-    wallets_cancel: Generated<boolean>;
+    wallet_cancellation_allowed: Generated<boolean>;
     created_at: Date;
   };
   api_key: {

@@ -27,12 +27,12 @@ export type ChainTables = {
     base_fee: bigint;
     at: Date;
     /** The endpoint that returned this block, and the blocks below it that are not stored. */
-    read_by: string | null;
+    source_endpoint: string | null;
   };
   /** The asset is read up to `number` only. Once it is configured again, it is read up to `until`. */
-  unread_asset: { chain: string; asset: string; number: number; until: number | null; since: Date };
+  asset_backfill: { chain: string; asset: string; number: number; until: number | null; since: Date };
   /** A token movement that was observed in a block. */
-  sighting: {
+  observation: {
     chain: string;
     /** On Solana the slot as a string. */
     block_hash: string;
@@ -50,7 +50,7 @@ export type ChainTables = {
     booked: Generated<boolean>;
     /** The row of `dust` that contains the movement; then it is `booked` too. */
     dust_id: Optional<number>;
-    seen_at: Date;
+    observed_at: Date;
   };
   /** A row that could not be booked, and that is skipped until `retry_at`. `subject` is its natural key. */
   failed_booking: {

@@ -16,8 +16,8 @@ export type NullableNaturalKey = ColumnType<Hex | null, string | null, string | 
 /** A nullable column that an insert may leave out. */
 export type Optional<T> = ColumnType<T | null, T | null | undefined, T | null>;
 
-/** Columns of a row that waits for a job. The sweep enqueues the job when `due_at` has passed, and increments `due_try`. */
-export type Due = { due_at: Date | null; due_try: Generated<number> };
+/** Columns of a row that waits for a job. The sweep enqueues the job when `due_at` has passed, and increments `due_retries`. */
+export type Due = { due_at: Date | null; due_retries: Generated<number> };
 
 /** A lease with a fencing token. */
 export type Lease = { fence: Generated<number>; owner: string | null; lease_until: Date | null };
@@ -37,7 +37,7 @@ export type Kind = "eip3009" | "permit2" | "disburse" | "push" | "spl";
 /** How a buyer pays. */
 export type OptionKind = Exclude<Kind, "disburse">;
 /** How a buyer lets Permit2 take a token: by a signed EIP-2612 permit with this nonce, or by approve transactions. */
-export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; fromZero: boolean };
+export type Allowance = { by: "permit"; nonce: string } | { by: "approve"; zeroAllowanceFirst: boolean };
 
 /**
  * How an attempt is verified:

@@ -23,13 +23,13 @@ export type MerchantTables = {
     asset: string;
     destination: string;
     /** How long a payout accumulates, milliseconds; null pays out each payment at once. */
-    gather_ms: number | null;
+    accumulation_ms: number | null;
     /** The amount at which an accumulating payout is paid before that time, minor units. */
-    gather_amount: bigint | null;
+    accumulation_amount: bigint | null;
     /** The minimum amount of a payout, minor units. */
     minimum: bigint | null;
     /** Payments in other assets of the same currency are accepted, and owed in this asset. */
-    takes_others: Generated<boolean>;
+    accepts_other_assets: Generated<boolean>;
     /** Buyers pay the destination itself, where the asset allows it. */
     direct: Generated<boolean>;
     created_at: Date;

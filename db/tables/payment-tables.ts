@@ -32,7 +32,7 @@ export type PaymentTables = {
     /** The wallet instance or checkout session that requested options first. */
     requester: Optional<string>;
     /** Another wallet instance or checkout session has requested options too. */
-    shared: Generated<boolean>;
+    has_other_requesters: Generated<boolean>;
     created_at: Date;
     updated_at: Date;
     expires_at: Date;
@@ -63,7 +63,7 @@ export type PaymentTables = {
     /** The fixed part of the fee. */
     fee_fixed: Generated<bigint>;
     /** The rate of the rest of the fee, hundredths of a percent. */
-    fee_points: Generated<number>;
+    fee_basis_points: Generated<number>;
     /** `receiver` is the merchant's destination, not our treasury. */
     direct: Generated<boolean>;
     /** The rate of the price feed, when the amount is converted. */
@@ -106,7 +106,7 @@ export type PaymentTables = {
     requester: string;
     attempt_id: string | null;
     key_id: string;
-    sealed: Buffer;
+    ciphertext: Buffer;
     created_at: Date;
     delete_at: Date;
     /** Until when the data is kept once its attempt is verified. */

@@ -18,7 +18,7 @@ export type SolanaTables = {
     read_at: Date | null;
     read_slot: number | null;
     /** Every transaction up to this slot has been read whose memo names a payment or payout of ours. */
-    named_slot: number | null;
+    urgent_read_slot: number | null;
     owner: string | null;
     lease_until: Date | null;
   };
@@ -37,14 +37,14 @@ export type SolanaTables = {
     last_error: string | null;
   };
   /** An account that a transaction of ours created, for us or for a receiver, and whose rent we paid. */
-  made_account: { chain: string; address: string; tx_hash: string; made_at: Date };
+  created_account: { chain: string; address: string; tx_hash: string; created_at: Date };
   /** An account that makes the chain refuse a second payment of a payout. It holds rent until it is closed. */
   payout_marker: {
     chain: string;
     address: string;
     tx_hash: string;
     lamports: bigint;
-    made_at: Date;
+    created_at: Date;
     /** The transaction that closes it. */
     closing_hash: Generated<string | null>;
   };

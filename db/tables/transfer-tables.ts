@@ -9,7 +9,7 @@ export type TransferTables = {
     address: string;
     next_nonce: number;
     /** The owner must check for ready transfers once more before it releases the lane. */
-    rung: Generated<boolean>;
+    wake_requested: Generated<boolean>;
   } & Lease;
   /**
    * On Solana, `nonce` counts a lane's transactions, `hash` is the first signature, gas is measured in compute units at
@@ -34,7 +34,7 @@ export type TransferTables = {
     nonce_slot: Optional<number>;
     state: TransactionState;
     created_at: Date;
-    offered_at: Date | null;
+    broadcast_at: Date | null;
     block_number: number | null;
     block_hash: string | null;
     gas_used: bigint | null;
@@ -76,8 +76,8 @@ export type TransferTables = {
     /** The next transaction of the transfer has no other transfer. */
     alone: Generated<boolean>;
     hold_until: Date | null;
-    troubles: Generated<number>;
-    last_trouble: string | null;
+    retries: Generated<number>;
+    last_error: string | null;
     created_at: Date;
   } & Due;
   /** The gas of an included transaction that moved no money for a transfer. */

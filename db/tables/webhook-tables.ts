@@ -16,9 +16,9 @@ export type WebhookTables = {
     /** The worker that delivers to the endpoint now. */
     owner: string | null;
     /** Until when `owner` delivers to it; without an owner, until when its job is expected to start. */
-    busy_until: Date | null;
+    lease_until: Date | null;
     /** How often a job has been enqueued for it. */
-    due_try: Generated<number>;
+    due_retries: Generated<number>;
     created_at: Date;
     deleted_at: Date | null;
   };

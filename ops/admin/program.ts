@@ -1,21 +1,21 @@
 import { Command, CommanderError } from "commander";
-import { ConfigError } from "../config.ts";
-import { describeBriefly } from "../redaction.ts";
-import { addAccountCommands } from "./accounts.ts";
-import { addCollectorCommands } from "./collector.ts";
-import { addDisburserCommands } from "./disburser.ts";
-import { addFailedBookingCommands } from "./failed-bookings.ts";
-import { addFrameCommands } from "./frames.ts";
-import { addKeystoreCommands } from "./keystore.ts";
-import { addMerchantCommands } from "./merchants.ts";
-import { addMoneyCommands } from "./money.ts";
-import { addNetworkCommands } from "./networks.ts";
-import { addPageCommands } from "./pages.ts";
-import { addPaymentCommands } from "./payments.ts";
-import { addPayoutCommands } from "./payouts.ts";
-import { addRefundCommands } from "./refunds.ts";
-import { createAddAction, RefusedError, UsageError } from "./tool.ts";
-import { addWebhookCommands } from "./webhooks.ts";
+import { ConfigError } from "../../runtime/config.ts";
+import { describeBriefly } from "../../runtime/redaction.ts";
+import { addAccountCommands } from "./account-commands.ts";
+import { addCollectorCommands } from "./collector-commands.ts";
+import { createAddAction, RefusedError, UsageError } from "./command.ts";
+import { addDisburserCommands } from "./disburser-commands.ts";
+import { addFailedBookingCommands } from "./failed-booking-commands.ts";
+import { addFrameCommands } from "./frame-commands.ts";
+import { addKeystoreCommands } from "./keystore-commands.ts";
+import { addMerchantCommands } from "./merchant-commands.ts";
+import { addMoneyCommands } from "./money-commands.ts";
+import { addNetworkCommands } from "./network-commands.ts";
+import { addPageCommands } from "./page-commands.ts";
+import { addPaymentCommands } from "./payment-commands.ts";
+import { addPayoutCommands } from "./payout-commands.ts";
+import { addRefundCommands } from "./refund-commands.ts";
+import { addWebhookCommands } from "./webhook-commands.ts";
 
 /** Where a command reads its settings and writes its output and errors. */
 export type Io = {

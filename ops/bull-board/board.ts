@@ -3,11 +3,11 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import type { Queue } from "bullmq";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import type { Log } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
-import { createLoginThrottle, findUser, type Login, type LoginThrottle } from "./login.ts";
-import { serveRunbooks } from "./runbooks.ts";
-import { findAction, isFromElsewhere, isRead, type OperatorAction } from "./writes.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
+import { findAction, isFromElsewhere, isRead, type OperatorAction } from "./allowed-writes.ts";
+import { createLoginThrottle, findUser, type Login, type LoginThrottle } from "./board-login.ts";
+import { serveRunbooks } from "./serve-runbooks.ts";
 
 export type BoardDeps = {
   queues: readonly Queue[];

@@ -1,14 +1,14 @@
 import { Registry } from "prom-client";
 import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
-import { openRedis } from "../../queues/connection.ts";
-import { openRing } from "../../queues/ring.ts";
-import { type BoardConfig, ConfigError, readBoardConfig } from "../config.ts";
-import { createLog } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
-import { samplePool, watchStatements } from "../pool-metrics.ts";
-import { startProbes } from "../probes.ts";
-import { createShutdown, installSignals } from "../shutdown.ts";
+import { openJobQueues } from "../../queues/enqueue.ts";
+import { openRedis } from "../../queues/redis-connections.ts";
+import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
+import { createLog } from "../../runtime/log.ts";
+import { instrumentStatements, samplePool } from "../../runtime/metrics/pool-metrics.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import { startProbes } from "../../runtime/probes.ts";
+import { createShutdown, installSignals } from "../../runtime/shutdown.ts";
 import { buildBoard } from "./board.ts";
 
 async function serve(config: BoardConfig): Promise<void> {
@@ -21,13 +21,13 @@ async function serve(config: BoardConfig): Promise<void> {
   const db = openDb(config.DATABASE_URL, {
     max: Math.min(config.DATABASE_POOL, 2),
     applicationName: "pay-bull-board",
-    ...watchStatements(metrics, log),
+    ...instrumentStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
   const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
   shutdown.onClose("redis", () => redis.disconnect());
-  const { queues, close } = openRing({ redis, prefix: config.REDIS_PREFIX, log, metrics });
+  const { queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics });
   shutdown.onClose("queues", close);
 
   const probes = await startProbes({

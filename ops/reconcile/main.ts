@@ -1,14 +1,14 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
-import { openChains } from "../../chains/open.ts";
+import { openChains } from "../../chains/open-chains.ts";
 import { openDb } from "../../db/open.ts";
-import { type ReconcileLine, reconcileChain } from "../../payments/reconcile.ts";
-import { describe, show } from "../admin/tool.ts";
-import { ConfigError, readAdminConfig } from "../config.ts";
-import { createLog } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
-import { readNetworks } from "../networks.ts";
-import { describeBriefly, errorCode } from "../redaction.ts";
+import { type ReconcileLine, reconcileChain } from "../../payments/accounting/reconcile-chain.ts";
+import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
+import { createLog } from "../../runtime/log.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import { readNetworks } from "../../runtime/networks/read-networks.ts";
+import { describeBriefly, errorCode } from "../../runtime/redaction.ts";
+import { describe, show } from "../admin/command.ts";
 
 const help = `usage: npm run reconcile -- [options]
 

@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { createProgress } from "../../ops/local/progress.ts";
-import { readSettings, withFreePorts } from "../../ops/local/settings.ts";
-import { startStack } from "../../ops/local/stack.ts";
-import { findRunningStack } from "../../ops/local/stack-file.ts";
-import { benchHttp } from "./http.ts";
-import { benchLedger } from "./ledger.ts";
-import { benchPages, picturePages } from "./pages.ts";
-import { benchPayments } from "./pay.ts";
-import { benchPolls } from "./polls.ts";
-import { benchSolana } from "./solana.ts";
+import { createProgress } from "../../local/progress.ts";
+import { startStack } from "../../local/stack.ts";
+import { findRunningStack } from "../../local/stack-file.ts";
+import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { benchHttp } from "./bench-http.ts";
+import { benchLedger } from "./bench-ledger.ts";
+import { benchPages, savePageScreenshots } from "./bench-pages.ts";
+import { benchPayments } from "./bench-payments.ts";
+import { benchPolls } from "./bench-polls.ts";
+import { benchSolana } from "./bench-solana.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -95,7 +95,7 @@ try {
   if (values.http) await benchHttp(stack, args);
   if (values.polls) await benchPolls(stack, args);
   if (values.pages) await benchPages(stack, { pictures: values.pictures, say: progress.say });
-  else if (values.pictures) await picturePages(stack, { pictures: values.pictures, say: progress.say });
+  else if (values.pictures) await savePageScreenshots(stack, { pictures: values.pictures, say: progress.say });
   const pays = !values.http && !values.polls && !values.pages && !values.pictures;
   if (pays && values.chain === "solana") await benchSolana(stack, args);
   else if (pays) await benchPayments(stack, { ...args, blockTime: settings.ANVIL_BLOCK_TIME, networksFile });

@@ -1,8 +1,8 @@
 import lighthouse from "lighthouse";
-import { freePort } from "../../ops/local/ports.ts";
-import { launchBrowser } from "../browser/browser.ts";
-import type { Look } from "../browser/look.ts";
-import { percentile } from "./stats.ts";
+import { freePort } from "../../local/free-ports.ts";
+import { launchBrowser } from "../browser/open-browser.ts";
+import type { View } from "../browser/page-view.ts";
+import { percentile } from "./bench-stats.ts";
 
 /** The number of runs; odd, so that the median is a measured value. */
 export const RUNS = 5;
@@ -22,7 +22,7 @@ const audits = { lcp: "largest-contentful-paint", tbt: "total-blocking-time", tt
  * because simulated throttling counts an open long poll as server time. Every run starts with an empty cache, and the
  * pages alternate, so that other load on the machine affects all of them equally. Returns the results in input order.
  */
-export async function measureSpeed(origin: string, looks: readonly Look[]): Promise<Speed[]> {
+export async function measureSpeed(origin: string, looks: readonly View[]): Promise<Speed[]> {
   const port = await freePort();
   const browser = await launchBrowser(`--remote-debugging-port=${port}`);
   const seen = looks.map(() => ({ lcp: [] as number[], tbt: [] as number[], ttfb: [] as number[] }));

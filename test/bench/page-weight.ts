@@ -1,6 +1,6 @@
-import { openPage } from "../browser/browser.ts";
-import type { Look } from "../browser/look.ts";
-import { phone, slowDown } from "./page-slow.ts";
+import { openPage } from "../browser/open-browser.ts";
+import type { View } from "../browser/page-view.ts";
+import { phone, slowDown } from "./slow-network.ts";
 
 /** The bytes on the wire, headers included, and the layout shift that no input caused. */
 export type Weight = { requests: number; bytes: number; script: number; cls: number };
@@ -13,7 +13,7 @@ const observe = `window.seen = 0;
     .observe({ type: "layout-shift", buffered: true });`;
 
 /** Measures the first load of a page on a slow phone, without its long poll. */
-export async function weigh(origin: string, { path }: Look): Promise<Weight> {
+export async function measureWeight(origin: string, { path }: View): Promise<Weight> {
   const { page, context } = await openPage(origin, phone);
   await page.addInitScript(observe);
   const session = await slowDown(page, { network: true });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { readCollected } from "../../payments/collect.ts";
-import { openPage } from "./browser.ts";
-import { done, fillIn, OK, openAskingShop, send } from "./collect-form.ts";
-import { bring } from "./shop.ts";
+import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { moveToState } from "./browser-shop.ts";
+import { done, fillIn, OK, openShopWithDataPolicy, send } from "./data-form-helpers.ts";
+import { openPage } from "./open-browser.ts";
 
-const { api, ask } = await openAskingShop(`eip155:31337:0x${"c1".repeat(20)}`);
+const { api, ask } = await openShopWithDataPolicy(`eip155:31337:0x${"c1".repeat(20)}`);
 
 /** The bridges that wallets' web views provide; `received` records the messages of each. */
 const bridges: Record<string, () => void> = {
@@ -95,7 +95,7 @@ test("the page of a finished payment sends the wallet an error", async () => {
   await opened.page.addInitScript(bridges.ReactNative as () => void);
   await opened.page.goto(url);
   await fillIn(opened);
-  await bring(api, id, "expired");
+  await moveToState(api, id, "expired");
   await send(opened);
   await opened.page.locator("#ended").waitFor();
   const ERROR = { type: "IC_ERROR", error: expect.any(String) };

@@ -1,12 +1,14 @@
 import type { Frame, Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { pickFramers } from "../../api/checkout/client/bridges.ts";
-import { readCollected } from "../../payments/collect.ts";
-import { addFrameOrigin } from "../../payments/frames.ts";
-import { openPage, type PageOptions } from "./browser.ts";
-import { done, fillIn, OK, openAskingShop, send } from "./collect-form.ts";
+import { selectFramingOrigins } from "../../api/checkout/client/wallet-bridges.ts";
+import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { addFrameOrigin } from "../../payments/buyer-data/frame-origins.ts";
+import { done, fillIn, OK, openShopWithDataPolicy, send } from "./data-form-helpers.ts";
+import { openPage, type PageOptions } from "./open-browser.ts";
 
-const { api, merchant, ask, makeOther, open, linkOf } = await openAskingShop(`eip155:31337:0x${"c1".repeat(20)}`);
+const { api, merchant, ask, makeOther, open, linkOf } = await openShopWithDataPolicy(
+  `eip155:31337:0x${"c1".repeat(20)}`,
+);
 const listed = "https://wallet.example.test";
 const alsoListed = "http://localhost:4173";
 const unlisted = "https://evil.example.test";
@@ -46,8 +48,8 @@ test("a listed site can frame the page and receives one message, after the serve
 });
 
 test("a browser without ancestorOrigins delivers the message to the listed origin that frames the page", () => {
-  expect(pickFramers([alsoListed, listed], undefined)).toEqual([alsoListed, listed]);
-  expect(pickFramers([alsoListed, listed], unlisted)).toEqual([]);
+  expect(selectFramingOrigins([alsoListed, listed], undefined)).toEqual([alsoListed, listed]);
+  expect(selectFramingOrigins([alsoListed, listed], unlisted)).toEqual([]);
 });
 
 test("only the direct parent receives the message when several listed sites are nested", async () => {

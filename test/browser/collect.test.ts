@@ -1,13 +1,13 @@
 import type { Page } from "playwright-core";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import { newKey } from "../../ops/local/networks-document.ts";
-import { readCollected } from "../../payments/collect.ts";
-import { none } from "./browser.ts";
-import { done, fillIn, openAskingShop, send } from "./collect-form.ts";
+import { newKey } from "../../local/networks-document.ts";
+import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { done, fillIn, openShopWithDataPolicy, send } from "./data-form-helpers.ts";
+import { none } from "./open-browser.ts";
 
 const buyer = privateKeyToAccount(newKey().privateKey);
-const { api, merchant, ask, open } = await openAskingShop(`eip155:31337:${buyer.address}`);
+const { api, merchant, ask, open } = await openShopWithDataPolicy(`eip155:31337:${buyer.address}`);
 
 test("the form works by keyboard alone, the data is stored encrypted, and the confirm then needs no data", async () => {
   const { id, option, url } = await ask();

@@ -2,17 +2,17 @@ import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ar } from "../../api/checkout/texts/ar.ts";
 import { openDb } from "../../db/open.ts";
-import { ask } from "../../ops/local/wallet.ts";
-import { addPolicy, removePolicy } from "../../payments/policies.ts";
-import { atEnd } from "../support/at-end.ts";
-import { startChain } from "../support/chain.ts";
+import { ask } from "../../local/buyer-client.ts";
+import { addPolicy, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
+import { addCleanup } from "../support/cleanups.ts";
+import { startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { none, openPage } from "./browser.ts";
-import { fillIn, send } from "./collect-form.ts";
+import { fillIn, send } from "./data-form-helpers.ts";
+import { none, openPage } from "./open-browser.ts";
 
 const fleet = await startFleet({ chain: await startChain(), workers: 1, ownUrl: true });
 const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
-atEnd(() => db.destroy());
+addCleanup(() => db.destroy());
 
 /** Opens the page of a new test payment; `more` is appended to its URL. */
 async function open(more = "") {
@@ -24,7 +24,7 @@ async function open(more = "") {
 }
 
 /** Makes the shop require buyer data, and returns a function that ends that. */
-async function askWho() {
+async function makeDataPagePath() {
   const { merchantId } = fleet.testShop.caller;
   const { id } = await addPolicy({ db, now: () => new Date() }, { merchantId, asset: null, unit: null, minimum: null });
   return () => removePolicy({ db }, id);
@@ -53,7 +53,7 @@ test("the test wallet really signs: the service verifies its attempt, and the pa
 });
 
 test("the test wallet sends no confirm before the buyer has given the data that the shop requires", async () => {
-  const askNobody = await askWho();
+  const askNobody = await makeDataPagePath();
   const { page, id, pageErrors } = await open();
   await payByKeyboard(page);
   await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
@@ -70,7 +70,7 @@ test("the test wallet sends no confirm before the buyer has given the data that 
 });
 
 test("the detour over the data page keeps the language, the theme and the return URL of the app", async () => {
-  const askNobody = await askWho();
+  const askNobody = await makeDataPagePath();
   const { page, pageErrors } = await open("&theme=dark&returnUrl=metamask%3A%2F%2Fdone%3Forder%3D17");
   await page.addInitScript(() => Object.assign(window, { ReactNativeWebView: { postMessage: () => undefined } }));
   await page.locator("footer summary").click();

@@ -1,12 +1,12 @@
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
-import { newKey } from "../../ops/local/networks-document.ts";
-import { mintUsdc } from "../../ops/local/usdc.ts";
-import { confirm, createPayment, listOptions, pay, signOption, waitFinal } from "../../ops/local/wallet.ts";
-import { fundBuyer, startChain } from "../support/chain.ts";
+import { confirm, createPayment, listOptions, pay, signOption, waitFinal } from "../../local/buyer-client.ts";
+import { newKey } from "../../local/networks-document.ts";
+import { mintUsdc } from "../../local/usdc.ts";
+import { fundBuyer, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
 import { deployFactory, deployWallet } from "../support/smart-wallets.ts";
 
 test("a contract wallet pays through the last of two lanes while an externally owned account pays through the first", async () => {
@@ -33,6 +33,6 @@ test("a contract wallet pays through the last of two lanes while an externally o
   }
   const [first, last] = chain.keys.lanes.map(({ address }) => address.toLowerCase());
   expect([senders.get(byWallet), senders.get(byKey)]).toEqual([last, first]);
-  await waitQuiet(fleet);
+  await waitUntilIdle(fleet);
   await expectSound(fleet, chain, { succeeded: 2 });
 });

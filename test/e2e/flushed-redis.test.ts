@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { fundBuyers, startChain } from "../support/chain.ts";
+import { fundBuyers, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { expectSound, waitQuiet } from "../support/invariants.ts";
+import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
 import { startPrivateRedis } from "../support/private-services.ts";
-import { insistOnPaying, signPayments } from "../support/story.ts";
+import { confirmUntilFinal, signPayments } from "../support/sign-payments.ts";
 
 const COUNT = 50;
 
@@ -15,7 +15,7 @@ test("FLUSHALL during 50 payments loses no payment and pays none twice", async (
   const signed = await signPayments(fleet.shop, chain, await fundBuyers(chain, 10), COUNT);
 
   const redis = new Redis(service.url);
-  const paying = signed.map((one) => insistOnPaying(fleet.shop, one));
+  const paying = signed.map((one) => confirmUntilFinal(fleet.shop, one));
   // Three times, during confirms, relays, watching and payouts.
   for (const share of [0.1, 0.5, 0.9]) {
     await Promise.race([Promise.all(paying), firstOf(paying, Math.ceil(COUNT * share))]);
@@ -25,7 +25,7 @@ test("FLUSHALL during 50 payments loses no payment and pays none twice", async (
 
   const ends = await Promise.all(paying);
   expect(ends.map((end) => end.status)).toEqual(signed.map(() => "succeeded"));
-  await waitQuiet(fleet);
+  await waitUntilIdle(fleet);
   await expectSound(fleet, chain, { succeeded: COUNT });
 });
 

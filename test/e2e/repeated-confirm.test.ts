@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { confirm } from "../../ops/local/wallet.ts";
-import { fundBuyer, startChain } from "../support/chain.ts";
+import { confirm } from "../../local/buyer-client.ts";
+import { fundBuyer, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { expectSound, waitQuiet } from "../support/invariants.ts";
-import { insistOnPaying, signPayment } from "../support/story.ts";
+import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
+import { confirmUntilFinal, signPayment } from "../support/sign-payments.ts";
 
 test("a confirm sent 16 times at once to two api processes, and again after the end, causes one transfer and one response", async () => {
   const chain = await startChain();
@@ -15,10 +15,10 @@ test("a confirm sent 16 times at once to two api processes, and again after the 
   const atOnce = await Promise.all(Array.from({ length: 16 }, (_, index) => send(index)));
   for (const answer of atOnce) expect(["processing", "succeeded"]).toContain(answer.status);
 
-  const end = await insistOnPaying(fleet.shop, signed);
+  const end = await confirmUntilFinal(fleet.shop, signed);
   expect(end.status).toBe("succeeded");
   const afterwards = await Promise.all(Array.from({ length: 16 }, (_, index) => send(index)));
   expect(afterwards).toEqual(afterwards.map(() => end));
-  await waitQuiet(fleet);
+  await waitUntilIdle(fleet);
   await expectSound(fleet, chain, { succeeded: 1 });
 });

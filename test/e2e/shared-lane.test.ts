@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { fundBuyers, startChain } from "../support/chain.ts";
+import { fundBuyers, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { expectSound, waitQuiet } from "../support/invariants.ts";
-import { insistOnPaying, runAtOnce, signPayments } from "../support/story.ts";
+import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
+import { confirmUntilFinal, mapConcurrently, signPayments } from "../support/sign-payments.ts";
 
 const COUNT = 200;
 
@@ -16,10 +16,10 @@ test.each([
     const fleet = await startFleet({ chain, workers });
     const signed = await signPayments(fleet.shop, chain, await fundBuyers(chain, 16), COUNT);
 
-    const ends = await runAtOnce(signed, 32, (one) => insistOnPaying(fleet.shop, one));
+    const ends = await mapConcurrently(signed, 32, (one) => confirmUntilFinal(fleet.shop, one));
 
     expect(ends.filter((end) => end.status !== "succeeded")).toEqual([]);
-    await waitQuiet(fleet);
+    await waitUntilIdle(fleet);
     await expectSound(fleet, chain, { succeeded: COUNT });
     const nonceErrors = fleet.workers
       .flatMap((worker) => worker.lines)

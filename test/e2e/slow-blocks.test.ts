@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createPayment, getStatus, pay } from "../../ops/local/wallet.ts";
-import { fundBuyer, startChain, transfersTo } from "../support/chain.ts";
+import { createPayment, getStatus, pay } from "../../local/buyer-client.ts";
+import { fundBuyer, startChain, transfersTo } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
 
 const BLOCK_MS = 3_000;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createPayment, getStatus, pay, waitFinal } from "../../ops/local/wallet.ts";
-import { fundBuyer, startChain, type TestChain, transfersTo, usdcBalance } from "../support/chain.ts";
+import { createPayment, getStatus, pay, waitFinal } from "../../local/buyer-client.ts";
+import { fundBuyer, startChain, type TestChain, transfersTo, usdcBalance } from "../support/evm-chain.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -1,18 +1,18 @@
-import type { Check, Evidence } from "./invariants.ts";
+import type { Check, Evidence } from "./payment-invariants.ts";
 
 /** The maximum number of attempts of one payment. */
-export const MOST_ATTEMPTS = 40;
+export const MAX_ATTEMPTS_PER_PAYMENT = 40;
 /** The maximum number of our transactions that may contain a payment without moving its money: one and two retries. */
-export const MOST_WASTED = 3;
+export const MAX_WASTED_TRANSACTIONS = 3;
 
 /** Checks that a payer cannot waste our work or gas: attempts and transactions without a transfer are bounded. */
 export const findCostlyPayments: Check = (evidence) => {
   const attempts = Map.groupBy(evidence.rows.attempts, ({ paymentId }) => paymentId);
-  const many = [...attempts].filter(([, all]) => all.length > MOST_ATTEMPTS);
+  const many = [...attempts].filter(([, all]) => all.length > MAX_ATTEMPTS_PER_PAYMENT);
   return [
     ...many.map(([paymentId, all]) => `payment ${paymentId} has ${all.length} attempts`),
     ...listWasted(evidence)
-      .filter(({ hashes }) => hashes.length > MOST_WASTED)
+      .filter(({ hashes }) => hashes.length > MAX_WASTED_TRANSACTIONS)
       .map(
         ({ paymentId, hashes }) =>
           `payment ${paymentId} was in ${hashes.length} transactions that did not move its money`,

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { EvmStage } from "./evm-stage.ts";
-import type { Fault } from "./nemesis.ts";
-import type { Random } from "./random.ts";
+import type { EvmEnvironment } from "./evm-environment.ts";
+import type { Fault } from "./fault-scheduler.ts";
+import type { Random } from "./seeded-random.ts";
 
 /** The faults of an EVM chain itself. */
-export function evmFaults({ client, miner, blockMs, keys }: EvmStage, random: Random): Fault[] {
+export function evmFaults({ client, miner, blockMs, keys }: EvmEnvironment, random: Random): Fault[] {
   const spike = async () => {
     const { baseFeePerGas } = await client.getBlock();
     // Far above what lanes have offered, and below their ceiling.

@@ -1,14 +1,14 @@
 import { type Address, encodeFunctionData, type Hex, type PrivateKeyAccount, parseAbi } from "viem";
-import { usdcAbi } from "../../ops/local/artifacts.ts";
-import { fundGas, usdcBalance } from "../../ops/local/usdc.ts";
-import { freshKey, makeBuyers, walletAbi } from "./evm-buyers.ts";
-import type { EvmStage } from "./evm-stage.ts";
-import type { Payers } from "./payers.ts";
-import { type Plan, tokenOf } from "./plan.ts";
-import { keepPushes } from "./pushes.ts";
-import type { Random } from "./random.ts";
-import { encodeRelay } from "./relays.ts";
-import { topFees, type Wishes } from "./wishes.ts";
+import { usdcAbi } from "../../local/circle-artifacts.ts";
+import { fundGas, usdcBalance } from "../../local/usdc.ts";
+import { freshKey, fundEvmBuyers, walletAbi } from "./evm-buyers.ts";
+import type { EvmEnvironment } from "./evm-environment.ts";
+import { type ContractChanges, topFees } from "./gas-oracle-server.ts";
+import type { Payers } from "./payer-types.ts";
+import { type Plan, tokenOf } from "./payment-plan.ts";
+import { rebroadcastPushes } from "./rebroadcast-pushes.ts";
+import type { Random } from "./seeded-random.ts";
+import { encodeRelay } from "./third-party-relays.ts";
 
 const listAbi = parseAbi([
   "function blacklist(address)",
@@ -18,22 +18,22 @@ const listAbi = parseAbi([
 const thirdPartyCount = 8;
 
 /** Creates and funds the buyers, and the third parties that disturb them, before any fault. */
-export async function makeEvmPayers(
-  stage: EvmStage,
+export async function fundEvmPayers(
+  environment: EvmEnvironment,
   all: readonly Plan[],
-  { random, wishes }: { random: Random; wishes: Wishes },
+  { random, contractChanges }: { random: Random; contractChanges: ContractChanges },
 ): Promise<Payers> {
-  const { client, contracts, tokens } = stage;
+  const { client, contracts, tokens } = environment;
   const { token } = contracts;
   const thirdParties = Array.from({ length: thirdPartyCount }, freshKey);
   await fundGas(
     client,
     thirdParties.map(({ address }) => address),
   );
-  const payerOf = await makeBuyers(
-    stage,
+  const payerOf = await fundEvmBuyers(
+    environment,
     all.filter(({ family }) => family === "evm"),
-    keepPushes(stage),
+    rebroadcastPushes(environment),
   );
 
   const isBlocked = (who: Address) =>
@@ -41,12 +41,16 @@ export async function makeEvmPayers(
   /** Adds a payer to the token's block list, or removes it. */
   const block = (who: Address, on: boolean) => {
     const data = encodeFunctionData({ abi: listAbi, functionName: on ? "blacklist" : "unBlacklist", args: [who] });
-    wishes.make(who, { to: token, data, holds: async () => (await isBlocked(who)) === on });
+    contractChanges.make(who, { to: token, data, holds: async () => (await isBlocked(who)) === on });
   };
   /** Mints the same amount again for a payer that has spent its money. */
   const refill = (who: Address, amount: bigint) => {
     const data = encodeFunctionData({ abi: usdcAbi, functionName: "mint", args: [who, amount] });
-    wishes.make(who, { to: token, data, holds: async () => (await usdcBalance(client, token, who)) >= amount });
+    contractChanges.make(who, {
+      to: token,
+      data,
+      holds: async () => (await usdcBalance(client, token, who)) >= amount,
+    });
   };
   /** Sends all money of the payer to another account. */
   const spend = async (buyer: PrivateKeyAccount) => {
@@ -69,9 +73,9 @@ export async function makeEvmPayers(
     });
   };
   return {
-    chain: stage.id,
+    chain: environment.id,
     buyerOf: (plan) => payerOf(plan).buyer,
-    async isWorthless({ kind }, { results }) {
+    async canNoLongerPay({ kind }, { results }) {
       // The token was paused when the buyer's own transaction was mined.
       if (!kind.endsWith("push")) return false;
       const hash = (results[0]?.data[0] ?? "0x") as Hex;
@@ -89,7 +93,7 @@ export async function makeEvmPayers(
         await client.sendTransaction({ account: key, to: contract, data, ...topFees });
       }
     },
-    relent(plan, { option }) {
+    revertDisturbance(plan, { option }) {
       const { key } = payerOf(plan);
       if (plan.kind === "blocked") block(key.address, false);
       if (plan.kind === "spent") refill(key.address, BigInt(option.amount.value));

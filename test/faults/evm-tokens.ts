@@ -1,10 +1,10 @@
 import { encodeFunctionData, type Hex, maxUint256, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { circleContract } from "../../ops/local/artifacts.ts";
-import { type ChainClient, operator } from "../../ops/local/chain-client.ts";
-import type { ChainKeys } from "../../ops/local/networks-document.ts";
-import type { Contracts } from "../../ops/local/usdc.ts";
-import { deployCollector, deployDisburser, deployTestContract } from "../support/collector.ts";
+import { type ChainClient, operator } from "../../local/chain-client.ts";
+import { circleContract } from "../../local/circle-artifacts.ts";
+import type { ChainKeys } from "../../local/networks-document.ts";
+import type { Contracts } from "../../local/usdc.ts";
+import { deployCollector, deployDisburser, deployTestContract } from "../support/test-contracts.ts";
 import { DUST } from "./money-invariants.ts";
 
 /** The tokens of the EVM chain, by how buyers pay with them. */

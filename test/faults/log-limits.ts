@@ -1,4 +1,4 @@
-import type { Answer, Ask, Call } from "./lagging.ts";
+import type { Call, CallRpc, RpcResponse } from "./lagging-node.ts";
 
 type Words = (range: { blocks: number; logs: number; from: number }) => string;
 /** How many blocks and logs one eth_getLogs may cover, and the error beyond that. */
@@ -36,7 +36,7 @@ export const limits: readonly { code: number; words: Words }[] = [
 type Filter = { blockHash?: string; fromBlock?: string; toBlock?: string };
 
 /** Answers eth_getLogs as a node with a limit does. Returns undefined for any other method. */
-export async function askLimited(ask: Ask, call: Call, limit: Limit): Promise<Answer | undefined> {
+export async function callLimitedNode(ask: CallRpc, call: Call, limit: Limit): Promise<RpcResponse | undefined> {
   if (call.method !== "eth_getLogs") return undefined;
   const { blockHash, fromBlock, toBlock } = call.params[0] as Filter;
   const [from, to] = [Number(fromBlock), Number(toBlock)];

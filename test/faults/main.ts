@@ -1,11 +1,11 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { createProgress } from "../../ops/local/progress.ts";
-import { endAll } from "../support/at-end.ts";
-import { describeAgenda, rareFaults } from "./agenda.ts";
-import { families } from "./plan.ts";
-import { countOf, type Outcome, runSeed, seconds } from "./run.ts";
+import { createProgress } from "../../local/progress.ts";
+import { runCleanups } from "../support/cleanups.ts";
+import { families } from "./payment-plan.ts";
+import { countOf, type Outcome, runSeed, seconds } from "./run-seed.ts";
+import { describeSeedFaults, rareFaults } from "./seed-faults.ts";
 
 const help = `usage: npm run faults -- [options]
 
@@ -60,7 +60,7 @@ let interrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(signal, () => {
     interrupted = true;
-    void endAll().finally(() => process.exit(130));
+    void runCleanups().finally(() => process.exit(130));
   });
 
 // Every seed starts the same programs: they share the cache of compiled code.
@@ -91,7 +91,7 @@ progress.print(
 process.exit(failed.length === 0 ? 0 : 1);
 
 function print(
-  { seed, agenda, violations, injected, bites, ends, quietMs, outlivedMs, last }: Outcome,
+  { seed, seedFaults, violations, injected, effects, ends, idleMs, expiryWaitMs, last }: Outcome,
   tookMs: number,
 ): void {
   const list = (counts: Record<string, number>) =>
@@ -99,13 +99,13 @@ function print(
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
   progress.print(`seed ${seed}: payments ${list(ends)}; ${seconds(tookMs)} in all`);
-  progress.print(`  conditions: ${describeAgenda(agenda)}`);
+  progress.print(`  conditions: ${describeSeedFaults(seedFaults)}`);
   progress.print(`  faults: ${list(countOf(injected.map(({ fault }) => fault)))}`);
   const slowest = injected.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, 3);
   progress.print(`  longest: ${slowest.map(({ fault, from, to }) => `${fault} ${seconds(to - from)}`).join(", ")}`);
-  progress.print(`  effects: ${list(bites)}`);
+  progress.print(`  effects: ${list(effects)}`);
   progress.print(
-    `  idle ${seconds(quietMs)} after the last fault; unpayable payments ended ${seconds(outlivedMs)} after their authorizations expired`,
+    `  idle ${seconds(idleMs)} after the last fault; unpayable payments ended ${seconds(expiryWaitMs)} after their authorizations expired`,
   );
   if (last.length > 0) progress.print(`  finished last: ${last.slice(0, 3).join(", ")}`);
   progress.print(violations.length === 0 ? "  every invariant holds" : `  ${violations.length} violations`);

@@ -1,6 +1,6 @@
-import type { ChainTransfer } from "./chain-scan.ts";
-import type { Check, Evidence } from "./invariants.ts";
-import { isTransferOf, listExceptions, listOurs, placeOf } from "./moved.ts";
+import type { ChainTransfer } from "./evm-scan.ts";
+import { isTransferOf, listExceptions, listTreasuryMovements, placeOf } from "./list-movements.ts";
+import type { Check, Evidence } from "./payment-invariants.ts";
 
 /** Deposits below this many minor units may be booked as one sum. */
 export const DUST = 1_000n;
@@ -11,7 +11,7 @@ export const DUST = 1_000n;
  */
 export const findLostMoney: Check = (evidence) => {
   const { rows, history } = evidence;
-  const { inwards, outwards } = listOurs(evidence);
+  const { inwards, outwards } = listTreasuryMovements(evidence);
   const booked = listExceptions(rows);
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
   const stateOf = (log: ChainTransfer) => {

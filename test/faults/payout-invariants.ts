@@ -1,13 +1,13 @@
-import type { Check } from "./invariants.ts";
-import { listOurs, repeated, sumBy } from "./moved.ts";
+import { findDuplicates, listTreasuryMovements, sumBy } from "./list-movements.ts";
+import type { Check } from "./payment-invariants.ts";
 
 /**
  * Checks that each payout nonce moves money at most once, even after lost commits; that a merchant received exactly what
  * the rows mark as paid; and that withdrawals from a treasury never exceed its deposits.
  */
-export const findBadPayouts: Check = (evidence) => {
+export const findPayoutErrors: Check = (evidence) => {
   const { rows, history } = evidence;
-  const { inwards, outwards } = listOurs(evidence);
+  const { inwards, outwards } = listTreasuryMovements(evidence);
   const numbers = outwards.flatMap(({ token, nonce }) => (nonce === null ? [] : [`${token} ${nonce}`]));
   const paid = rows.settlements.filter(({ mode, state }) => mode === "live" && state === "paid");
   const booked = sumBy(
@@ -23,7 +23,7 @@ export const findBadPayouts: Check = (evidence) => {
   });
   const [into, out] = [inwards, outwards].map((logs) => sumBy(logs, ({ token }) => token));
   return [
-    ...repeated(numbers).map((number) => `the payout ${number} was made twice`),
+    ...findDuplicates(numbers).map((number) => `the payout ${number} was made twice`),
     ...wrong,
     ...[...(out ?? [])].flatMap(([token, sum]) => {
       const came = into?.get(token) ?? 0n;

@@ -1,27 +1,27 @@
 import { unlink, writeFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
-import type { Service } from "../../ops/local/service.ts";
-import type { Fault } from "./nemesis.ts";
-import type { Random } from "./random.ts";
-import type { Stage } from "./stage.ts";
+import type { Service } from "../../local/service.ts";
+import type { Fault } from "./fault-scheduler.ts";
+import type { Random } from "./seeded-random.ts";
+import type { TestEnvironment } from "./test-environment.ts";
 
 /** Longer than every lease: 60 seconds and a little. */
 const minuteMs = 62_000;
 
 /** Returns the faults of processes, Postgres and Redis. `alone` serializes a fault with a restore of the database. */
 export function processFaults(
-  stage: Stage,
+  environment: TestEnvironment,
   { random, alone }: { random: Random; alone: <T>(work: () => Promise<T>) => Promise<T> },
 ): Fault[] {
-  const { redis, postgres } = stage;
+  const { redis, postgres } = environment;
   const flush = async () => {
     const client = new Redis(redis.url);
     await client.flushall();
     client.disconnect();
   };
   const freeze = async () => {
-    const pid = kill(stage, random, "worker", "SIGSTOP");
+    const pid = kill(environment, random, "worker", "SIGSTOP");
     // Longer than a lease: the resumed worker must notice that another worker has taken over.
     await pause(random.between(5_500, 7_000));
     if (pid !== undefined) signalProcess(pid, "SIGCONT");
@@ -34,20 +34,20 @@ export function processFaults(
   // An immediate shutdown, or a kill. After a failover the original primary no longer exists.
   const restartPostgres = () =>
     alone(async () => {
-      if (stage.history.lost.length === 0 || stage.replicated === undefined)
+      if (environment.history.lost.length === 0 || environment.replicated === undefined)
         await restart(postgres, random.pick(["SIGQUIT", "SIGKILL"]));
     });
   const loseList = async () => {
     const isGone = random.chance(0.5);
-    if (isGone) await unlink(stage.screeningList);
-    else await writeFile(stage.screeningList, "this is no account\n");
+    if (isGone) await unlink(environment.screeningList);
+    else await writeFile(environment.screeningList, "this is no account\n");
     await pause(random.between(2_500, 4_500));
-    await writeFile(stage.screeningList, screeningListText);
+    await writeFile(environment.screeningList, screeningListText);
   };
   return [
-    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
-    { name: "kill -9 of a worker", run: async () => kill(stage, random, "worker", "SIGKILL") },
-    { name: "kill -9 of an api", run: async () => kill(stage, random, "api", "SIGKILL") },
+    { name: "kill -9 of a worker", run: async () => kill(environment, random, "worker", "SIGKILL") },
+    { name: "kill -9 of a worker", run: async () => kill(environment, random, "worker", "SIGKILL") },
+    { name: "kill -9 of an api", run: async () => kill(environment, random, "api", "SIGKILL") },
     { name: "a worker is stopped for seconds", run: freeze },
     { name: "FLUSHALL", run: flush },
     { name: "Redis restarts", run: () => restart(redis, random.pick(["SIGKILL", "SIGTERM"])) },
@@ -60,21 +60,26 @@ export function processFaults(
 export const screeningListText = "# accounts that are not served\n0x00000000000000000000000000000000deadbeef\n";
 
 /** Returns the fault that stops a worker for a minute and resumes it after others have taken over. */
-export function freezeForAMinute(stage: Stage, random: Random): Fault {
+export function freezeForAMinute(environment: TestEnvironment, random: Random): Fault {
   const run = async () => {
-    const pid = kill(stage, random, "worker", "SIGSTOP");
-    if (pid !== undefined) stage.frozen.add(pid);
+    const pid = kill(environment, random, "worker", "SIGSTOP");
+    if (pid !== undefined) environment.frozen.add(pid);
     await pause(minuteMs);
     if (pid === undefined) return;
-    stage.frozen.delete(pid);
+    environment.frozen.delete(pid);
     signalProcess(pid, "SIGCONT");
   };
   return { name: "a worker is frozen for a minute", run };
 }
 
 /** Signals one process of a role that is not frozen and returns its id. Returns undefined when none is running. */
-export function kill(stage: Stage, random: Random, role: "api" | "worker", signal: NodeJS.Signals): number | undefined {
-  const pids = stage.supervisor.pids(role).filter((pid) => !stage.frozen.has(pid));
+export function kill(
+  environment: TestEnvironment,
+  random: Random,
+  role: "api" | "worker",
+  signal: NodeJS.Signals,
+): number | undefined {
+  const pids = environment.supervisor.pids(role).filter((pid) => !environment.frozen.has(pid));
   if (pids.length === 0) return undefined;
   const pid = random.pick(pids);
   signalProcess(pid, signal);

@@ -1,13 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Fault } from "./nemesis.ts";
-import type { Random } from "./random.ts";
-import { finalAfter, type SolanaStage } from "./solana-stage.ts";
+import type { Fault } from "./fault-scheduler.ts";
+import type { Random } from "./seeded-random.ts";
+import { finalityDepthSlots, type SolanaEnvironment } from "./solana-environment.ts";
 
 /** The number of blocks for which a blockhash is valid. */
 const lifetime = 150;
 
 /** The faults of the cluster itself. */
-export function solanaFaults({ solana: { knobs } }: SolanaStage, random: Random): Fault[] {
+export function solanaFaults({ solana: { knobs } }: SolanaEnvironment, random: Random): Fault[] {
   /** Applies a setting for a while. */
   const applyForAWhile = async (on: () => Promise<void>, off: () => Promise<void>, longestMs: number) => {
     await on();
@@ -33,7 +33,10 @@ export function solanaFaults({ solana: { knobs } }: SolanaStage, random: Random)
       () => knobs.delay(["*"], 0),
       3_000,
     );
-  const rollback = { name: "slots are rolled back", run: () => knobs.rollback(random.between(1, finalAfter - 1)) };
+  const rollback = {
+    name: "slots are rolled back",
+    run: () => knobs.rollback(random.between(1, finalityDepthSlots - 1)),
+  };
   return [
     rollback,
     rollback,

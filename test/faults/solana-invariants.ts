@@ -1,11 +1,11 @@
 import { VersionedTransaction } from "@solana/web3.js";
-import type { Check } from "./invariants.ts";
-import type { Rows } from "./rows.ts";
+import type { Rows } from "./database-rows.ts";
+import type { Check } from "./payment-invariants.ts";
 
 type Stored = Rows["transactions"][number];
 
 /** Checks that each landed transaction was stored and is final with its cost, that all others expired, and that fees respect the ceiling. */
-export const findBadRelayers: Check = ({ rows, solana, history }) => {
+export const findRelayerErrors: Check = ({ rows, solana, history }) => {
   // A transaction from a period of lost commits exists only on the chain, and its cost is not in the ledger.
   if (solana === undefined || history.lost.length > 0) return [];
   const { scan, feeCeiling } = solana;
@@ -48,7 +48,7 @@ function compareLane(
 }
 
 /** Checks that a buyer's transfer is in one transaction, and that at most one transaction of a payout is live. */
-export const findSecondSignings: Check = ({ rows, solana }) => {
+export const findRepeatedSignings: Check = ({ rows, solana }) => {
   if (solana === undefined) return [];
   const failed = new Set(solana.scan.transactions.flatMap((one) => (one.failed ? [one.hash] : [])));
   const purposes = new Map(rows.transfers.map(({ nonce, purpose }) => [nonce, purpose]));

@@ -1,14 +1,14 @@
-import type { SolanaKey } from "../../ops/local/solana-client.ts";
-import { fundSolanaBuyers, sendTokens, tokenBalance } from "../support/solana.ts";
-import type { Payers } from "./payers.ts";
-import type { Plan } from "./plan.ts";
-import type { SolanaStage } from "./solana-stage.ts";
+import type { SolanaKey } from "../../local/solana-client.ts";
+import { fundSolanaBuyers, sendTokens, tokenBalance } from "../support/test-solana.ts";
+import type { Payers } from "./payer-types.ts";
+import type { Plan } from "./payment-plan.ts";
+import type { SolanaEnvironment } from "./solana-environment.ts";
 
 const commonBuyers = 24;
 const unitsPerCent = 10_000n;
 
 /** Creates and funds every buyer before any fault. Common buyers never run out of money; disturbed ones have just enough. */
-export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonly Plan[]): Promise<Payers> {
+export async function fundSolanaPayers({ id, solana }: SolanaEnvironment, all: readonly Plan[]): Promise<Payers> {
   const [other, ...common] = await fundSolanaBuyers(solana, commonBuyers + 1, 1_000_000_000_000n);
   const own = new Map<number, SolanaKey>();
   for (const { index, cents } of all.filter(({ family, kind }) => family === "solana" && kind.startsWith("spent")))
@@ -17,7 +17,7 @@ export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonl
   return {
     chain: id,
     buyerOf,
-    isWorthless: async () => true,
+    canNoLongerPay: async () => true,
     async disturb(plan) {
       if (!plan.kind.startsWith("spent")) return;
       // The payer sends all its money to another account.
@@ -25,6 +25,6 @@ export async function makeSolanaPayers({ id, solana }: SolanaStage, all: readonl
       const amount = await tokenBalance(solana, from.address);
       await sendTokens(solana, { from, to: other?.address ?? "", amount });
     },
-    relent: () => undefined,
+    revertDisturbance: () => undefined,
   };
 }

@@ -1,5 +1,5 @@
 import { base58 } from "@scure/base";
-import type { ChainTransfer } from "./chain-scan.ts";
+import type { ChainTransfer } from "./evm-scan.ts";
 
 /**
  * A scan of a Solana cluster, read by plain JSON-RPC and decoded by hand. It shares no code with the service, so that an
@@ -71,10 +71,10 @@ export async function scanSolana(args: {
   return { transfers, transactions, held: { [args.mint]: BigInt(value.amount) }, lamports };
 }
 
-type Ask = <T>(method: string, ...params: unknown[]) => Promise<T>;
+type CallRpc = <T>(method: string, ...params: unknown[]) => Promise<T>;
 
 /** The signatures of an account's history, newest first. */
-async function listHistory(ask: Ask, account: string): Promise<string[]> {
+async function listHistory(ask: CallRpc, account: string): Promise<string[]> {
   const all: string[] = [];
   for (;;) {
     const before = all.length === 0 ? {} : { before: all.at(-1) };

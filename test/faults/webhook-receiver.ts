@@ -1,10 +1,10 @@
 import { createServer, type ServerResponse } from "node:http";
 import { openDb } from "../../db/open.ts";
-import { freePort } from "../../ops/local/ports.ts";
-import { createSealer } from "../../ops/sealer.ts";
-import { setEndpoint } from "../../payments/webhooks.ts";
-import { atEnd } from "../support/at-end.ts";
-import type { Random } from "./random.ts";
+import { freePort } from "../../local/free-ports.ts";
+import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
+import { createEncryption } from "../../runtime/encryption.ts";
+import { addCleanup } from "../support/cleanups.ts";
+import type { Random } from "./seeded-random.ts";
 
 /** A body that a text column cannot store, and far too long. */
 const hostileBody = Buffer.concat([
@@ -14,7 +14,7 @@ const hostileBody = Buffer.concat([
 ]);
 
 /** Starts a merchant's webhook server that returns failures and hostile responses. */
-export async function receiveWebhooks(args: {
+export async function startWebhookReceiver(args: {
   databaseUrl: string;
   /** `id:base64` of 32 bytes. */
   dataKey: string;
@@ -34,17 +34,17 @@ export async function receiveWebhooks(args: {
   });
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  atEnd(() => {
+  addCleanup(() => {
     server.closeAllConnections();
     server.close();
   });
 
   const [id = "", key = ""] = dataKey.split(":", 2);
-  const sealer = createSealer([{ id, key: Buffer.from(key, "base64") }]);
+  const encryption = createEncryption([{ id, key: Buffer.from(key, "base64") }]);
   const db = openDb(databaseUrl, { max: 1, applicationName: "faults" });
   try {
     const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
-    const deps = { db, now: () => new Date(), sealer, findUrlFault: () => undefined };
+    const deps = { db, now: () => new Date(), encryption, validateUrl: () => undefined };
     const url = `http://127.0.0.1:${port}/`;
     await setEndpoint(deps, { accountId, mode: "live", url });
   } finally {

@@ -2,10 +2,10 @@ import { rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { createProgress } from "../../ops/local/progress.ts";
-import { copyTree } from "./copy.ts";
-import { mutations } from "./list.ts";
-import { applyMutation, type Mutation, type Result, summarize, type Tried } from "./mutation.ts";
+import { createProgress } from "../../local/progress.ts";
+import { copyTree } from "./copy-tree.ts";
+import { mutations } from "./list-mutations.ts";
+import { applyMutation, type Mutation, type Result, summarize, type TestedMutation } from "./mutation.ts";
 import { openRunner, type Runner } from "./run-tests.ts";
 
 const help = `usage: npm run mutate -- [options]
@@ -90,7 +90,7 @@ async function runAll(runner: Runner): Promise<boolean> {
     );
     return false;
   }
-  const tried: Tried[] = [];
+  const tried: TestedMutation[] = [];
   for (const mutation of chosen) {
     progress.say(`${tried.length + 1} of ${chosen.length}: ${mutation.name}`);
     const begun = performance.now();

@@ -38,7 +38,7 @@ export type Result =
   | { outcome: "survived" }
   | { outcome: "broken"; reason: string };
 
-export type Tried = { mutation: Mutation; result: Result };
+export type TestedMutation = { mutation: Mutation; result: Result };
 
 /** The share of mutations that tests must catch. */
 const LEAST_SHARE = 0.95;
@@ -47,7 +47,7 @@ const LEAST_SHARE = 0.95;
  * Returns the summary of a run, and whether it passes: at least 95 % are caught, each survivor has a justification, and
  * none is broken.
  */
-export function summarize(tried: readonly Tried[]): { passes: boolean; lines: string[] } {
+export function summarize(tried: readonly TestedMutation[]): { passes: boolean; lines: string[] } {
   const of = (outcome: Result["outcome"]) => tried.filter(({ result }) => result.outcome === outcome);
   const [caught, survived, broken] = [of("caught"), of("survived"), of("broken")];
   const share = tried.length === 0 ? 0 : caught.length / tried.length;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { freePort } from "../../ops/local/ports.ts";
-import { atEnd } from "./at-end.ts";
+import { freePort } from "../../local/free-ports.ts";
+import { addCleanup } from "./cleanups.ts";
 
 type Answer = { result?: unknown; error?: unknown };
 export type Call = { method: string; params: unknown[] };
@@ -64,7 +64,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   };
-  atEnd(close);
+  addCleanup(close);
   return {
     url: `http://127.0.0.1:${port}`,
     calls,

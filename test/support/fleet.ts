@@ -1,15 +1,15 @@
 import type { Address } from "viem";
-import { newKey } from "../../ops/local/networks-document.ts";
-import { freePort } from "../../ops/local/ports.ts";
-import { seedAccount } from "../../ops/local/seed.ts";
-import { newSolanaKey } from "../../ops/local/solana-client.ts";
-import { type Shop, watchAnswers } from "../../ops/local/wallet.ts";
-import { keysOf, type NetworksOptions, networksFileFor, type TestChain } from "./chain.ts";
-import { checkAnswer } from "./contract.ts";
-import { createDatabase } from "./database.ts";
-import { testDataKeys } from "./deps.ts";
-import { type SpawnedProcess, spawnProcess } from "./process.ts";
-import { type RedisPlace, redisPrefix } from "./redis.ts";
+import { type Shop, watchAnswers } from "../../local/buyer-client.ts";
+import { freePort } from "../../local/free-ports.ts";
+import { newKey } from "../../local/networks-document.ts";
+import { seedAccount } from "../../local/seed-account.ts";
+import { newSolanaKey } from "../../local/solana-client.ts";
+import { keysOf, type NetworksOptions, networksFileFor, type TestChain } from "./evm-chain.ts";
+import { checkAnswer } from "./published-contract.ts";
+import { type RedisNamespace, redisPrefix } from "./redis-prefix.ts";
+import { type SpawnedProcess, spawnProcess } from "./spawn-process.ts";
+import { createDatabase } from "./test-database.ts";
+import { testDataKeys } from "./test-deps.ts";
 
 // Every response that a test receives from a fleet is checked against the published contract.
 watchAnswers(checkAnswer);
@@ -21,7 +21,7 @@ export type FleetOptions = NetworksOptions & {
   workers?: number;
   /** Default: a new database on the shared server. Chaos tests pass one on a private Postgres. */
   databaseUrl?: string;
-  redis?: RedisPlace;
+  redis?: RedisNamespace;
   /** Sets PUBLIC_URL to the first api's own address, for tests with a browser. */
   ownUrl?: boolean;
   /** Additional environment variables of every process. */
@@ -31,7 +31,7 @@ export type FleetOptions = NetworksOptions & {
 export type Fleet = {
   /** The first api. */
   baseUrl: string;
-  /** A live and a test merchant at the first api, for the functions of ops/local/wallet.ts. */
+  /** A live and a test merchant at the first api, for the functions of local/buyer-client.ts. */
   shop: Shop;
   testShop: Shop;
   /** The live merchant's settlement address on every EVM chain, and its owner account on Solana. */
@@ -40,7 +40,7 @@ export type Fleet = {
   apis: SpawnedProcess[];
   workers: SpawnedProcess[];
   databaseUrl: string;
-  redis: RedisPlace;
+  redis: RedisNamespace;
   addApi(env?: Record<string, string>): Promise<SpawnedProcess>;
   addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
 };

@@ -5,7 +5,7 @@ import type { Fleet } from "./fleet.ts";
  * When the worker dies: before the stored transaction reaches the chain, after the chain has answered, or after the
  * chain has received it but without an answer.
  */
-export const moments = ["before", "after", "unheard"] as const;
+export const killMoments = ["before", "after", "unheard"] as const;
 
 /**
  * Kills a worker with SIGKILL at a moment of its next broadcast through the proxy.
@@ -17,7 +17,7 @@ export function killAtSend(
     worker,
     moment,
     method,
-  }: { worker: Fleet["workers"][number] | undefined; moment: (typeof moments)[number]; method: string },
+  }: { worker: Fleet["workers"][number] | undefined; moment: (typeof killMoments)[number]; method: string },
 ): void {
   const isSend = (call: Call) => call.method === method;
   let killed = false;
@@ -42,7 +42,7 @@ export function killAtSend(
 }
 
 /** Makes the proxy forward everything again. */
-export function letSends(proxy: FaultProxy): void {
+export function clearFaults(proxy: FaultProxy): void {
   proxy.fail(undefined);
   proxy.onAnswer(undefined);
   proxy.dropAnswers(undefined);

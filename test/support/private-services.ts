@@ -1,20 +1,20 @@
-import { startPostgres } from "../../ops/local/postgres.ts";
-import { startRedis } from "../../ops/local/redis.ts";
-import type { Service } from "../../ops/local/service.ts";
-import { atEnd } from "./at-end.ts";
+import { startPostgres } from "../../local/postgres.ts";
+import { startRedis } from "../../local/redis.ts";
+import type { Service } from "../../local/service.ts";
+import { addCleanup } from "./cleanups.ts";
 
 /**
  * Starts a private Redis with an append-only file. A test may flush, stop or kill it and restart it on the same port.
  */
 export async function startPrivateRedis(): Promise<Service> {
   const redis = await startRedis({ own: true, appendOnly: true });
-  atEnd(() => redis.close());
+  addCleanup(() => redis.close());
   return redis;
 }
 
 /** Starts a private Postgres that keeps its commits. A test may stop or kill it and restart it on the same port. */
 export async function startPrivatePostgres(): Promise<Service> {
   const postgres = await startPostgres({ own: true });
-  atEnd(() => postgres.close());
+  addCleanup(() => postgres.close());
   return postgres;
 }

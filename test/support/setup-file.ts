@@ -1,5 +1,5 @@
 import { afterAll } from "vitest";
-import { endAll } from "./at-end.ts";
+import { runCleanups } from "./cleanups.ts";
 
 // Runs in every test file before its own code, so this is the last afterAll to run.
-afterAll(endAll, 90_000);
+afterAll(runCleanups, 90_000);

@@ -1,22 +1,22 @@
 import type { Hex, PrivateKeyAccount } from "viem";
 import { encodeTransfer } from "../../chains/evm/eip3009.ts";
-import { toAuthorization } from "../../transfers/authorization.ts";
-import { relayByStranger } from "./carry.ts";
-import type { TestChain } from "./chain.ts";
-import { signOption, type Till } from "./till.ts";
+import { toAuthorization } from "../../transfers/evm/authorization-calls.ts";
+import type { TestChain } from "./evm-chain.ts";
+import { type MerchantFixture, signOption } from "./merchant-fixture.ts";
+import { relayByThirdParty } from "./transfers-fixture.ts";
 
 /**
  * Creates a payment, signs its first option as the buyer and does not confirm it. `relay` relays the signed authorization
  * as a third party and returns the transaction's hash.
  */
 export async function signUnconfirmed(
-  fixture: Till,
+  fixture: MerchantFixture,
   {
     chain,
     buyer,
     cents,
     more,
-  }: { chain: TestChain; buyer: PrivateKeyAccount; cents?: bigint; more?: Parameters<Till["create"]>[1] },
+  }: { chain: TestChain; buyer: PrivateKeyAccount; cents?: bigint; more?: Parameters<MerchantFixture["create"]>[1] },
 ) {
   const paymentId = await fixture.create(cents, more);
   const [option] = await fixture.offer(paymentId, buyer);
@@ -27,6 +27,6 @@ export async function signUnconfirmed(
     .selectAll()
     .where("id", "=", option.id)
     .executeTakeFirstOrThrow();
-  const relay = () => relayByStranger(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
+  const relay = () => relayByThirdParty(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
   return { paymentId, option, results, relay };
 }

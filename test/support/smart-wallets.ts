@@ -1,6 +1,6 @@
 import { concat, encodeAbiParameters, encodeFunctionData, type Hex, type PrivateKeyAccount, zeroAddress } from "viem";
-import type { TestChain } from "./chain.ts";
-import { deployTestContract, testContract } from "./collector.ts";
+import type { TestChain } from "./evm-chain.ts";
+import { deployTestContract, testContract } from "./test-contracts.ts";
 
 /** A wallet factory, with the address of an owner's wallet and the number of calls of the factory. */
 export type Factory = { address: Hex; addressOf(owner: Hex): Promise<Hex>; calls(): Promise<bigint> };

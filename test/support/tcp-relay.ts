@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from "node:net";
-import { freePort } from "../../ops/local/ports.ts";
-import { atEnd } from "./at-end.ts";
+import { freePort } from "../../local/free-ports.ts";
+import { addCleanup } from "./cleanups.ts";
 
 export type TcpRelay = {
   readonly port: number;
@@ -37,7 +37,7 @@ export async function startTcpRelay({ target, lagMs = 0 }: { target?: number; la
   };
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  atEnd(() => {
+  addCleanup(() => {
     reset();
     server.close();
   });

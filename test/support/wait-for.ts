@@ -1,4 +1,4 @@
-import { waitUntil } from "../../ops/local/wait.ts";
+import { waitUntil } from "../../local/wait-until.ts";
 
 /**
  * Calls `check` until it returns neither false nor undefined, and returns that. Tests wait for conditions, never for a

@@ -1,16 +1,16 @@
 import { createServer } from "node:http";
 import { listen } from "./listen.ts";
 
-export type WebAnswer = { status: number; headers: Record<string, string>; body: Buffer };
+export type ProxiedResponse = { status: number; headers: Record<string, string>; body: Buffer };
 /** Changes a path's response. Undefined forwards it unchanged, "away" cuts the connection. */
-export type AlterWeb = (path: string, answer: WebAnswer) => WebAnswer | "away" | undefined;
+export type AlterResponse = (path: string, answer: ProxiedResponse) => ProxiedResponse | "away" | undefined;
 
 /**
  * Starts an HTTP proxy for an api that can alter its responses, as a bad deployment or an attacker in the middle may.
  */
 export async function startWebProxy() {
   let target = "";
-  let alter: AlterWeb | undefined;
+  let alter: AlterResponse | undefined;
   const asked: string[] = [];
   const server = createServer(async (request, response) => {
     const path = request.url ?? "/";
@@ -33,7 +33,7 @@ export async function startWebProxy() {
       target = url;
     },
     /** Sets the function that alters responses; undefined forwards them unchanged. */
-    alter(next: AlterWeb | undefined) {
+    alter(next: AlterResponse | undefined) {
       alter = next;
     },
   };

@@ -1,13 +1,13 @@
-import { CLOSED_TOGETHER, closeMarkers } from "../../chains/solana/markers.ts";
-import type { SolanaChain } from "../../chains/solana/open.ts";
-import { readAccounts, readBlockhash } from "../../chains/solana/reads.ts";
-import { firstSignature } from "../../chains/solana/transactions.ts";
-import { listClosable, noteClosing, takeClosed } from "../../db/payout-markers.ts";
+import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { closeMarkers, MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
+import { firstSignature } from "../../chains/solana/wire-format.ts";
+import { deleteClosedMarkers, listClosable, recordClosing } from "../../db/queries/payout-markers.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
-import type { TransferDeps } from "../deps.ts";
-import type { RentBook } from "./rents.ts";
-import { signWith } from "./sign.ts";
-import { offerStored, type Signing, storeSignings } from "./store.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import type { BookRents } from "./rents.ts";
+import { signWith } from "./sign-own-transaction.ts";
+import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -18,10 +18,10 @@ const DAY_MS = 86_400_000;
 export async function closeOldMarkers(
   deps: TransferDeps,
   chain: SolanaChain,
-  args: { slot: number; book: RentBook },
+  args: { slot: number; book: BookRents },
 ): Promise<number> {
   const madeBefore = new Date(deps.now().getTime() - chain.network.payoutMarkerDays * DAY_MS);
-  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: CLOSED_TOGETHER });
+  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: MAX_MARKERS_PER_CLOSE });
   if (closable.length === 0) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
@@ -38,19 +38,19 @@ export async function closeOldMarkers(
   const keys = deps.solanaKeys.get(chain.chain);
   const relayer = keys?.lanes.get(feePayer);
   if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
-  const { blockhash, lastHeight } = await readBlockhash(chain);
+  const { blockhash, lastValidHeight } = await readBlockhash(chain);
   const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
   const bytes = signWith(unsigned, [relayer, keys.treasury]);
   const signing: Signing = {
-    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, expires: { lastHeight }, transferIds: [] },
+    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] },
   };
   const closing = {
     chain: chain.chain,
     addresses: markers.map(({ address }) => address),
     hash: firstSignature(bytes),
   };
-  const stored = await storeSignings(deps, chain, [signing], epoch, (db) => noteClosing(db, closing));
-  await offerStored(deps, chain, stored);
+  const stored = await storeSignings(deps, chain, [signing], epoch, (db) => recordClosing(db, closing));
+  await broadcastStored(deps, chain, stored);
   if (stored.length === 0) return 0;
   deps.log.info({ chain: chain.chain, markers: markers.length }, "closing markers of old payouts");
   return markers.length;
@@ -63,12 +63,12 @@ export async function closeOldMarkers(
 async function forgetClosed(
   deps: TransferDeps,
   chain: SolanaChain,
-  { addresses, slot, book }: { addresses: readonly string[]; slot: number; book: RentBook },
+  { addresses, slot, book }: { addresses: readonly string[]; slot: number; book: BookRents },
 ): Promise<void> {
   const [address = ""] = chain.lanes;
   for (const closed of addresses)
     await deps.db.transaction().execute(async (db) => {
-      const paid = await takeClosed(db, { chain: chain.chain, addresses: [closed] });
+      const paid = await deleteClosedMarkers(db, { chain: chain.chain, addresses: [closed] });
       const place = { chain: chain.chain, address, hash: closed, slot };
       await book(db, [{ ...place, lamports: 0n, given: -paid, made: [], markers: [], closed: [closed] }]);
     });

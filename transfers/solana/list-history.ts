@@ -1,10 +1,15 @@
-import { type Listed, listSignatures } from "../../chains/solana/history.ts";
-import type { SolanaChain } from "../../chains/solana/open.ts";
-import { type AccountCursor, type Held, type ListingProgress, storeListing } from "../../db/account-cursors.ts";
-import { insertEntries, keepKnownNonces } from "../../db/history-entries.ts";
-import { listOwnHashes } from "../../db/solana-transactions.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { type ListedTransaction, listSignatures } from "../../chains/solana/transaction-history.ts";
+import {
+  type AccountCursor,
+  type HeldAccount,
+  type ListingProgress,
+  storeListing,
+} from "../../db/queries/account-cursors.ts";
+import { insertEntries, keepKnownNonces } from "../../db/queries/history-entries.ts";
+import { listOwnHashes } from "../../db/queries/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
-import type { TransferDeps } from "../deps.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
 const MAX_PAGES = 10;
@@ -15,12 +20,12 @@ const NONCE = /0x[0-9a-f]{64}/g;
  * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
  * them to be read. One call lists 1,000 transactions. Each page is stored with the position where the listing continues, so
  * a crash loses nothing. `final` is a final slot that the endpoints have reached. Returns true when the listing is complete.
- * Throws ChainFault.
+ * Throws ChainError.
  */
 export async function listHistory(
   deps: TransferDeps,
   chain: SolanaChain,
-  { cursor, held, final }: { cursor: AccountCursor; held: Held; final: number },
+  { cursor, held, final }: { cursor: AccountCursor; held: HeldAccount; final: number },
 ): Promise<boolean> {
   const { account } = held;
   const until = cursor.signature ?? undefined;
@@ -48,7 +53,12 @@ export async function listHistory(
   return false;
 }
 
-type Page = { cursor: AccountCursor; held: Held; fresh: readonly Listed[]; progress: ListingProgress };
+type Page = {
+  cursor: AccountCursor;
+  held: HeldAccount;
+  fresh: readonly ListedTransaction[];
+  progress: ListingProgress;
+};
 
 /** Stores entries and progress in one database transaction. Returns false when another reader has taken the account. */
 async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: Page): Promise<boolean> {
@@ -70,7 +80,7 @@ async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: 
 }
 
 /** Returns the transactions whose memo names a payment or payout of ours. Only the reading order depends on the memo. */
-async function listNamed(db: Db, chain: string, listed: readonly Listed[]): Promise<Set<string>> {
+async function listNamed(db: Db, chain: string, listed: readonly ListedTransaction[]): Promise<Set<string>> {
   const named = listed.map(({ signature, memo }) => ({ signature, nonces: memo.match(NONCE) ?? [] }));
   const known = await keepKnownNonces(
     db,

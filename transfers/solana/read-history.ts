@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ChainFault } from "../../chains/faults.ts";
-import type { SeenTransfer } from "../../chains/movements.ts";
-import { getSolanaChain } from "../../chains/open.ts";
-import { readTransaction } from "../../chains/solana/history.ts";
-import { readMovements } from "../../chains/solana/movements.ts";
-import type { SolanaChain, SolanaToken } from "../../chains/solana/open.ts";
-import { readFinal } from "../../chains/solana/reads.ts";
-import { type Held, noteRead, releaseAccount, takeAccount } from "../../db/account-cursors.ts";
-import { type HistoryEntry, listDueEntries, noteUnread, takeEntries } from "../../db/history-entries.ts";
-import { listKnownMovements } from "../../db/sightings.ts";
-import { cleanText } from "../../ops/clean-text.ts";
-import type { Books } from "../books.ts";
-import type { TransferDeps } from "../deps.ts";
-import { recordBlocks } from "../record.ts";
-import { bookForgotten, type Forgotten, readForgotten } from "./forgotten.ts";
+import { ChainError } from "../../chains/errors.ts";
+import { getSolanaChain } from "../../chains/open-chains.ts";
+import { readFinal } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
+import { readTransaction } from "../../chains/solana/transaction-history.ts";
+import { readMovements } from "../../chains/solana/treasury-movements.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { type HeldAccount, releaseAccount, takeAccount, updateReadProgress } from "../../db/queries/account-cursors.ts";
+import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from "../../db/queries/history-entries.ts";
+import { listKnownMovements } from "../../db/queries/observations.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
+import type { BookingHandlers } from "../booking-handlers.ts";
+import { recordBlocks } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
 import { listHistory } from "./list-history.ts";
 
 /** Another reader can take over an account when its reader has not renewed the lease for this long, milliseconds. */
@@ -28,19 +28,19 @@ const CONCURRENCY = 16;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
 /** After this many tries, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
-export const UNREADABLE = 8;
+export const MAX_READ_TRIES = 8;
 
 /** Functions that book what the history shows. */
-type HistoryBooks = Pick<Books, "bound" | "gas" | "rent">;
+type HistoryBooks = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
 
-type Account = { chain: SolanaChain; token: SolanaToken; held: Held; books: HistoryBooks };
+type Account = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; books: HistoryBooks };
 
 /**
  * Reads the final history of the treasury's token accounts, and records movements of transactions that are not ours. Lists
  * and stores new transactions first, then reads them in parts and stores each part separately. A crash in between neither
  * loses nor duplicates a movement, and third parties that send dust delay only each other. A movement that names a pending
  * payment opens its attempt; the rest becomes exceptions. One caller at a time reads an account. Returns `more` when
- * something is left that can be read now. Throws ChainFault after it has tried everything else.
+ * something is left that can be read now. Throws ChainError after it has tried everything else.
  */
 export async function readHistory(deps: TransferDeps, chainId: string, books: HistoryBooks): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
@@ -70,7 +70,7 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
     if (typeof listed === "object") throw listed.error;
     return !listed || !isRead;
   } finally {
-    await noteRead(deps.db, held, { unreadable: UNREADABLE });
+    await updateReadProgress(deps.db, held, { unreadable: MAX_READ_TRIES });
     await releaseAccount(deps.db, held);
   }
 }
@@ -94,17 +94,17 @@ async function readEntries(deps: TransferDeps, account: Account, renew: () => Pr
 }
 
 /** The movements of an entry, and its cost where it is a transaction of ours that is missing in the database. */
-type Found = { seen: SeenTransfer[]; forgotten: Forgotten | undefined };
+type Found = { seen: TokenMovement[]; forgotten: ForgottenTransaction | undefined };
 type Read = { entry: HistoryEntry } & Found;
 
 /**
  * Reads entries concurrently and records them. An entry that cannot be read or recorded is retried later on its own. Throws
- * ChainFault `rpc_unreachable` when no endpoint answered, without reading the rest. Entries that were read are recorded.
+ * ChainError `rpc_unreachable` when no endpoint answered, without reading the rest. Entries that were read are recorded.
  */
 async function readPart(deps: TransferDeps, account: Account, entries: readonly HistoryEntry[]): Promise<void> {
   const reads: Read[] = [];
   const queue = [...entries];
-  let unreachable: ChainFault | undefined;
+  let unreachable: ChainError | undefined;
   const go = async (): Promise<void> => {
     for (let entry = queue.shift(); entry; entry = queue.shift()) {
       const found = await readEntry(account, entry).catch((error: unknown) => ({ error }));
@@ -113,7 +113,7 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
         continue;
       }
       await postpone(deps, entry, found.error);
-      if (!(found.error instanceof ChainFault && found.error.code === "rpc_unreachable")) continue;
+      if (!(found.error instanceof ChainError && found.error.code === "rpc_unreachable")) continue;
       unreachable = found.error;
       queue.splice(0);
     }
@@ -128,14 +128,14 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   const transaction = await readTransaction(chain, signature);
   const { slot } = transaction;
   const at = transaction.blockTime ? new Date(transaction.blockTime * 1_000) : undefined;
-  const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): SeenTransfer => {
+  const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
       ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
       ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
     };
   });
-  return { seen, forgotten: readForgotten(chain, { signature, slot }, transaction) };
+  return { seen, forgotten: readForgottenTransaction(chain, { signature, slot }, transaction) };
 }
 
 /** Records entries in one database transaction. When one of them fails, records each one alone. */
@@ -166,7 +166,7 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
     // A movement that was recorded before keeps its transfer.
     const known = await listKnownMovements(db, chain.chain, all);
     const seen = all.filter((one) => !known.has(`${one.blockHash} ${one.txHash} ${one.logIndex}`));
-    return recordBlocks(db, deps, chain, { seen, landed: [], bound: books.bound });
+    return recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
   });
   count();
 }
@@ -176,8 +176,8 @@ async function postpone(deps: TransferDeps, entry: HistoryEntry, error: unknown)
   const { chain, account, signature, tries } = entry;
   const text = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
   const wait = Math.min(FIRST_RETRY_MS * 2 ** tries, MAX_RETRY_MS);
-  await noteUnread(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
+  await recordEntryError(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
   const facts = { chain, account, tx: signature, tries: tries + 1, err: error };
-  if (tries + 1 >= UNREADABLE) deps.log.error(facts, "transaction of the treasury's history cannot be read");
+  if (tries + 1 >= MAX_READ_TRIES) deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
 }

@@ -1,6 +1,6 @@
-import type { SolanaChain } from "../../chains/solana/open.ts";
-import { readAccounts } from "../../chains/solana/reads.ts";
-import type { TransferDeps } from "../deps.ts";
+import { readAccounts } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Sets the gauge of the relayers' balances, lamports. They keep their last values when they cannot be read. */
 export async function readRelayerBalances(

@@ -1,14 +1,19 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
-import { listCreated, listMarkersClosed, listMarkersMade, mayChangeRent } from "../../chains/solana/creations.ts";
-import { readTransaction } from "../../chains/solana/history.ts";
-import type { SolanaChain } from "../../chains/solana/open.ts";
-import type { Status } from "../../chains/solana/reads.ts";
-import { type ParsedTransaction, parseTransaction } from "../../chains/solana/transactions.ts";
-import { noteMade } from "../../db/made-accounts.ts";
-import { type Marker, noteMarkers, takeClosed } from "../../db/payout-markers.ts";
+import type { SignatureStatus } from "../../chains/solana/cluster-state.ts";
+import {
+  listClosedMarkers,
+  listCreatedAccounts,
+  listCreatedMarkers,
+  mayCreateOrCloseAccounts,
+} from "../../chains/solana/created-accounts.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { readTransaction } from "../../chains/solana/transaction-history.ts";
+import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
+import { recordCreatedAccounts } from "../../db/queries/created-accounts.ts";
+import { deleteClosedMarkers, type Marker, recordMarkers } from "../../db/queries/payout-markers.ts";
+import type { TransactionRow } from "../../db/queries/transactions.ts";
 import type { Db } from "../../db/tables.ts";
-import type { TransactionRow } from "../../db/transactions.ts";
-import type { TransferDeps } from "../deps.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
 
 /**
  * The rent of a final transaction of ours: lamports that the lane `address` paid into created accounts, negative when closed
@@ -29,7 +34,7 @@ export type Rent = {
 export type BookedRent = Rent & { given: bigint };
 
 /** Books rents, in the database transaction that marks their transactions as final. */
-export type RentBook = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
+export type BookRents = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
 
 /**
  * Reads the rents of final transactions from the chain, with one call for each that creates or closes accounts. `unread` has
@@ -37,13 +42,13 @@ export type RentBook = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
  */
 export async function readRents(
   chain: SolanaChain,
-  final: readonly { row: TransactionRow; status: Status }[],
+  final: readonly { row: TransactionRow; status: SignatureStatus }[],
 ): Promise<{ rents: Rent[]; unread: Map<string, unknown> }> {
   const rents: Rent[] = [];
   const unread = new Map<string, unknown>();
-  for (const { row, status } of final.filter((one) => !one.status.error && mayChangeRent(one.row.bytes))) {
+  for (const { row, status } of final.filter((one) => !one.status.error && mayCreateOrCloseAccounts(one.row.bytes))) {
     const parsed = parseTransaction(row.bytes);
-    if ("fault" in parsed || !changesRent(parsed)) continue;
+    if ("error" in parsed || !createsOrClosesAccounts(parsed)) continue;
     const transaction = await readTransaction(chain, row.hash).catch((error: unknown) => {
       unread.set(row.hash, error);
       return undefined;
@@ -55,8 +60,8 @@ export async function readRents(
 }
 
 /** Returns true for a transaction that creates or closes accounts. */
-export function changesRent(parsed: ParsedTransaction): boolean {
-  return listCreated(parsed).length + listMarkersMade(parsed).length + listMarkersClosed(parsed).length > 0;
+export function createsOrClosesAccounts(parsed: ParsedTransaction): boolean {
+  return listCreatedAccounts(parsed).length + listCreatedMarkers(parsed).length + listClosedMarkers(parsed).length > 0;
 }
 
 /** Returns the rent of a transaction that creates or closes accounts. */
@@ -69,25 +74,25 @@ export function toRent(
   const [before = 0, after = 0] = [meta?.preBalances[0], meta?.postBalances[0]];
   const lamports = BigInt(before) - BigInt(after) - BigInt(meta?.fee ?? 0);
   const accounts = {
-    made: listCreated(parsed),
-    markers: listMarkersMade(parsed),
-    closed: listMarkersClosed(parsed),
+    made: listCreatedAccounts(parsed),
+    markers: listCreatedMarkers(parsed),
+    closed: listClosedMarkers(parsed),
   };
   return { ...place, address: parsed.feePayer, lamports, ...accounts };
 }
 
 /** Stores the created accounts, deletes the closed ones, and books the rents. */
-export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent[], book: RentBook): Promise<void> {
-  const made_at = deps.now();
+export async function bookRents(deps: TransferDeps, db: Db, rents: readonly Rent[], book: BookRents): Promise<void> {
+  const created_at = deps.now();
   const made = rents.flatMap(({ chain, hash: tx_hash, made }) =>
-    made.map((address) => ({ chain, address, tx_hash, made_at })),
+    made.map((address) => ({ chain, address, tx_hash, created_at })),
   );
-  await noteMade(db, made);
+  await recordCreatedAccounts(db, made);
   const booked: BookedRent[] = [];
   for (const rent of rents.filter(({ lamports }) => lamports !== 0n)) {
     const { chain, hash, markers, closed, lamports } = rent;
-    await noteMarkers(db, { chain, hash, at: made_at, markers });
-    const paid = await takeClosed(db, { chain, addresses: closed });
+    await recordMarkers(db, { chain, hash, at: created_at, markers });
+    const paid = await deleteClosedMarkers(db, { chain, addresses: closed });
     booked.push({ ...rent, given: closed.length > 0 ? -lamports - paid : 0n });
   }
   if (booked.length > 0) await book(db, booked);

@@ -1,6 +1,6 @@
-import type { CollectData, CollectText } from "../script-data.ts";
-import { notifyWallet } from "./bridges.ts";
-import { ApiError, announce, byId, readData, request, show } from "./page.ts";
+import type { CollectData, CollectText } from "../pages/script-data.ts";
+import { ApiError, byId, publishPaymentChanges, readData, request, show } from "./dom.ts";
+import { notifyWallet } from "./wallet-bridges.ts";
 
 const { stage, action, optionId, backUrl, frames, texts } = readData<CollectData>();
 const controls = ["fullName", "dob", "month", "year", "country", "address"] as const;
@@ -124,13 +124,13 @@ function finish(): void {
     return;
   }
   swap("done");
-  announce(texts.dataDone);
+  publishPaymentChanges(texts.dataDone);
   notifyDone();
 }
 
 function end(): void {
   swap("ended");
-  announce(texts.dataEnded);
+  publishPaymentChanges(texts.dataEnded);
   notifyEnded();
 }
 

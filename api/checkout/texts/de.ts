@@ -104,8 +104,8 @@ export const de: Texts = {
     "Unter diesem Link gibt es keine Zahlung. Vielleicht wurde er nicht ganz kopiert. Gehen Sie zurück zum Shop und öffnen Sie die Zahlung von dort. Es wurde nichts abgebucht.",
   tooOftenTitle: "Zu viele Anfragen",
   tooOftenText: "Bitte warten Sie eine Minute und öffnen Sie den Link noch einmal. Nichts ist verloren.",
-  troubleTitle: "Wir haben ein Problem",
-  troubleText:
+  serverErrorTitle: "Wir haben ein Problem",
+  serverErrorText:
     "Bitte öffnen Sie den Link in einer Minute noch einmal. Wenn Sie die Zahlung schon bestätigt haben, bezahlen Sie nicht noch einmal.",
   consoleTitle: "Testkonsole",
   consoleText: "Diese Zahlung ist ein Test: Es fließt kein Geld. Was soll mit ihr geschehen?",

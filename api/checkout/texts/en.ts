@@ -98,8 +98,9 @@ export const en = {
     "There is no payment under this link. Perhaps it was not copied whole. Go back to the shop and open the payment from there. Nothing was charged.",
   tooOftenTitle: "Too many requests",
   tooOftenText: "Please wait a minute and open the link again. Nothing is lost.",
-  troubleTitle: "We have a problem",
-  troubleText: "Please open the link again in a minute. If you have approved the payment already, do not pay again.",
+  serverErrorTitle: "We have a problem",
+  serverErrorText:
+    "Please open the link again in a minute. If you have approved the payment already, do not pay again.",
 
   consoleTitle: "Test console",
   consoleText: "This payment is a test: no money moves. What shall happen to it?",

@@ -101,8 +101,8 @@ export const fr: Texts = {
     "Ce lien ne mène à aucun paiement. Il n’a peut-être pas été copié en entier. Retournez à la boutique et ouvrez-y le paiement. Rien n’a été débité.",
   tooOftenTitle: "Trop de demandes",
   tooOftenText: "Attendez une minute et ouvrez le lien de nouveau. Rien n’est perdu.",
-  troubleTitle: "Nous avons un problème",
-  troubleText:
+  serverErrorTitle: "Nous avons un problème",
+  serverErrorText:
     "Ouvrez le lien de nouveau dans une minute. Si vous avez déjà approuvé le paiement, ne payez pas une seconde fois.",
   consoleTitle: "Console de test",
   consoleText: "Ce paiement est un test\u00a0: aucun argent ne circule. Que doit-il lui arriver\u202f?",

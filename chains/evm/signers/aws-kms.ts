@@ -1,5 +1,5 @@
 import { GetPublicKeyCommand, KMSClient, SignCommand } from "@aws-sdk/client-kms";
-import type { RemoteKey } from "./remote.ts";
+import type { RemoteKey } from "./remote-signer.ts";
 
 /**
  * A key in AWS KMS (ECC_SECG_P256K1, SIGN_VERIFY). Credentials come from the AWS provider chain (environment, role,

@@ -1,6 +1,6 @@
 import { GoogleAuth } from "google-auth-library";
 import { z } from "zod";
-import type { RemoteKey } from "./remote.ts";
+import type { RemoteKey } from "./remote-signer.ts";
 
 /**
  * A key version in Google Cloud KMS (EC_SIGN_SECP256K1_SHA256). `name` is the full resource name. Credentials are Google's

@@ -5,7 +5,7 @@ import { joinSignature, type SignatureParts } from "../signature.ts";
 
 /**
  * A signer holds a key, signs with it and never exposes it. It has the shape of a viem account, so that any viem account
- * can sign for us. `address` is in lower case. A remote signer throws ChainFault `signer_unavailable` (transient) or
+ * can sign for us. `address` is in lower case. A remote signer throws ChainError `signer_unavailable` (transient) or
  * `signer_refused` (needs the operator).
  */
 export type Signer = LocalAccount & { sign: NonNullable<LocalAccount["sign"]> };

@@ -6,7 +6,7 @@ create table account (
   -- The version of the HTTP contract that the account's clients were built against.
   api_version text not null default '2026-02-18',
   -- Whether wallets and checkout pages may cancel the account's payments.
-  wallets_cancel boolean not null default true,
+  wallet_cancellation_allowed boolean not null default true,
   created_at timestamptz not null
 );
 

@@ -50,7 +50,7 @@ create table chain_cursor (
   epoch text,
   epoch_height bigint,
   due_at timestamptz,
-  due_try integer not null default 0
+  due_retries integer not null default 0
 );
 
 create table chain_block (
@@ -61,12 +61,12 @@ create table chain_block (
   base_fee numeric(78,0) not null,
   at timestamptz not null,
   -- The endpoint that returned the block.
-  read_by text,
+  source_endpoint text,
   primary key (chain, number)
 );
 
 -- An asset that was configured again after an interruption: its movements above `number` are read again up to `until`.
-create table unread_asset (
+create table asset_backfill (
   chain text not null references chain_cursor,
   asset text not null,
   number bigint not null,
@@ -91,7 +91,7 @@ create index dust_open on dust (chain, day) where group_id is null;
 
 -- Token movements that were observed in blocks. A slot of Solana holds many transactions and its status names no block
 -- hash, so the transaction is part of the key.
-create table sighting (
+create table observation (
   chain text not null,
   block_hash text not null,
   tx_hash text not null,
@@ -106,16 +106,16 @@ create table sighting (
   orphaned boolean not null default false,
   booked boolean not null default false,
   dust_id bigint references dust,
-  seen_at timestamptz not null,
+  observed_at timestamptz not null,
   primary key (chain, block_hash, tx_hash, log_index)
 );
-create unique index sighting_one_claim on sighting (transfer_id) where transfer_id is not null and not orphaned;
-create index sighting_authorization on sighting (authorization_nonce) where authorization_nonce is not null;
-create index sighting_block on sighting (chain, block_number);
-create index sighting_dust on sighting (dust_id) where dust_id is not null;
-create index sighting_stray on sighting (chain, block_number) where transfer_id is null and not orphaned and not booked;
+create unique index observation_one_per_transfer on observation (transfer_id) where transfer_id is not null and not orphaned;
+create index observation_authorization on observation (authorization_nonce) where authorization_nonce is not null;
+create index observation_block on observation (chain, block_number);
+create index observation_dust on observation (dust_id) where dust_id is not null;
+create index observation_unmatched on observation (chain, block_number) where transfer_id is null and not orphaned and not booked;
 -- Movements that carry a payout number and belong to no transfer: few, and read before every payout.
-create index sighting_unclaimed on sighting (chain, payer)
+create index observation_unclaimed on observation (chain, payer)
   where transfer_id is null and authorization_nonce is not null and not orphaned;
 
 -- Rows that could not be booked. The watcher skips them until `retry_at`, so that they block nothing else.

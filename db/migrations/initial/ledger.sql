@@ -15,7 +15,7 @@ create table ledger_group (
 );
 create index ledger_group_subject on ledger_group (subject);
 create index ledger_group_block on ledger_group (chain, block_number) where block_number is not null;
-create index ledger_group_exception on ledger_group (id) where kind in ('stray', 'exception', 'overpaid', 'dust');
+create index ledger_group_exception on ledger_group (id) where kind in ('unmatched', 'exception', 'overpaid', 'dust');
 
 create table ledger_entry (
   id bigint generated always as identity primary key,
@@ -27,14 +27,14 @@ create table ledger_entry (
 create index ledger_entry_group on ledger_entry (group_id);
 create index ledger_entry_account on ledger_entry (account, asset);
 -- Outflows from the treasury that no transfer explains; the inventory of an asset subtracts them.
-create index ledger_entry_lost on ledger_entry (asset) where account = 'exceptions' and amount > 0;
+create index ledger_entry_unexplained_outflow on ledger_entry (asset) where account = 'exceptions' and amount > 0;
 
 create trigger ledger_group_append_only before update or delete or truncate on ledger_group
-  for each statement execute function refuse_change();
+  for each statement execute function reject_change();
 create trigger ledger_entry_append_only before update or delete or truncate on ledger_entry
-  for each statement execute function refuse_change();
+  for each statement execute function reject_change();
 
-create function ledger_group_sums_to_zero() returns trigger language plpgsql as $$
+create function check_ledger_group_balance() returns trigger language plpgsql as $$
   begin
     if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
       raise exception 'ledger group % does not sum to zero', new.group_id;
@@ -42,7 +42,7 @@ create function ledger_group_sums_to_zero() returns trigger language plpgsql as 
     return null;
   end $$;
 create constraint trigger ledger_entry_balanced after insert on ledger_entry
-  deferrable initially deferred for each row execute function ledger_group_sums_to_zero();
+  deferrable initially deferred for each row execute function check_ledger_group_balance();
 
 -- Sums by account, asset and UTC day, so that a balance does not add up every entry ever made. A trigger on
 -- `ledger_entry` maintains them.
@@ -76,8 +76,8 @@ create function add_to_ledger_day() returns trigger language plpgsql as $$
 create trigger ledger_entry_day after insert on ledger_entry referencing new table as booked
   for each statement execute function add_to_ledger_day();
 -- Only the trigger above may write to `ledger_day`.
-create trigger ledger_day_by_entries before insert or update or delete or truncate on ledger_day
-  for each statement when (pg_trigger_depth() = 0) execute function refuse_change();
+create trigger ledger_day_written_by_trigger before insert or update or delete or truncate on ledger_day
+  for each statement when (pg_trigger_depth() = 0) execute function reject_change();
 
 -- What each merchant is owed, as one row that payouts and refunds lock.
 create table merchant_balance (

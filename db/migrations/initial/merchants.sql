@@ -29,16 +29,16 @@ create table settlement_destination (
   merchant_id text not null references merchant,
   asset text not null,
   destination text not null,
-  gather_ms integer check (gather_ms > 0),
-  gather_amount numeric(78,0) check (gather_amount > 0),
+  accumulation_ms integer check (accumulation_ms > 0),
+  accumulation_amount numeric(78,0) check (accumulation_amount > 0),
   minimum numeric(78,0) check (minimum > 0),
-  takes_others boolean not null default false,
+  accepts_other_assets boolean not null default false,
   direct boolean not null default false,
   created_at timestamptz not null,
   updated_at timestamptz not null,
   unique (merchant_id, asset),
-  check (gather_amount is null or gather_ms is not null),
-  check (minimum is null or gather_ms is not null)
+  check (accumulation_amount is null or accumulation_ms is not null),
+  check (minimum is null or accumulation_ms is not null)
 );
 
 -- The history of settlement destinations. A trigger writes it, so that no change is missed.
@@ -53,7 +53,7 @@ create table destination_change (
 );
 create index destination_change_merchant on destination_change (merchant_id, id);
 
-create function record_destination() returns trigger language plpgsql as $$
+create function record_destination_change() returns trigger language plpgsql as $$
   begin
     if tg_op = 'DELETE' then
       insert into destination_change (merchant_id, destination_id, asset, before, at)
@@ -68,7 +68,7 @@ create function record_destination() returns trigger language plpgsql as $$
     return null;
   end $$;
 create trigger settlement_destination_change after insert or update or delete on settlement_destination
-  for each row execute function record_destination();
+  for each row execute function record_destination_change();
 
 -- The operator's fee: of an account, or of one of its merchants instead. A payment option fixes the fee that applies to it.
 create table fee_policy (

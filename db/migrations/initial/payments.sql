@@ -28,7 +28,7 @@ create table payment (
   updated_at timestamptz not null,
   expires_at timestamptz not null,
   due_at timestamptz,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   check (state <> 'succeeded' or (tx_id is not null and paid_asset is not null and paid_amount is not null)),
   check (requester is not null or not shared)
 );
@@ -37,7 +37,7 @@ create index payment_merchant on payment (merchant_id, created_at desc, id desc)
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;
-create trigger payment_birth after insert on payment for each row execute function record_birth();
+create trigger payment_insert_event after insert on payment for each row execute function record_insert_event();
 
 -- One row per quote. A renewed quote is a new row with the next number of its payment, payer and asset.
 create table payment_option (
@@ -59,7 +59,7 @@ create table payment_option (
   needs_data boolean not null default false,
   fee numeric(78,0) not null default 0 check (fee >= 0 and (fee = 0 or fee < amount)),
   fee_fixed numeric(78,0) not null default 0 check (fee_fixed between 0 and fee),
-  fee_points integer not null default 0,
+  fee_basis_points integer not null default 0,
   direct boolean not null default false,
   rate text,
   quoted_until timestamptz,
@@ -76,14 +76,14 @@ create index payment_option_payer on payment_option (payer, created_at);
 -- Renewed quotes, which are deleted once nothing can refer to them.
 create index payment_option_renewal on payment_option (created_at) where number > 1;
 
-create function keep_quote() returns trigger language plpgsql as $$
+create function reject_quote_change() returns trigger language plpgsql as $$
   begin
     if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
       raise exception 'a quote never changes: %', old.id;
     end if;
     return new;
   end $$;
-create trigger payment_option_quote before update on payment_option for each row execute function keep_quote();
+create trigger payment_option_immutable before update on payment_option for each row execute function reject_quote_change();
 
 -- A payment and its attempts refer to a quote of the same payment. Deleting a quote checks these references by payment,
 -- so they need no index of their own.
@@ -102,24 +102,24 @@ create table attempt (
   refusal text,
   created_at timestamptz not null,
   due_at timestamptz,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   unique (payment_id, digest),
   foreign key (payment_id, option_id) references payment_option (payment_id, id)
 );
 create unique index attempt_one_verified on attempt (payment_id) where state = 'verified';
 create index attempt_due on attempt (due_at) where due_at is not null;
-create index attempt_due_place on attempt (chain, merchant_id, due_at) where due_at is not null;
+create index attempt_due_by_merchant on attempt (chain, merchant_id, due_at) where due_at is not null;
 create index attempt_refused on attempt (created_at) where state = 'refused';
-create trigger attempt_birth after insert on attempt for each row execute function record_birth();
+create trigger attempt_insert_event after insert on attempt for each row execute function record_insert_event();
 
 -- Copies the chain of the option and the merchant of the payment, by which the sweep divides due attempts fairly.
-create function place_attempt() returns trigger language plpgsql as $$
+create function set_attempt_place() returns trigger language plpgsql as $$
   begin
     select o.chain, p.merchant_id into new.chain, new.merchant_id
     from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
     return new;
   end $$;
-create trigger attempt_place before insert on attempt for each row execute function place_attempt();
+create trigger attempt_place before insert on attempt for each row execute function set_attempt_place();
 
 -- Encrypted personal data of a buyer. A requester of options posts it before the confirm (`attempt_id` is null), or an
 -- attempt carries it. A push attempt proves nothing about its sender, because its transaction hash is public: the data of
@@ -131,7 +131,7 @@ create table collected_data (
   requester text not null,
   attempt_id text references attempt on delete cascade,
   key_id text not null,
-  sealed bytea not null,
+  ciphertext bytea not null,
   created_at timestamptz not null,
   delete_at timestamptz not null,
   keep_until timestamptz not null,

@@ -15,16 +15,16 @@ create table refund (
   created_at timestamptz not null,
   paid_at timestamptz,
   due_at timestamptz,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   unique (payment_id, number),
   check ((payment_id is null) <> (exception_id is null)),
   check ((payment_id is null) = (merchant_id is null))
 );
 create index refund_queue on refund
-  (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_try, due_at)
+  (singleFlight(merchant_id, ''), singleFlight(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
   where due_at is not null;
 create index refund_waiting on refund (merchant_id) where state = 'due';
-create trigger refund_birth after insert on refund for each row execute function record_birth();
+create trigger refund_insert_event after insert on refund for each row execute function record_insert_event();
 
 -- What a refund deducted from a payment's share of a settlement before the settlement was paid out.
 create table settlement_deduction (

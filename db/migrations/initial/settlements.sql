@@ -15,14 +15,14 @@ create table settlement (
   closed_at timestamptz,
   paid_at timestamptz,
   due_at timestamptz,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   unique (merchant_id, asset, number),
   check (amount > 0 or amount = 0 and state = 'netted')
 );
-create unique index settlement_gathering on settlement (merchant_id, asset) where state = 'gathering';
-create index settlement_queue on settlement (merchant_id, asset, due_try, due_at) where due_at is not null;
-create index settlement_waiting on settlement (merchant_id, asset, coalesce(closed_at, created_at)) where state = 'due';
-create index settlement_unbegun on settlement (merchant_id, asset, number) where state in ('due', 'gathering');
+create unique index settlement_accumulating on settlement (merchant_id, asset) where state = 'accumulating';
+create index settlement_queue on settlement (merchant_id, asset, due_retries, due_at) where due_at is not null;
+create index settlement_waiting on settlement (merchant_id, asset, singleFlight(closed_at, created_at)) where state = 'due';
+create index settlement_not_begun on settlement (merchant_id, asset, number) where state in ('due', 'accumulating');
 create index settlement_paying on settlement (created_at) where state = 'paying';
-create index settlement_converted on settlement (asset) where converted and state in ('due', 'gathering');
-create trigger settlement_birth after insert on settlement for each row execute function record_birth();
+create index settlement_converted on settlement (asset) where converted and state in ('due', 'accumulating');
+create trigger settlement_insert_event after insert on settlement for each row execute function record_insert_event();

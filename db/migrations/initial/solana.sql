@@ -12,7 +12,7 @@ create table account_cursor (
   listing jsonb,
   read_at timestamptz,
   read_slot bigint,
-  named_slot bigint,
+  urgent_read_slot bigint,
   owner text,
   lease_until timestamptz,
   primary key (chain, account)
@@ -36,11 +36,11 @@ create table history_entry (
 create index history_entry_next on history_entry (chain, account, urgent desc, slot, signature);
 
 -- Accounts that our transactions created and whose rent we paid.
-create table made_account (
+create table created_account (
   chain text not null,
   address text not null,
   tx_hash text not null,
-  made_at timestamptz not null,
+  created_at timestamptz not null,
   primary key (chain, address)
 );
 
@@ -51,8 +51,8 @@ create table payout_marker (
   address text not null,
   tx_hash text not null,
   lamports numeric(78, 0) not null check (lamports > 0),
-  made_at timestamptz not null,
+  created_at timestamptz not null,
   closing_hash text,
   primary key (chain, address)
 );
-create index payout_marker_made_at on payout_marker (chain, made_at);
+create index payout_marker_created_at on payout_marker (chain, created_at);

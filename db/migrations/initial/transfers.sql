@@ -8,7 +8,7 @@ create table lane (
   fence bigint not null default 0,
   owner text,
   lease_until timestamptz,
-  rung boolean not null default false,
+  wake_requested boolean not null default false,
   unique (chain, address)
 );
 
@@ -28,7 +28,7 @@ create table transaction (
   nonce_slot bigint,
   state text not null,
   created_at timestamptz not null,
-  offered_at timestamptz,
+  broadcast_at timestamptz,
   block_number bigint,
   block_hash text,
   gas_used numeric(78,0),
@@ -42,9 +42,9 @@ create index transaction_unfinished on transaction (chain, lane_id, nonce) where
 create index transaction_block on transaction (chain, block_number) where block_number is not null;
 -- At most one live transaction uses a durable nonce account (Solana).
 create unique index transaction_nonce_account on transaction (chain, nonce_account)
-  where nonce_account is not null and state in ('signed', 'offered', 'accepted', 'included');
+  where nonce_account is not null and state in ('signed', 'broadcast', 'accepted', 'included');
 
-create function record_transaction() returns trigger language plpgsql as $$
+create function record_transaction_event() returns trigger language plpgsql as $$
   begin
     if tg_op = 'INSERT' then
       insert into event (machine, subject, from_state, to_state, at)
@@ -55,8 +55,8 @@ create function record_transaction() returns trigger language plpgsql as $$
     end if;
     return null;
   end $$;
-create trigger transaction_move after insert or update of state on transaction
-  for each row execute function record_transaction();
+create trigger transaction_event after insert or update of state on transaction
+  for each row execute function record_transaction_event();
 
 -- Token movements, each of which must happen exactly once.
 create table transfer (
@@ -83,11 +83,11 @@ create table transfer (
   lane_nonce bigint,
   alone boolean not null default false,
   hold_until timestamptz,
-  troubles integer not null default 0,
-  last_trouble text,
+  retries integer not null default 0,
+  last_error text,
   created_at timestamptz not null,
   due_at timestamptz,
-  due_try integer not null default 0,
+  due_retries integer not null default 0,
   unique (chain, token, payer, authorization_nonce),
   check ((purpose = 'payment') = (payment_id is not null)),
   check ((purpose = 'settlement') = (settlement_id is not null)),
@@ -99,11 +99,11 @@ create unique index transfer_refund on transfer (refund_id) where purpose = 'ref
 create index transfer_authorization on transfer (authorization_nonce);
 create index transfer_ready on transfer (chain, created_at) where state = 'ready';
 create index transfer_due on transfer (chain, due_at) where due_at is not null;
-create index transfer_slot on transfer (lane_id, lane_nonce) where lane_id is not null;
+create index transfer_lane_nonce on transfer (lane_id, lane_nonce) where lane_id is not null;
 create index transfer_unfinished on transfer (chain, state) where state not in ('confirmed', 'ended');
 -- Amounts that a payer has authorized and not paid yet.
-create index transfer_promised on transfer (chain, payer) where state in ('ready', 'carried');
-create trigger transfer_birth after insert on transfer for each row execute function record_birth();
+create index transfer_pending_by_payer on transfer (chain, payer) where state in ('ready', 'assigned');
+create trigger transfer_insert_event after insert on transfer for each row execute function record_insert_event();
 
 -- The gas of an included transaction that moved no money for a transfer. `alone`: the transaction had no other transfer.
 create table burned_gas (

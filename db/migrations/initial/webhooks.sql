@@ -11,8 +11,8 @@ create table webhook_endpoint (
   previous_secret bytea,
   previous_until timestamptz,
   owner text,
-  busy_until timestamptz,
-  due_try integer not null default 0,
+  lease_until timestamptz,
+  due_retries integer not null default 0,
   created_at timestamptz not null,
   deleted_at timestamptz
 );
@@ -39,7 +39,7 @@ create index webhook_delivery_listed on webhook_delivery (endpoint_id, at);
 create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up';
 
 -- A trigger writes the deliveries, so that no move of a payment is missed: they commit with the move itself.
-create function owe_webhook() returns trigger language plpgsql as $$
+create function add_webhook_deliveries() returns trigger language plpgsql as $$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
     select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
@@ -49,13 +49,13 @@ create function owe_webhook() returns trigger language plpgsql as $$
     where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
     return null;
   end $$;
-create trigger payment_born_webhook after insert on payment
-  for each row execute function owe_webhook();
-create trigger payment_moved_webhook after update of state on payment
-  for each row when (old.state is distinct from new.state) execute function owe_webhook();
+create trigger payment_insert_webhook after insert on payment
+  for each row execute function add_webhook_deliveries();
+create trigger payment_state_webhook after update of state on payment
+  for each row when (old.state is distinct from new.state) execute function add_webhook_deliveries();
 
 -- A payout causes one event for each of its payments. The transaction that confirms the payout writes one row here; a job
--- then writes the events in parts (payments/settled-events.ts).
+-- then writes the events in parts (payments/webhooks/settled-events.ts).
 create table webhook_fanout (
   settlement_id text not null references settlement,
   endpoint_id text not null references webhook_endpoint,

@@ -1,6 +1,6 @@
 import { HttpRequestError } from "viem";
 import { expect, test } from "vitest";
-import { ChainFault } from "../../../chains/faults.ts";
+import { ChainError } from "../../../chains/errors.ts";
 import { isRowError } from "../../../db/row-errors.ts";
 
 const coded = (code: unknown, message = "failed") => Object.assign(new Error(message), { code });
@@ -32,7 +32,7 @@ test.each<[string, unknown]>([
   ["a connection that ends without a code", new Error("Connection terminated unexpectedly")],
   ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
   ["a client whose connection has failed", new Error("Client has encountered a connection error and is not queryable")],
-  ["a lagging endpoint", new ChainFault("rpc_behind")],
+  ["a lagging endpoint", new ChainError("rpc_behind")],
   ["an unreachable endpoint", new HttpRequestError({ url: "http://127.0.0.1:1" })],
   ["an error with a transient cause", new Error("no booking", { cause: coded("57P01") })],
   ["a thrown value that is not an error", "failed"],

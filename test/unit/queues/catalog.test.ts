@@ -4,9 +4,9 @@ import { catalog, isQueueName, jobId, type QueueName, queueNames } from "../../.
 const hex = "0123456789abcdef".repeat(2);
 const good: Record<QueueName, object> = {
   "verify-signature": { attemptIds: [`att_${hex}`] },
-  "verify-wallet": { attemptIds: [`att_${hex}`] },
-  "relay-permit": { chain: "eip155:1", transferId: `trf_${hex}` },
-  "relay-wallet": { chain: "eip155:1", transferId: `trf_${hex}` },
+  "verify-contract-wallet": { attemptIds: [`att_${hex}`] },
+  "relay-transfers": { chain: "eip155:1", transferId: `trf_${hex}` },
+  "relay-contract-wallet": { chain: "eip155:1", transferId: `trf_${hex}` },
   "submit-solana": { chain: "eip155:1", transferId: `trf_${hex}` },
   "watch-chain": { chain: "eip155:8453", block: 7 },
   "read-history": { chain: "solana:1", at: 1 },

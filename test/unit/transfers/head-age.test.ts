@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Network } from "../../../ops/networks.ts";
+import type { Network } from "../../../runtime/networks/read-networks.ts";
 import { isLiveHead, maxHeadAge } from "../../../transfers/head-age.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");

@@ -2,15 +2,15 @@ import { AccountLayout, AccountState, ExtensionType, MintLayout } from "@solana/
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tokenPrograms } from "../../../../chains/solana/build-payment.ts";
 import {
-  findDestinationFault,
-  findMintFault,
-  findSourceFault,
   readMint,
   readTokenAccount,
+  validateDestinationAccount,
+  validateMint,
+  validateSourceAccount,
 } from "../../../../chains/solana/mints.ts";
-import { tokenPrograms } from "../../../../chains/solana/payment.ts";
-import { buyer, makeAddress, mint, treasury } from "./made.ts";
+import { buyer, makeAddress, mint, treasury } from "./solana-fixtures.ts";
 
 const TOKEN = tokenPrograms.token.toBase58();
 const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
@@ -77,7 +77,7 @@ const read2022 = (...extensions: [number, number[]][]) =>
 /** Returns why a Token-2022 mint with these extensions is refused. */
 function refusalOf(...extensions: [number, number[]][]): string | undefined {
   const facts = read2022(...extensions);
-  return "fault" in facts ? facts.fault : findMintFault(facts, { program: "token-2022", decimals: 6 });
+  return "error" in facts ? facts.error : validateMint(facts, { program: "token-2022", decimals: 6 });
 }
 
 /** USDC's mint on mainnet, except for the supply. */
@@ -96,7 +96,7 @@ describe("a mint", () => {
       supply: 2n ** 64n - 1n,
       freezeAuthority: freezer,
       extensions: [],
-      startsFrozen: false,
+      defaultsToFrozen: false,
     });
     expect(readMint({ owner: TOKEN, data: mintData({ freezeAuthorityOption: 0 }) })).toMatchObject({
       freezeAuthority: undefined,
@@ -105,18 +105,18 @@ describe("a mint", () => {
 
   test("with a freeze authority, such as USDC, is accepted", () => {
     const facts = readMint({ owner: TOKEN, data: usdc });
-    if ("fault" in facts) throw new Error(facts.fault);
+    if ("error" in facts) throw new Error(facts.error);
     expect(facts.freezeAuthority).toBe("7dGbd2QZcCKcTndnHcTL8q7SMVXAkp688NTQYwrRCrar");
-    expect(findMintFault(facts, { program: "token", decimals: 6 })).toBeUndefined();
+    expect(validateMint(facts, { program: "token", decimals: 6 })).toBeUndefined();
   });
 
   test("whose program or decimals differ from the networks file is refused", () => {
     const facts = readMint({ owner: TOKEN, data: mintData() });
-    if ("fault" in facts) throw new Error(facts.fault);
-    expect(findMintFault(facts, { program: "token-2022", decimals: 6 })).toContain(
+    if ("error" in facts) throw new Error(facts.error);
+    expect(validateMint(facts, { program: "token-2022", decimals: 6 })).toContain(
       "belongs to token, not to token-2022",
     );
-    expect(findMintFault(facts, { program: "token", decimals: 9 })).toContain("6 decimals, not 9");
+    expect(validateMint(facts, { program: "token", decimals: 9 })).toContain("6 decimals, not 9");
   });
 
   test("of Token-2022 without extensions is accepted, with and without an account type", () => {
@@ -189,7 +189,7 @@ describe("a mint", () => {
     ["of a multisig's size", TOKEN_2022, withExtensions(mintData(), 1, [[19, Array(185).fill(1)]])],
     ["whose extension exceeds the data", TOKEN_2022, withExtensions(mintData(), 1, [[19, [1, 2]]]).subarray(0, -1)],
   ])("%s is refused", (_, owner, data) => {
-    expect(readMint({ owner, data })).toHaveProperty("fault");
+    expect(readMint({ owner, data })).toHaveProperty("error");
   });
 
   test("is read from any bytes without a throw, and so is a token account", () => {
@@ -219,7 +219,7 @@ describe("a token account", () => {
       frozen: false,
       delegate: freezer,
       extensions: [],
-      memoRequired: false,
+      requiresMemo: false,
     });
     expect(facts().delegate).toBeUndefined();
   });
@@ -231,10 +231,10 @@ describe("a token account", () => {
     ]);
     expect(readTokenAccount(data)).toMatchObject({
       extensions: ["ImmutableOwner", "MemoTransfer"],
-      memoRequired: true,
+      requiresMemo: true,
     });
     const turnedOff = withExtensions(accountData(), 2, [[ExtensionType.MemoTransfer, [0]]]);
-    expect(readTokenAccount(turnedOff)).toMatchObject({ memoRequired: false });
+    expect(readTokenAccount(turnedOff)).toMatchObject({ requiresMemo: false });
   });
 
   test("that is not initialized, is cut short, or is a mint or a multisig, is refused", () => {
@@ -249,9 +249,9 @@ describe("a token account", () => {
   const wanted = { mint, owner: treasury, amount: 5n };
 
   test("with enough tokens can pay, and with one unit too few cannot", () => {
-    expect(findSourceFault(facts(), wanted)).toBeUndefined();
-    expect(findSourceFault(facts(), { ...wanted, amount: 6n })).toContain("holds too little");
-    expect(findSourceFault(undefined, wanted)).toContain("no account for the token");
+    expect(validateSourceAccount(facts(), wanted)).toBeUndefined();
+    expect(validateSourceAccount(facts(), { ...wanted, amount: 6n })).toContain("holds too little");
+    expect(validateSourceAccount(undefined, wanted)).toContain("no account for the token");
   });
 
   test("that is frozen, of another mint, or of another owner can neither pay nor receive", () => {
@@ -261,15 +261,15 @@ describe("a token account", () => {
       [{ owner: new PublicKey(buyer.address) }, "belongs to another owner"],
     ];
     for (const [changes, reason] of cases) {
-      expect(findSourceFault(facts(changes), wanted)).toContain(reason);
-      expect(findDestinationFault(facts(changes), wanted)).toContain(reason);
+      expect(validateSourceAccount(facts(changes), wanted)).toContain(reason);
+      expect(validateDestinationAccount(facts(changes), wanted)).toContain(reason);
     }
   });
 
   test("that requires a memo before a transfer can pay but not receive", () => {
-    const account = { ...facts(), memoRequired: true };
-    expect(findSourceFault(account, wanted)).toBeUndefined();
-    expect(findDestinationFault(account, wanted)).toContain("requires a memo");
-    expect(findDestinationFault(facts(), wanted)).toBeUndefined();
+    const account = { ...facts(), requiresMemo: true };
+    expect(validateSourceAccount(account, wanted)).toBeUndefined();
+    expect(validateDestinationAccount(account, wanted)).toContain("requires a memo");
+    expect(validateDestinationAccount(facts(), wanted)).toBeUndefined();
   });
 });

@@ -1,8 +1,0 @@
-import type { CheckoutView } from "../../payments/checkout.ts";
-import type { StatusPayload } from "./script-data.ts";
-
-/** Returns the status of a payment as its page's script reads it. */
-export function toStatusPayload(view: CheckoutView): StatusPayload {
-  const { state, isFinal, stateVersion: version, money, leftMs, returnUrl, info, txUrl } = view;
-  return { status: state, isFinal, version, money, leftMs, returnUrl, txId: info?.txId ?? null, txUrl };
-}

@@ -1,0 +1,44 @@
+import type { Money } from "../../../payments/views.ts";
+import type { Language } from "../texts/languages.ts";
+import { type Html, html } from "./html.ts";
+
+/** Isolates a name's text direction from the text around it, where no element can be used. */
+export const isolate = (text: string): string => `\u2068${text}\u2069`;
+
+/**
+ * Returns a text with its placeholders filled. A string value is isolated in its own text direction; an Html value follows
+ * the direction of the text.
+ */
+export function phrase(text: string, values: Record<string, string | Html>): Html {
+  const parts = text.split(/\{(\w+)\}/);
+  return html`${parts.map((part, index) => {
+    if (index % 2 === 0) return part;
+    const value = values[part] ?? "";
+    return typeof value === "string" ? html`<bdi>${value}</bdi>` : value;
+  })}`;
+}
+
+/** Returns an amount in the notation of a language, without rounding. */
+export function formatMoney({ unit, value, display }: Money, { tag }: Language): string {
+  const digits = value.toString().padStart(display.decimals + 1, "0");
+  const cut = digits.length - display.decimals;
+  // As text: an amount may have more digits than a number can hold.
+  const decimal = `${digits.slice(0, cut)}.${digits.slice(cut)}` as Intl.StringNumericLiteral;
+  if (unit.startsWith("iso4217/"))
+    return new Intl.NumberFormat(tag, { style: "currency", currency: display.assetSymbol }).format(decimal);
+  const format = { minimumFractionDigits: Math.min(2, display.decimals), maximumFractionDigits: 20 };
+  return `${new Intl.NumberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
+}
+
+/** Returns `30 days` in a language, with the right plural. */
+export const formatDays = (days: number, { tag }: Language): string =>
+  new Intl.NumberFormat(tag, { style: "unit", unit: "day", unitDisplay: "long" }).format(days);
+
+/** Returns `4:07`: whole seconds, rounded down, so that the page never shows more time than is left. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  const [minutes, hours] = [Math.floor(seconds / 60) % 60, Math.floor(seconds / 3_600)];
+  const two = (part: number): string => String(part).padStart(2, "0");
+  const rest = `${hours > 0 ? two(minutes) : minutes}:${two(seconds % 60)}`;
+  return hours > 0 ? `${hours}:${rest}` : rest;
+}

@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { nameRequester, type Requester } from "../../../payments/requester.ts";
+
+/**
+ * The cookie that identifies a browser as one requester: a random value that scripts cannot read and that requests from
+ * other sites do not carry. The service stores only a hash of it.
+ */
+const COOKIE = "pay_session";
+const BYTES = 16;
+const pattern = /^[A-Za-z0-9_-]{22}$/;
+/** Longer than a payment can be open, seconds. */
+const MAX_AGE_S = 86_400;
+
+/** Returns the requester of a browser's session; sets the session cookie on the reply when the request has none. */
+export function openSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): Requester {
+  const present = readCookie(request.headers.cookie);
+  const session = present ?? randomBytes(BYTES).toString("base64url");
+  if (present === undefined) {
+    const { pathname, protocol } = new URL(publicUrl);
+    const path = pathname.replace(/\/$/, "") || "/";
+    const secure = protocol === "https:" ? "; Secure" : "";
+    reply.header(
+      "set-cookie",
+      `${COOKIE}=${session}; Path=${path}; Max-Age=${MAX_AGE_S}; HttpOnly; SameSite=Lax${secure}`,
+    );
+  }
+  return nameRequester("session", [session], { isOne: true });
+}
+
+function readCookie(header: string | undefined): string | undefined {
+  for (const part of (header ?? "").split(";")) {
+    const [name, value] = part.trim().split("=");
+    if (name === COOKIE && value !== undefined && pattern.test(value)) return value;
+  }
+  return undefined;
+}

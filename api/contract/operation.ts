@@ -1,0 +1,153 @@
+import type { z } from "zod";
+import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
+import type { Caller } from "../../payments/merchants/accounts.ts";
+import type { Requester } from "../../payments/requester.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import type { Access, Authenticated, Merchant } from "../http/auth.ts";
+import { parseInput } from "../http/parse-input.ts";
+import type { Hold } from "../polling/long-polls.ts";
+
+/** Which merchant a call has: only merchant operations take `Merchant-Id`. */
+type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined };
+
+/** The arguments of an operation: parsed input from an authenticated and authorised caller. */
+export type Call<A extends Access, P, Q, B> = {
+  caller: Caller;
+  merchant: MerchantOf[A];
+  requester: Requester;
+  params: P;
+  query: Q;
+  body: B;
+  hold: Hold;
+};
+
+/** A call whose input is not parsed yet. */
+type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown; hold: Hold };
+
+/** A parsed call of one operation. */
+export type ParsedCall = {
+  caller: Caller;
+  merchant: Merchant | undefined;
+  /** True for a call that requires a key although the operation's key is optional: its repetition would act twice. */
+  needsKey: boolean;
+  /** Sends the requests to other servers, outside of any transaction, and returns the function that does the work. */
+  prepare(deps: ApiDeps): Promise<Result<Work>>;
+};
+
+/** With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. */
+type Work = (deps: ApiDeps) => Promise<Result<object>>;
+
+/** One operation of the contract as data, for routing and for its description. */
+export type Operation = {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** In fastify's notation: `/v1/payments/:id/status`. */
+  path: `/v1/${string}`;
+  /** The unique `operationId` in the OpenAPI document. */
+  name: string;
+  /** One sentence for people: what the operation does. */
+  summary: string;
+  access: Access;
+  /** HTTP status of success. */
+  success: 200 | 201;
+  /** Whether the operation reads `Idempotency-Key`, and whether it requires it. */
+  idempotency?: "required" | "optional" | undefined;
+  schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; response: z.ZodType };
+  /** Error codes besides those of authentication and invalid input. */
+  refusals: readonly ErrorCode[];
+  /** Parses the whole input before any other step runs. */
+  read(raw: RawCall): Result<ParsedCall>;
+};
+
+type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R> = {
+  method: Operation["method"];
+  path: Operation["path"];
+  name: string;
+  summary: string;
+  access: A;
+  success: Operation["success"];
+  idempotency?: Operation["idempotency"];
+  /** Returns true for a call that requires a key although the operation's key is optional. */
+  needsKey?(call: { body: z.output<B> }): boolean;
+  params?: P;
+  /**
+   * Error code for a path that does not match `params`, which names nothing that exists; default `payment_not_found`.
+   */
+  paramsCode?: ErrorCode;
+  query?: Q;
+  body?: B;
+  response: z.ZodType;
+  refusals?: readonly ErrorCode[];
+  /** Sends requests to other servers before the transaction of `handle` begins. */
+  prepare?(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>>): Promise<Result<R>>;
+  /** Does the work; `prepared` is the result of `prepare`. */
+  handle(
+    deps: ApiDeps,
+    call: Call<A, z.output<P>, z.output<Q>, z.output<B>> & { prepared: R },
+  ): Promise<Result<object>>;
+};
+
+/** Error code of invalid input: gateway clients and merchant clients expect different ones. */
+export const invalidInputCode = {
+  gateway: "invalid_params",
+  merchant: "params_validation",
+  account: "params_validation",
+} as const;
+
+const notFound: Partial<Record<ErrorCode, string>> = {
+  payment_not_found: "no such payment",
+  merchant_not_found: "no such merchant",
+};
+
+/** Narrows the merchant of an authenticated call to what the operation's access guarantees. */
+const merchantOf: { [A in Access]: (merchant: Merchant | undefined) => MerchantOf[A] } = {
+  gateway: () => undefined,
+  merchant: (merchant) => {
+    if (!merchant) throw new Error("a merchant operation has no merchant");
+    return merchant;
+  },
+  account: () => undefined,
+};
+
+/** The value of what a spec leaves out. Its type is inferred as unknown or undefined then. */
+const omitted = <T>(): T => undefined as T;
+
+/** Returns an operation with the given schemas and handler. */
+export function defineOperation<
+  A extends Access,
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R = undefined,
+>(spec: Spec<A, P, Q, B, R>): Operation {
+  const { access, params, query, body, response, paramsCode = "payment_not_found", refusals = [], ...rest } = spec;
+  const { prepare, handle, needsKey, ...description } = rest;
+  const code = invalidInputCode[access];
+  const parse = <S extends z.ZodType>(schema: S | undefined, input: unknown, whole: string): Result<z.output<S>> =>
+    schema ? parseInput(schema, input, { whole, code }) : done(omitted<z.output<S>>());
+  return {
+    ...description,
+    access,
+    refusals,
+    schemas: { ...(params && { params }), ...(query && { query }), ...(body && { body }), response },
+    read(raw) {
+      const path = parse(params, raw.params, "path");
+      if (!path.ok) return refuse(paramsCode, notFound[paramsCode] ?? path.message);
+      const search = parse(query, raw.query, "query");
+      if (!search.ok) return search;
+      const sent = parse(body, raw.body, "body");
+      if (!sent.ok) return sent;
+      const merchant = merchantOf[access](raw.merchant);
+      const call = { ...raw, merchant, params: path.value, query: search.value, body: sent.value };
+      return done({
+        caller: raw.caller,
+        merchant,
+        needsKey: needsKey?.(call) ?? false,
+        async prepare(deps) {
+          const prepared = prepare ? await prepare(deps, call) : done(omitted<R>());
+          if (!prepared.ok) return prepared;
+          return done((workDeps: ApiDeps) => handle(workDeps, { ...call, prepared: prepared.value }));
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import { isStorable } from "../../runtime/clean-text.ts";
+
+/**
+ * Returns the schema of text that is stored in Postgres, which accepts neither a zero byte nor half a surrogate pair.
+ * @param maxLength characters
+ */
+export function text(maxLength: number) {
+  return z
+    .string()
+    .max(maxLength, `expected at most ${maxLength} characters`)
+    .refine(isStorable, "holds characters that are not valid text");
+}
+
+/** Makes a member optional. Null counts as left out, because many clients send it. */
+export function optional<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((given) => given ?? undefined);
+}
+
+/** A payment identifier of this service. */
+export const paymentId = z.string().regex(/^pay_[0-9a-f]{32}$/);
+
+/** Time that a caller is willing to wait, milliseconds (specification, part 8: int64, minimum 0). Not capped here. */
+export const maxPollMs = z
+  .string("expected one whole number of milliseconds")
+  .regex(/^\d{1,19}$/, "expected a whole number of milliseconds, 0 or more, of at most 19 digits")
+  .transform(Number)
+  .optional();
+
+export const pollQuery = z.object({ maxPollMs });
+
+const currency = /^iso4217\/[A-Z]{3}$/;
+const asset = /^caip19\/[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}\/[-a-z0-9]{3,8}:[-.%a-zA-Z0-9]{1,128}$/;
+
+/** An amount in minor units (specification, 2.3). The ledger holds 78 digits at most. */
+export const amount = z.object({
+  unit: z
+    .string()
+    .max(256, "expected at most 256 characters")
+    .refine(
+      (unit) => currency.test(unit) || asset.test(unit),
+      "expected iso4217/ and a currency code, or caip19/ and an asset",
+    ),
+  value: z
+    .string()
+    .regex(/^[1-9][0-9]{0,77}$/, "expected 1 to 78 digits, without a leading zero and not zero")
+    .transform(BigInt),
+});
+
+/** A merchant's own order identifier, in the alphabet of bank references. */
+export const referenceId = z
+  .string()
+  .regex(/^[A-Za-z0-9 /:.,+-]{1,35}$/, "expected 1 to 35 letters, digits, spaces and / - : . , +");
+
+/** Unix time in whole seconds, up to the year 9999. */
+export const unixSeconds = z
+  .int("expected whole seconds since 1970")
+  .min(0, "expected whole seconds since 1970")
+  .max(253_402_300_799, "expected seconds since 1970, not milliseconds")
+  .transform((seconds) => new Date(seconds * 1000));
+
+/** A wallet's account, CAIP-10, of any chain. */
+export const account = z
+  .string()
+  .regex(
+    /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}$/,
+    "expected a CAIP-10 account such as eip155:8453:0x…",
+  );
+
+/** A merchant identifier in a path. */
+export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/);
+
+/** Returns the schema of a list's query: the cursor of the page and its length. */
+export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaultLimit: number }) {
+  const expected = `expected a whole number from 1 to ${maxLimit}`;
+  return z.object({
+    cursor: z.string("expected one cursor").max(1_024, "expected the nextCursor of the page before").optional(),
+    limit: z
+      .string(expected)
+      .regex(/^\d{1,6}$/, expected)
+      .transform(Number)
+      .refine((limit) => limit >= 1 && limit <= maxLimit, expected)
+      .default(defaultLimit),
+  });
+}
+
+/** A member that clients send and the service ignores; the OpenAPI description says so. */
+export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });
+
+/** An optional body without members. */
+export const noBody = z.object({}, "expected an object or nothing").nullish();
+
+/** A time as in RFC 3339. */
+export const instant = z.iso
+  .datetime({ offset: true, error: "expected a time such as 2026-03-01T12:00:00Z" })
+  .transform((at) => new Date(at));
+
+/** Returns the schema of a query parameter that may be repeated. `expected` is the message when a value is invalid. */
+export function repeated<S extends z.ZodType<unknown, string>>(schema: S, expected: string) {
+  return z
+    .union([schema.transform((value) => [value]), z.array(schema).min(1).max(50)], `${expected}, at most 50 of them`)
+    .transform((given) => given as z.output<S>[]);
+}

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { listOptions } from "../../payments/options/list-options.ts";
+import { defineOperation } from "../contract/operation.ts";
+import { account, ignored, paymentId } from "../contract/request-schemas.ts";
+import { optionsResponse } from "../contract/response-schemas.ts";
+import { toOptionResponse, toPaymentInfo } from "../contract/responses.ts";
+
+const flag = z.enum(["true", "false"], "expected true or false").transform((given) => given === "true");
+
+export const optionsBody = z.object({
+  accounts: z.array(account).min(1, "expected 1 to 50 accounts").max(50, "expected 1 to 50 accounts"),
+  /** Some clients send it; no specification defines it. Every call reads the balances anew. */
+  refresh: ignored,
+});
+
+/** POST /v1/gateway/payment/{id}/options: lists how the given accounts can pay. */
+export const gatewayOptions = defineOperation({
+  method: "POST",
+  path: "/v1/gateway/payment/:id/options",
+  name: "gatewayGetPaymentOptions",
+  summary: "Lists how the given accounts can pay.",
+  access: "gateway",
+  success: 200,
+  response: optionsResponse,
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user"],
+  params: z.object({ id: paymentId }),
+  query: z.object({ includePaymentInfo: flag.default(false) }),
+  body: optionsBody,
+  async handle(deps, { caller, requester, params, query, body }) {
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
+    const listed = await listOptions(deps, { ...paymentQuery, requester });
+    if (!listed.ok) return listed;
+    const { payment } = listed.value;
+    const options = listed.value.options.map((option) =>
+      toOptionResponse(option, { ...payment, publicUrl: deps.publicUrl, requester }),
+    );
+    return done({
+      options,
+      // For old clients: the data that the first such option needs.
+      collectData: options.find(({ collectData }) => collectData !== null)?.collectData ?? null,
+      ...(query.includePaymentInfo ? { info: toPaymentInfo(payment, deps.publicUrl) } : {}),
+    });
+  },
+});

@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { defineOperation } from "../contract/operation.ts";
+import { paymentId, pollQuery } from "../contract/request-schemas.ts";
+import { statusResponse } from "../contract/response-schemas.ts";
+import { toStatusResponse } from "../contract/responses.ts";
+import { pollStatus } from "../polling/long-polls.ts";
+
+/** GET /v1/gateway/payment/{id}/status: with `maxPollMs` the request is held until the status changes. */
+export const gatewayStatus = defineOperation({
+  method: "GET",
+  path: "/v1/gateway/payment/:id/status",
+  name: "gatewayGetPaymentStatus",
+  summary: "Returns the status of a payment; with maxPollMs as soon as it changes.",
+  access: "gateway",
+  success: 200,
+  response: statusResponse,
+  refusals: ["payment_not_found"],
+  params: z.object({ id: paymentId }),
+  query: pollQuery,
+  async handle(deps, { caller, params, query, hold }) {
+    const paymentQuery = { paymentId: params.id, mode: caller.mode };
+    const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
+    return status.ok ? done(toStatusResponse(status.value)) : status;
+  },
+});

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { done, type Result, refuse } from "../../payments/error-codes.ts";
+import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/accounts.ts";
+import type { PaymentDeps } from "../../payments/payment-deps.ts";
+import { nameRequester, type Requester } from "../../payments/requester.ts";
+
+/**
+ * The caller of an operation: a wallet (`gateway`), one merchant of an account (`Merchant-Id` names it), or the account
+ * itself.
+ */
+export type Access = "gateway" | "merchant" | "account";
+export type Merchant = { accountId: string; merchantId: string };
+export type Authenticated = { caller: Caller; merchant: Merchant | undefined; requester: Requester };
+type Credentials = { key: string } | { appId: string };
+
+/** The headers that the API reads. They must be ASCII; other headers are not checked. */
+const readHeaders = [
+  "api-key",
+  "authorization",
+  "app-id",
+  "client-id",
+  "merchant-id",
+  "idempotency-key",
+  "svc-version",
+  "sdk-name",
+  "sdk-version",
+  "sdk-platform",
+] as const;
+
+type Header = (typeof readHeaders)[number];
+
+/**
+ * Authenticates a caller (specification, part 5). Refuses an unknown caller with 401 and a caller without the permission
+ * with 403. Merchant operations require `Merchant-Id` too; the operation itself checks whether the merchant belongs to the
+ * caller.
+ */
+export async function authenticate(
+  deps: Pick<PaymentDeps, "db">,
+  headers: IncomingHttpHeaders,
+  access: Access,
+): Promise<Result<Authenticated>> {
+  const credentials = readCredentials(headers, access);
+  if (!credentials.ok) return credentials;
+  const found = await findCaller(deps, credentials.value);
+  if (!found.ok) return found;
+  const caller = found.value;
+  const scope = access === "gateway" ? "gateway" : "merchant";
+  if (!caller.scopes.includes(scope)) return refuse("forbidden", `the key has no permission for ${scope} calls`);
+  const requester = readRequester(headers, credentials.value, caller);
+  if (access !== "merchant") return done({ caller, merchant: undefined, requester });
+  const merchantId = readHeader(headers, "merchant-id");
+  if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
+  return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
+}
+
+/**
+ * Names the requester of a call. An app id is public, so only its Client-Id identifies one instance. A key may come
+ * with one too.
+ */
+function readRequester(headers: IncomingHttpHeaders, credentials: Credentials, { keyId }: Caller): Requester {
+  const clientId = readHeader(headers, "client-id") || undefined;
+  const isOne = clientId !== undefined;
+  return "appId" in credentials
+    ? nameRequester("app", [credentials.appId, clientId], { isOne })
+    : nameRequester("key", [keyId ?? undefined, clientId], { isOne });
+}
+
+async function findCaller(deps: Pick<PaymentDeps, "db">, credentials: Credentials): Promise<Result<Caller>> {
+  if ("key" in credentials) {
+    const caller = await findCallerByKey(deps, credentials.key);
+    return caller ? done(caller) : refuse("invalid_api_key", "the API key is not known or has been revoked");
+  }
+  const caller = await findCallerByApp(deps, credentials.appId);
+  return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
+}
+
+/** Reads a caller's credentials. A key is sufficient on its own, also beside an App-Id (part 5, rule 1). */
+export function readCredentials(headers: IncomingHttpHeaders, access: Access): Result<Credentials> {
+  const nonAscii = readHeaders.find((name) => /[^\t -~]/.test(readHeader(headers, name) ?? ""));
+  if (nonAscii) return refuse("header_not_ascii", `${nonAscii}: the header holds characters that are not ASCII`);
+
+  const authorization = readHeader(headers, "authorization");
+  const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  const apiKey = readHeader(headers, "api-key");
+  if (apiKey && bearer && apiKey !== bearer)
+    return refuse("conflicting_auth_headers", "Api-Key and Authorization hold different keys");
+  const key = apiKey || bearer;
+  if (key) return done({ key });
+  if (authorization) return refuse("unauthorized", "Authorization: expected Bearer and an API key");
+  return access === "gateway" ? readApp(headers) : refuseWithoutKey(headers);
+}
+
+function refuseWithoutKey(headers: IncomingHttpHeaders): Result<Credentials> {
+  return readHeader(headers, "app-id")
+    ? refuse("missing_merchant_api_key", "an App-Id is for wallets; this call requires a merchant's Api-Key")
+    : refuse("missing_api_key", "Api-Key: the header is missing");
+}
+
+function readApp(headers: IncomingHttpHeaders): Result<Credentials> {
+  const appId = readHeader(headers, "app-id");
+  const clientId = readHeader(headers, "client-id");
+  if (appId && clientId) return done({ appId });
+  if (appId) return refuse("missing_client_id", "Client-Id: the header is missing beside App-Id");
+  if (clientId) return refuse("missing_app_id", "App-Id: the header is missing beside Client-Id");
+  if (headers["api-key"] !== undefined) return refuse("missing_api_key", "Api-Key: the header is empty");
+  return refuse("missing_auth_headers", "expected Api-Key, or App-Id and Client-Id");
+}
+
+/** Returns a header's value. A header that is sent twice is joined by a comma, so it never matches a key. */
+export function readHeader(headers: IncomingHttpHeaders, name: Header): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}

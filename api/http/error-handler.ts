@@ -1,0 +1,70 @@
+import type { Socket } from "node:net";
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { sendRefusal } from "./http-errors.ts";
+
+/** Messages for requests that could not be read, by HTTP status. */
+const messageByStatus: Record<number, string> = {
+  400: "the body is not JSON",
+  413: "the body is larger than 64 KiB",
+  414: "the path is too long",
+  415: "expected the content type application/json",
+};
+
+/** Messages for requests that could not be read, by error code of fastify. */
+const messageByCode: Record<string, string> = {
+  FST_ERR_BAD_URL: "the path is not percent-encoded correctly",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the length of the body is not its content-length",
+};
+
+/** Handles every thrown error: a request that could not be read (4xx), and an internal error (500, without details). */
+export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const status = error.statusCode ?? 500;
+  if (status >= 400 && status < 500)
+    return sendRefusal(
+      reply,
+      {
+        code: "invalid_params",
+        message: messageByCode[error.code] ?? messageByStatus[status] ?? "the request is not usable",
+      },
+      status,
+    );
+  request.log.error({ err: error, route: request.routeOptions.url }, "request failed");
+  return sendRefusal(reply, {
+    code: "internal_error",
+    message: `something went wrong on our side; request ${request.id}`,
+  });
+}
+
+/** Handles errors before routing, such as a path that is not percent-encoded correctly. No hook has run yet. */
+export function handleEarlyError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  void handleError(error, request, reply.header("x-request-id", request.id));
+}
+
+const malformedRequests: Record<string, { status: string; message: string }> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: "408 Request Timeout", message: "the request took too long to arrive" },
+  HPE_HEADER_OVERFLOW: { status: "431 Request Header Fields Too Large", message: "the headers are too large" },
+};
+
+/** Time that a client has to read the response to a malformed request before its socket is destroyed, milliseconds. */
+const LINGER_MS = 1_000;
+
+/**
+ * Responds to bytes that are not an HTTP request. There is no reply object, so the response is written by hand. `end`
+ * closes only the server's half of the connection, so the socket is destroyed soon after.
+ */
+export function handleMalformedRequest(error: Error & { code: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status, message } = malformedRequests[error.code] ?? {
+    status: "400 Bad Request",
+    message: "not an HTTP request",
+  };
+  const body = JSON.stringify({ code: "invalid_params", message });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const linger = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(linger));
+}

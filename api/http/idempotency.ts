@@ -1,0 +1,59 @@
+import type { Pool } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../../payments/error-codes.ts";
+import {
+  digestRequest,
+  findStoredResponse,
+  type IdempotentRequest,
+  runIdempotent,
+} from "../../payments/idempotency-keys.ts";
+import type { Enqueue } from "../../queues/enqueue.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import type { Operation, ParsedCall } from "../contract/operation.ts";
+
+/** A successful response: newly written, or replayed from an earlier request. */
+type OperationResponse = { status: number; text: string; replayed: boolean };
+
+/**
+ * Runs an operation, once per `Idempotency-Key` if it takes one. `input` is the input before parsing: two requests with the
+ * same key must have the same input.
+ */
+export async function runOperation(
+  deps: ApiDeps,
+  operation: Operation,
+  call: ParsedCall,
+  { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
+): Promise<Result<OperationResponse>> {
+  const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
+  if (!operation.idempotency || (key === undefined && mayRepeat)) {
+    const work = await call.prepare(deps);
+    if (!work.ok) return work;
+    const result = await work.value(deps);
+    return result.ok
+      ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false })
+      : result;
+  }
+  if (key === undefined) return refuse("params_validation", "Idempotency-Key: the header is missing");
+  if (!/^[!-~]{1,255}$/.test(key))
+    return refuse("params_validation", "Idempotency-Key: expected 1 to 255 printable ASCII characters");
+  const request: IdempotentRequest = {
+    caller: call.caller,
+    operation: operation.name,
+    key,
+    digest: digestRequest([call.merchant?.merchantId ?? null, input.params, input.query, input.body ?? null]),
+  };
+  const stored = await findStoredResponse(deps, request);
+  if (stored) return stored;
+  const work = await call.prepare(deps);
+  // A concurrent request with the same key may have succeeded meanwhile.
+  if (!work.ok) return (await findStoredResponse(deps, request)) ?? work;
+  // Jobs are enqueued after the commit: a job must not run before its row exists, and a hanging Redis must not hold the
+  // transaction open.
+  const enqueues: (() => Promise<void>)[] = [];
+  const enqueue: Enqueue = async (...job) => void enqueues.push(() => deps.enqueue(...job));
+  const response = await runIdempotent(deps, request, async (db) => {
+    const result = await work.value({ ...deps, db: db as Pool, enqueue });
+    return result.ok ? done({ status: operation.success, body: result.value }) : result;
+  });
+  if (response.ok) for (const enqueue of enqueues) await enqueue();
+  return response;
+}

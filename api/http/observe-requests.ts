@@ -1,0 +1,57 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Metrics } from "../../runtime/metrics.ts";
+import type { ApiDeps } from "../api-deps.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Time that the response was held as a long poll, milliseconds. */
+    heldMs: number;
+  }
+}
+
+/** Returns the caller's `x-request-id` if it is valid, else a new id. The response and every log line carry it. */
+export function pickRequestId(request: Pick<IncomingMessage, "headers">): string {
+  const given = request.headers["x-request-id"];
+  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/**
+ * Counts and logs every request when it ends, also when the client has disconnected. Log lines and labels hold neither
+ * headers nor bodies nor raw URLs.
+ */
+export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "httpRequests" | "httpSeconds">): void {
+  app.decorateRequest("heldMs", 0);
+  app.addHook("onRequest", async (request, reply) => {
+    const began = performance.now();
+    reply.header("x-request-id", request.id);
+    reply.raw.once("close", () => record(metrics, request, reply, performance.now() - began));
+  });
+}
+
+/** Returns the dependencies with the request's own log, whose lines carry its id. */
+export const withRequestLog = (deps: ApiDeps, request: FastifyRequest): ApiDeps => ({
+  ...deps,
+  log: request.log as ApiDeps["log"],
+});
+
+function record(
+  metrics: Pick<Metrics, "httpRequests" | "httpSeconds">,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ms: number,
+): void {
+  const { method } = request;
+  const route = request.routeOptions.url ?? "unknown";
+  const answered = reply.raw.writableFinished;
+  const status = answered ? String(reply.raw.statusCode) : "client_gone";
+  metrics.httpRequests.inc({ route, method, status });
+  if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
+  const caller = request.authenticated?.caller;
+  const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
+  request.log.info(
+    { method, route, status, ...times, account: caller?.accountId, mode: caller?.mode },
+    "request completed",
+  );
+}

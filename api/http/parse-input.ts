@@ -1,0 +1,28 @@
+import type { z } from "zod";
+import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
+
+/** Shortens zod's default message, which is used where a schema has none of its own. */
+function shortenMessage(message: string): string {
+  const short = message.replace(/^Invalid input: /, "");
+  return short.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
+}
+
+/** Errors in one message at most. */
+const MAX_ERRORS = 5;
+
+/**
+ * Parses a caller's input. The refusal names each invalid member and what was expected, never the value.
+ * @param whole name of the input as a whole, for an error that concerns no single member: `body`, `query`
+ */
+export function parseInput<S extends z.ZodType>(
+  schema: S,
+  input: unknown,
+  { whole, code }: { whole: string; code: ErrorCode },
+): Result<z.output<S>> {
+  const parsed = schema.safeParse(input, { reportInput: false });
+  if (parsed.success) return done(parsed.data);
+  const errors = parsed.error.issues
+    .slice(0, MAX_ERRORS)
+    .map((issue) => `${issue.path.join(".") || whole}: ${shortenMessage(issue.message)}`);
+  return refuse(code, errors.join("; "));
+}

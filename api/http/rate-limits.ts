@@ -1,0 +1,103 @@
+import type { FastifyReply } from "fastify";
+import type { Redis } from "ioredis";
+import ipaddr from "ipaddr.js";
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
+import { type Refusal, refuse } from "../../payments/error-codes.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+
+/** The key of a rate limit. */
+type LimitedBy = "address" | "key" | "payment";
+
+/**
+ * Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests.
+ */
+export type Limits = { [By in LimitedBy]: (key: string, reply: FastifyReply) => Promise<Refusal | undefined> };
+
+/** Requests per minute; 0 means no limit. */
+export type LimitSettings = { perAddress: number; perKey: number; perPayment: number };
+
+const WINDOW_SECONDS = 60;
+/** Timeout after which the process counts by itself, so that a hanging Redis does not delay requests, milliseconds. */
+const REDIS_TIMEOUT_MS = 100;
+
+/**
+ * Counts requests per minute in Redis, with one command per request, so that all replicas share the counters. While Redis
+ * is down, each process counts its own requests.
+ */
+export function createLimits(
+  deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
+  { perAddress, perKey, perPayment }: LimitSettings,
+): Limits {
+  return {
+    address: createLimit(deps, "address", perAddress),
+    key: createLimit(deps, "key", perKey),
+    payment: createLimit(deps, "payment", perPayment),
+  };
+}
+
+function createLimit(
+  { redis, prefix, metrics }: Parameters<typeof createLimits>[0],
+  by: LimitedBy,
+  points: number,
+): Limits[LimitedBy] {
+  if (points === 0) return async () => undefined;
+  const local = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+  const shared = new RateLimiterRedis({
+    storeClient: redis,
+    points,
+    duration: WINDOW_SECONDS,
+    keyPrefix: `${prefix}:limit:${by}`,
+    // A caller who is over the limit costs no further command.
+    inMemoryBlockOnConsumed: points + 1,
+    rejectIfRedisNotReady: true,
+  });
+  const count = async (key: string): Promise<RateLimiterRes> => {
+    try {
+      return await withTimeout(shared.consume(key), REDIS_TIMEOUT_MS, "Redis");
+    } catch (error) {
+      if (error instanceof RateLimiterRes) throw error;
+      return local.consume(key);
+    }
+  };
+  return async (key, reply) => {
+    const [result, isOver] = await count(key).then(
+      (counted): [RateLimiterRes, boolean] => [counted, false],
+      (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
+    );
+    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1_000));
+    reply.headers({
+      "ratelimit-limit": points,
+      "ratelimit-remaining": Math.max(0, result.remainingPoints),
+      "ratelimit-reset": seconds,
+    });
+    if (!isOver) return undefined;
+    metrics.rateLimited.inc({ by });
+    reply.header("retry-after", seconds);
+    return refuse(
+      "rate_limited",
+      `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; retry in ${seconds} s`,
+    );
+  };
+}
+
+/**
+ * Returns the rate limit key of a payment's requests: the payment and the address together, so that a third party who has
+ * the link cannot use up the buyer's limit.
+ */
+export function paymentGroup(paymentId: string, ip: string): string {
+  return `${paymentId} ${addressGroup(ip)}`;
+}
+
+/**
+ * Returns the rate limit key of an address: an IPv4 address, or the /64 of an IPv6 address, which one customer owns.
+ */
+export function addressGroup(ip: string): string {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  if (address.kind() === "ipv4") return address.toString();
+  return `${(address as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
+}

@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { checkPayment, writePayment } from "../../payments/lifecycle/create-payment.ts";
+import { isStorable } from "../../runtime/clean-text.ts";
+import { defineOperation, type Operation } from "../contract/operation.ts";
+import { amount, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
+import { createdResponse } from "../contract/response-schemas.ts";
+import { toCreatedResponse } from "../contract/responses.ts";
+
+// A URL parser encodes characters that Postgres refuses, but the stored text is the one that was sent.
+const httpsUrl = z
+  .url({ protocol: /^https$/ })
+  .max(2_048)
+  .refine(isStorable);
+const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
+
+const body = z.object({
+  referenceId: optional(referenceId),
+  amount,
+  expiresAt: optional(unixSeconds),
+  /** Never fails a creation: a missing or invalid URL turns the redirect off (specification, 4.2). */
+  checkout: optional(checkout).catch(undefined),
+});
+
+/** Both paths create the same payment and return the same response. */
+const define = (path: Operation["path"], name: string) =>
+  defineOperation({
+    method: "POST",
+    path,
+    name,
+    summary: "Creates a payment.",
+    access: "merchant",
+    success: 201,
+    idempotency: "optional",
+    response: createdResponse,
+    refusals: ["merchant_not_found", "forbidden"],
+    body,
+    prepare: (deps, { caller, merchant, body }) =>
+      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...body }),
+    async handle(deps, { caller, merchant, body, prepared }) {
+      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...body }, prepared);
+      return done(toCreatedResponse(made, deps.publicUrl));
+    },
+  });
+
+/** POST /v1/payments and POST /v1/merchant/payment: create a payment. */
+export const createOperations = [
+  define("/v1/payments", "createPayment"),
+  define("/v1/merchant/payment", "createMerchantPayment"),
+];

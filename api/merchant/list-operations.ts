@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { listMerchantPaymentViews, listPaymentViews } from "../../payments/lifecycle/list-payments.ts";
+import type { Caller } from "../../payments/merchants/accounts.ts";
+import { chainIdPattern } from "../../runtime/caip-patterns.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import { defineOperation } from "../contract/operation.ts";
+import { instant, listQuery, merchantId, repeated, text } from "../contract/request-schemas.ts";
+import { paymentState } from "../contract/response-schemas.ts";
+import { toListedPaymentResponse } from "../contract/responses.ts";
+import { paymentListResponse } from "./merchant-response-schemas.ts";
+
+const chain = z.string().regex(chainIdPattern, "expected CAIP-2 chains such as eip155:8453");
+
+const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
+  startTs: instant.optional(),
+  endTs: instant.optional(),
+  status: repeated(paymentState, "expected payment states").optional(),
+  sortBy: z.enum(["date", "amount"], "expected date or amount").default("date"),
+  sortDir: z.enum(["asc", "desc"], "expected asc or desc").default("desc"),
+  token_symbol: repeated(text(32).min(1), "expected symbols of 1 to 32 characters").optional(),
+  network: text(1_024)
+    .transform((list) => list.split(","))
+    .pipe(z.array(chain))
+    .optional(),
+  referenceId: z
+    .string()
+    .regex(/^[A-Za-z0-9 /:.,+-]{3,35}$/, "expected 3 to 35 letters, digits, spaces and / - : . , +")
+    .optional(),
+});
+
+function toArgs(caller: Caller, input: z.output<typeof query>) {
+  const {
+    startTs: from,
+    endTs: before,
+    status: states,
+    token_symbol: symbols,
+    network: chains,
+    referenceId: reference,
+    ...rest
+  } = input;
+  return { ...caller, from, before, states, symbols, chains, reference, ...rest };
+}
+
+function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
+  if (!listed.ok) return listed;
+  const { items, nextCursor, stats } = listed.value;
+  // The API has a number here; the exact amounts are in the payments.
+  const totalRevenue = stats.totalRevenue.map(({ amount, currency }) => ({ amount: Number(amount), currency }));
+  return done({
+    data: items.map((item) => toListedPaymentResponse(item, deps.publicUrl)),
+    nextCursor,
+    stats: { ...stats, totalRevenue },
+  });
+}
+
+const ofMerchant = defineOperation({
+  method: "GET",
+  path: "/v1/merchants/payments",
+  name: "listMerchantPayments",
+  summary: "Lists a merchant's payments.",
+  access: "merchant",
+  success: 200,
+  query,
+  response: paymentListResponse,
+  refusals: ["merchant_not_found"],
+  async handle(deps, { caller, merchant: { merchantId }, query }) {
+    return toListResponse(deps, await listMerchantPaymentViews(deps, { ...toArgs(caller, query), merchantId }));
+  },
+});
+
+const ofAccount = defineOperation({
+  method: "GET",
+  path: "/v1/payments",
+  name: "listPayments",
+  summary: "Lists the payments of all merchants of the account.",
+  access: "account",
+  success: 200,
+  query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),
+  response: paymentListResponse,
+  async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
+    return toListResponse(deps, await listPaymentViews(deps, { ...toArgs(caller, rest), merchantIds }));
+  },
+});
+
+/** GET /v1/merchants/payments and GET /v1/payments: list payments, by default the newest first. */
+export const listOperations = [ofMerchant, ofAccount];

@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { amountResponse, instant, paymentState, statusResponse, unixTime } from "../contract/response-schemas.ts";
+
+/** Response schemas of the merchant operations (specification, 2.7 and 2.8). */
+const merchant = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    email: z.string(),
+    status: z.enum(["active", "inactive", "suspended"]),
+    createdAt: instant,
+    iconUrl: z.url().nullable().meta({ description: "The service's copy of the logo, as buyers see it." }),
+  })
+  .meta({ id: "Merchant" });
+
+export const cryptoSettlement = z
+  .object({
+    id: z.string(),
+    asset: z.string().meta({ description: "CAIP-19" }),
+    destination: z.string().meta({ description: "CAIP-10, on the asset's chain" }),
+  })
+  .meta({ id: "CryptoSettlement" });
+
+/** There are no fiat settlements; clients read the member. */
+export const settlementsResponse = z
+  .object({ crypto: z.array(cryptoSettlement), fiat: z.array(z.object({})).max(0) })
+  .meta({ id: "Settlements" });
+
+export const merchantResponse = z.object({ merchant });
+export const merchantWithSettlementsResponse = z.object({
+  merchant: merchant.extend({ settlements: settlementsResponse }),
+});
+
+const nextCursor = z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." });
+
+export const merchantListResponse = z.object({
+  data: z.array(merchant),
+  merchants: z.array(merchant).meta({ description: "The same as data." }),
+  totalCount: z.int().min(0),
+  nextCursor,
+});
+
+export const deletedResponse = z.object({ id: z.string(), deleted: z.literal(true) });
+
+export const refundListResponse = z.object({
+  data: z.array(
+    z
+      .object({
+        refundId: z.string(),
+        paymentId: z.string(),
+        amount: amountResponse,
+        status: z.enum(["waiting", "held", "processing", "paid", "marked", "withdrawn"]).meta({
+          description:
+            "waiting: for the merchant's balance. held: screening rejects its receiver. marked: recorded without a transfer.",
+        }),
+        createdAt: instant,
+        paidAt: instant.nullable(),
+      })
+      .meta({ id: "Refund" }),
+  ),
+});
+
+export const withdrawnRefundResponse = z.object({
+  refundId: z.string(),
+  paymentId: z.string(),
+  status: z.literal("withdrawn"),
+});
+
+export const paymentResponse = statusResponse
+  .extend({
+    id: z.string(),
+    paymentId: z.string().meta({ description: "The same as id." }),
+    merchantId: z.string(),
+    referenceId: z.string().nullable(),
+    amount: amountResponse,
+    createdAt: instant,
+    expiresAt: unixTime,
+    checkout: z.object({ successUrl: z.string(), errorUrl: z.string() }).nullable(),
+    settlement: z
+      .object({ successful: z.object({ txId: z.string(), amount: amountResponse }) })
+      .nullable()
+      .meta({ description: "The payout, once it has arrived." }),
+  })
+  .meta({ id: "Payment", description: "A payment, as its merchant reads it." });
+
+const listedPayment = z
+  .object({
+    paymentId: z.string(),
+    merchantId: z.string(),
+    merchant: z.object({ id: z.string(), name: z.string(), iconUrl: z.string().optional() }),
+    referenceId: z.string().nullable(),
+    status: paymentState,
+    isTerminal: z.boolean(),
+    fiatAmount: amountResponse.meta({ description: "The requested amount, in its unit." }),
+    tokenAmount: amountResponse.nullable(),
+    buyer: z.object({ accountCaip10: z.string() }).nullable(),
+    transaction: z.object({ networkId: z.string(), hash: z.string().nullable() }).nullable(),
+    fees: z
+      .object({ total: amountResponse, fixed: amountResponse, percentage: z.number() })
+      .nullable()
+      .meta({ description: "The operator's fees on tokenAmount; percentage in percent." }),
+    settlement: z
+      .object({ settled: z.boolean(), amount: amountResponse.nullable(), txHash: z.string().nullable() })
+      .nullable(),
+    createdAt: instant,
+    lastUpdatedAt: instant,
+    settledAt: instant.nullable(),
+  })
+  .meta({ id: "ListedPayment" });
+
+export const paymentListResponse = z.object({
+  data: z.array(listedPayment),
+  nextCursor,
+  stats: z
+    .object({
+      totalRevenue: z.array(z.object({ amount: z.number(), currency: z.string() })).meta({
+        description:
+          "Sum of the requested amounts of succeeded payments, in whole units. A JSON number, as clients read it: exact to 15 digits.",
+      }),
+      totalTransactions: z.int().min(0),
+      totalCustomers: z.int().min(0),
+    })
+    .meta({ description: "Over every payment that matches the filters, not only this page." }),
+});

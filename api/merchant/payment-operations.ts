@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { cancelPayment } from "../../payments/lifecycle/cancel-payment.ts";
+import { findPaymentDetail } from "../../payments/lifecycle/read-payment.ts";
+import { simulatePayment } from "../../payments/lifecycle/simulate-payment.ts";
+import { refundPayment } from "../../payments/payouts/refund-payment.ts";
+import { defineOperation } from "../contract/operation.ts";
+import { amount, noBody, optional, paymentId, text } from "../contract/request-schemas.ts";
+import { cancelledResponse, statusResponse } from "../contract/response-schemas.ts";
+import { toCancelledResponse, toPaymentResponse, toStatusResponse } from "../contract/responses.ts";
+import { paymentResponse } from "./merchant-response-schemas.ts";
+
+const params = z.object({ id: paymentId });
+
+const get = defineOperation({
+  method: "GET",
+  path: "/v1/payments/:id",
+  name: "getPayment",
+  summary: "Returns a payment, with its payout once that has arrived.",
+  access: "merchant",
+  success: 200,
+  params,
+  response: paymentResponse,
+  refusals: ["payment_not_found"],
+  async handle(deps, { caller, merchant, params }) {
+    const found = await findPaymentDetail(deps, { paymentId: params.id, mode: caller.mode, merchant });
+    return found.ok ? done(toPaymentResponse(found.value)) : found;
+  },
+});
+
+const cancel = defineOperation({
+  method: "POST",
+  path: "/v1/payments/:id/cancel",
+  name: "cancelPayment",
+  summary: "Cancels an open payment. Repeatable.",
+  access: "merchant",
+  success: 200,
+  params,
+  body: noBody,
+  response: cancelledResponse,
+  refusals: ["payment_not_found", "invalid_state"],
+  async handle(deps, { caller, merchant, params }) {
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_merchant");
+    return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
+  },
+});
+
+/**
+ * POST /v1/payments/{id}/simulate: produces the other outcomes in test mode; a confirmed test payment succeeds by
+ * itself.
+ */
+const simulate = defineOperation({
+  method: "POST",
+  path: "/v1/payments/:id/simulate",
+  name: "simulatePayment",
+  summary: "Moves a test payment to a state, to show what each outcome looks like. Test keys only.",
+  access: "merchant",
+  success: 200,
+  params,
+  body: z.object({
+    status: z.enum(
+      ["processing", "succeeded", "failed", "expired", "cancelled"],
+      "expected processing, succeeded, failed, expired or cancelled",
+    ),
+  }),
+  response: statusResponse,
+  refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key"],
+  async handle(deps, { caller, merchant, params, body }) {
+    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+    const driven = await simulatePayment(deps, paymentQuery, body.status);
+    return driven.ok ? done(toStatusResponse(driven.value)) : driven;
+  },
+});
+
+/**
+ * POST /v1/refunds. `amount` is an addition to the specification. A partial refund requires an `Idempotency-Key`, because a
+ * repeat after a lost response would refund a second part; a full refund is possible only once.
+ */
+const refund = defineOperation({
+  method: "POST",
+  path: "/v1/refunds",
+  name: "createRefund",
+  summary: "Refunds a payment to its payer: the remaining amount, or a part. No money moves in test mode.",
+  access: "merchant",
+  success: 200,
+  idempotency: "optional",
+  needsKey: ({ body }) => body.amount !== undefined,
+  body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
+  response: z.object({ paymentId: z.string(), refundId: z.string() }),
+  refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
+  async handle(deps, { caller, merchant, body }) {
+    return refundPayment(deps, { ...body, mode: caller.mode, merchant });
+  },
+});
+
+/** Operations on one payment. */
+export const paymentOperations = [get, cancel, simulate, refund];

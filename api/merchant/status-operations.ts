@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import { defineOperation, type Operation } from "../contract/operation.ts";
+import { paymentId, pollQuery } from "../contract/request-schemas.ts";
+import { statusResponse } from "../contract/response-schemas.ts";
+import { toStatusResponse } from "../contract/responses.ts";
+import { pollStatus } from "../polling/long-polls.ts";
+
+const define = (path: Operation["path"], name: string) =>
+  defineOperation({
+    method: "GET",
+    path,
+    name,
+    summary:
+      "Returns the status of a payment, which is the authoritative result; with maxPollMs as soon as it changes.",
+    access: "merchant",
+    success: 200,
+    response: statusResponse,
+    refusals: ["payment_not_found"],
+    params: z.object({ id: paymentId }),
+    query: pollQuery,
+    async handle(deps, { caller, merchant, params, query, hold }) {
+      const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+      const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
+      return status.ok ? done(toStatusResponse(status.value)) : status;
+    },
+  });
+
+/**
+ * GET /v1/payments/{id}/status and its alias: the authoritative result. With `maxPollMs` the request is held until it
+ * changes.
+ */
+export const statusOperations = [
+  define("/v1/payments/:id/status", "getPaymentStatus"),
+  define("/v1/merchant/payment/:id/status", "getMerchantPaymentStatus"),
+];

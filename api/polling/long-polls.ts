@@ -1,0 +1,109 @@
+import { done, type Result, refuse } from "../../payments/error-codes.ts";
+import { findVerificationResult } from "../../payments/lifecycle/confirm-payment.ts";
+import { findStatus, type PaymentQuery } from "../../payments/lifecycle/read-payment.ts";
+import type { PaymentStatus } from "../../payments/views.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import type { Watch } from "./waiters.ts";
+
+/** Longest hold of a request, milliseconds. Native wallets abort a request after 30 s. */
+export const MAX_HOLD_MS = 25_000;
+/** Time that a confirm without `maxPollMs` waits for its verification result, milliseconds. */
+const VERIFICATION_WAIT_MS = 2_000;
+
+/** The connection of a held request. */
+export type Hold = {
+  /** Registers a callback for the client's disconnection. */
+  onGone: (leave: () => void) => void;
+  /** Records how long the request was held, milliseconds, so that its duration can be reported without it. */
+  held: (ms: number) => void;
+};
+
+/** Returns the status of a payment: at once, or with `maxPollMs` as soon as it changes. Refuses like findStatus. */
+export async function pollStatus(
+  deps: ApiDeps,
+  query: PaymentQuery,
+  { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
+): Promise<Result<PaymentStatus>> {
+  if (!maxPollMs) return findStatus(deps, query);
+  return watchPayment(deps, query.paymentId, { ms: maxPollMs, ...hold }, async (watch) => {
+    const first = await findStatus(deps, query);
+    return first.ok ? done(await awaitChange(watch, first.value)) : first;
+  });
+}
+
+/** Waits until the version of a payment's state is higher than `after`, or `ms` have passed. */
+export async function waitForStatusChange(
+  deps: ApiDeps,
+  query: PaymentQuery,
+  { after, ...hold }: Hold & { after: number; ms: number },
+): Promise<void> {
+  await watchPayment(deps, query.paymentId, hold, async (watch) => {
+    const first = await findStatus(deps, query);
+    if (first.ok && first.value.stateVersion <= after) await awaitChange(watch, first.value);
+  });
+}
+
+/**
+ * Accepts a confirm and waits for its verification result, for `maxPollMs` or two seconds. Refuses a confirm that failed
+ * verification with `invalid_params` and the reason. Otherwise returns the present status, also when there is no result yet.
+ * With `maxPollMs`, a repeated confirm, which has no result to wait for, is held like a status request.
+ * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed
+ */
+export async function pollVerification(
+  deps: ApiDeps,
+  query: PaymentQuery,
+  accept: () => Promise<Result<{ attemptId: string | null }>>,
+  { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
+): Promise<Result<PaymentStatus>> {
+  return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold }, async (watch) => {
+    const accepted = await accept();
+    if (!accepted.ok) return accepted;
+    const { attemptId } = accepted.value;
+    if (attemptId !== null) return awaitVerification(deps, query, watch, attemptId);
+    const present = await findStatus(deps, query);
+    return present.ok && maxPollMs ? done(await awaitChange(watch, present.value)) : present;
+  });
+}
+
+async function watchPayment<T>(
+  deps: ApiDeps,
+  paymentId: string,
+  { ms, onGone, held }: Hold & { ms: number },
+  work: (watch: Watch) => Promise<T>,
+): Promise<T> {
+  const watch = deps.waiters.open({ paymentId, ms: Math.min(ms, MAX_HOLD_MS), onGone });
+  try {
+    return await work(watch);
+  } finally {
+    held(watch.close());
+  }
+}
+
+/** Waits for a higher version of the state: a read that began before `first` may deliver an older one. */
+async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentStatus> {
+  if (first.isFinal) return first;
+  for (;;) {
+    const next = await watch.next();
+    if (next === undefined) return first;
+    if (next.stateVersion > first.stateVersion) return next;
+  }
+}
+
+/**
+ * Waits for an attempt's verification result. The payment is in `requires_action` until then, so any other state is the
+ * result too.
+ */
+async function awaitVerification(
+  deps: ApiDeps,
+  query: PaymentQuery,
+  watch: Watch,
+  attemptId: string,
+): Promise<Result<PaymentStatus>> {
+  for (;;) {
+    const next = await watch.next();
+    if (next !== undefined && next.state !== "requires_action") return done(next);
+    const result = await findVerificationResult(deps, attemptId);
+    if (typeof result === "object") return refuse("invalid_params", result.refused);
+    if (next === undefined || result === "verified") return findStatus(deps, query);
+  }
+}

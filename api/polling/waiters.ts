@@ -1,0 +1,162 @@
+import type { PaymentStatus } from "../../payments/views.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
+
+/** One long poll that waits for a change of a payment. */
+export type Watch = {
+  /**
+   * Returns the next status that is read of the payment, changed or not. Returns undefined when the time is up, the client
+   * has disconnected or the process drains.
+   */
+  next(): Promise<PaymentStatus | undefined>;
+  /** Ends the watch and returns the total time that `next` has waited, milliseconds. Must be called. */
+  close(): number;
+};
+
+export type Waiters = {
+  /**
+   * Begins to watch a payment. Callers open the watch before they read the payment, so that no change is missed.
+   * @param ms longest wait; `onGone` registers a callback for the client's disconnection
+   */
+  open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
+  /** Marks a payment as changed. It is read soon, in one query with other changed payments. */
+  wake(paymentId: string): void;
+  /** Ends all present watches, and every later one at once. */
+  drain(): void;
+  isDraining(): boolean;
+  /** Stops the interval that reads payments without a message. */
+  close(): void;
+};
+
+type WaiterDeps = {
+  /** Returns the statuses of payments in one query. */
+  listStatuses: (paymentIds: readonly string[]) => Promise<PaymentStatus[]>;
+  metrics: Pick<Metrics, "longPolls" | "longPollEnds">;
+  log: Pick<Log, "warn">;
+};
+
+type EndReason = "timeout" | "gone" | "drained";
+type Entry = { status: PaymentStatus | undefined; ended: EndReason | undefined; notify: (() => void) | undefined };
+
+/** Interval at which every watched payment is read, also without a message, milliseconds. */
+const READ_INTERVAL_MS = 1_000;
+/** Payments per query, so that thousands of watched payments do not delay one that has changed. */
+const BATCH_SIZE = 250;
+
+/**
+ * Returns the waiters of one process. Redis messages make them fast. Every watched payment is also read once a second, so
+ * an outage of Redis delays a response by a second and loses nothing.
+ */
+export function createWaiters(deps: WaiterDeps): Waiters {
+  const watched = new Map<string, Set<Entry>>();
+  /** Payments that a message announced; read first. */
+  const changed = new Set<string>();
+  /** Payments to read because the interval has passed. */
+  const unannounced = new Set<string>();
+  let reading = false;
+  let draining = false;
+
+  /** Reads one batch at a time; messages that arrive meanwhile go into the next batch. */
+  async function readChanged(): Promise<void> {
+    if (reading) return;
+    reading = true;
+    // Messages of the same turn of the event loop share one query.
+    await new Promise(setImmediate);
+    for (let ids = takeNext(); ids.length > 0; ids = takeNext()) {
+      await deps.listStatuses(ids).then(deliver, (err: unknown) => {
+        unannounced.clear();
+        deps.log.warn({ err, payments: ids.length }, "cannot read watched payments; retrying within a second");
+      });
+    }
+    reading = false;
+  }
+  function takeNext(): string[] {
+    const from = changed.size > 0 ? changed : unannounced;
+    const ids = from.values().take(BATCH_SIZE).toArray();
+    for (const id of ids) {
+      changed.delete(id);
+      unannounced.delete(id);
+    }
+    return ids;
+  }
+  function deliver(statuses: readonly PaymentStatus[]): void {
+    for (const status of statuses)
+      for (const entry of watched.get(status.paymentId) ?? []) {
+        entry.status = status;
+        entry.notify?.();
+      }
+  }
+  const interval = setInterval(() => {
+    for (const id of watched.keys()) unannounced.add(id);
+    if (unannounced.size > 0) void readChanged();
+  }, READ_INTERVAL_MS).unref();
+
+  return {
+    open({ paymentId, ms, onGone }) {
+      const entry: Entry = { status: undefined, ended: draining ? "drained" : undefined, notify: undefined };
+      const entries = watched.get(paymentId) ?? new Set();
+      watched.set(paymentId, entries.add(entry));
+      return openWatch(deps, entry, { ms, onGone, leave: () => forget(watched, paymentId, entry) });
+    },
+    wake(paymentId) {
+      if (!watched.has(paymentId)) return;
+      changed.add(paymentId);
+      void readChanged();
+    },
+    drain() {
+      draining = true;
+      for (const entries of watched.values()) for (const entry of entries) end(entry, "drained");
+    },
+    isDraining: () => draining,
+    close: () => clearInterval(interval),
+  };
+}
+
+function openWatch(
+  deps: WaiterDeps,
+  entry: Entry,
+  { ms, onGone, leave }: { ms: number; onGone: (leave: () => void) => void; leave: () => void },
+): Watch {
+  const timer = setTimeout(end, ms, entry, "timeout");
+  onGone(() => end(entry, "gone"));
+  let heldMs = 0;
+  let held = false;
+
+  return {
+    async next() {
+      if (entry.status === undefined && entry.ended === undefined) {
+        if (!held) deps.metrics.longPolls.inc();
+        held = true;
+        const began = performance.now();
+        await new Promise<void>((resolve) => {
+          entry.notify = resolve;
+        });
+        entry.notify = undefined;
+        heldMs += performance.now() - began;
+      }
+      const { status } = entry;
+      entry.status = undefined;
+      return status;
+    },
+    close() {
+      clearTimeout(timer);
+      leave();
+      if (held) {
+        deps.metrics.longPolls.dec();
+        deps.metrics.longPollEnds.inc({ reason: entry.ended ?? "changed" });
+      }
+      return heldMs;
+    },
+  };
+}
+
+function end(entry: Entry, reason: EndReason): void {
+  entry.ended ??= reason;
+  entry.notify?.();
+}
+
+function forget(watched: Map<string, Set<Entry>>, paymentId: string, entry: Entry): void {
+  const entries = watched.get(paymentId);
+  entries?.delete(entry);
+  if (entries?.size === 0) watched.delete(paymentId);
+}

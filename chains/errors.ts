@@ -1,0 +1,49 @@
+import { BaseError } from "viem";
+import { cleanText } from "../runtime/clean-text.ts";
+
+/**
+ * Errors at the edge of a chain. A transient error may go away when the same call is retried. Any other error is a
+ * misconfiguration or a bug that an operator has to fix.
+ */
+export const chainErrors = {
+  rpc_unreachable: { transient: true, message: "no RPC endpoint of the chain answered" },
+  rpc_answer: { transient: true, message: "an RPC endpoint returned an error" },
+  rpc_behind: { transient: true, message: "the RPC endpoint does not have the block yet" },
+  endpoints_disagree: { transient: true, message: "two RPC endpoints disagree about a final block" },
+  wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },
+  wrong_contract: { transient: false, message: "a contract on the chain does not match the networks file" },
+  wrong_key: { transient: false, message: "a private key does not belong to the address in the networks file" },
+  signer_unavailable: { transient: true, message: "the signing service is unavailable" },
+  signer_refused: { transient: false, message: "the signing service refused to sign" },
+  screening_down: { transient: true, message: "account screening is unavailable" },
+  unknown_asset: { transient: false, message: "the networks file lacks an asset that unfinished transfers need" },
+  unknown_chain: { transient: false, message: "the chain is not in the networks file" },
+} as const satisfies Record<string, { transient: boolean; message: string }>;
+
+export type ChainErrorCode = keyof typeof chainErrors;
+
+/** Maximum length of an error's detail, in code points. Endpoints, contracts and signing services contribute to it. */
+const MAX_DETAIL_LENGTH = 500;
+
+/** The error that chains/ throws. `transient` tells the caller whether a retry may succeed. */
+export class ChainError extends Error {
+  override readonly name = "ChainError";
+  readonly code: ChainErrorCode;
+  readonly transient: boolean;
+
+  constructor(code: ChainErrorCode, options: { cause?: unknown; detail?: string } = {}) {
+    const { detail, cause } = options;
+    const { message } = chainErrors[code];
+    super(detail ? `${message}: ${cleanText(detail, MAX_DETAIL_LENGTH)}` : message, { cause });
+    this.code = code;
+    this.transient = chainErrors[code].transient;
+  }
+}
+
+/**
+ * Returns true if a retry may succeed after an error that chains/ threw. A viem error is a node's answer or a missing
+ * answer, so it counts as transient.
+ */
+export function isTransientChainError(error: unknown): boolean {
+  return error instanceof ChainError ? error.transient : error instanceof BaseError;
+}

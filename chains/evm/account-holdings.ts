@@ -1,0 +1,52 @@
+import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
+import { multicallReadAbi, tokenAbi } from "./abi.ts";
+import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
+import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
+
+/**
+ * An account's balances and allowance. `balance` and `allowed` (the allowance for Permit2) are in minor units, `gas` is the
+ * native balance in wei, `permitNonce` is the nonce of its next EIP-2612 permit. Members that the token's kind does not
+ * need are 0.
+ */
+export type Holding = { balance: bigint; allowed: bigint; permitNonce: bigint; gas: bigint };
+
+/** Returns holdings in the order of `wanted`, with one eth_call. A call that fails counts as 0. */
+export async function readHoldings(
+  chain: EvmChain,
+  wanted: readonly { token: EvmToken; account: Hex }[],
+): Promise<Holding[]> {
+  const callLists = wanted.map(({ token, account }) => listCalls(chain, token, account));
+  const outcomes = await simulateCalls(
+    chain.rpc,
+    chain,
+    callLists.flatMap((calls) => calls.map(({ call }) => call)),
+  );
+  let next = 0;
+  return callLists.map((calls) => {
+    const holding: Holding = { balance: 0n, allowed: 0n, permitNonce: 0n, gas: 0n };
+    for (const { member } of calls) holding[member] = toNumber(outcomes[next++]);
+    return holding;
+  });
+}
+
+function listCalls(chain: EvmChain, token: EvmToken, account: Hex): { member: keyof Holding; call: Call }[] {
+  const callToken = (data: Hex): Call => ({ target: token.token, data });
+  const balance = callToken(encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [account] }));
+  if (token.kind === "eip3009") return [{ member: "balance", call: balance }];
+  const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getEthBalance", args: [account] });
+  const gas = { member: "gas" as const, call: { target: chain.multicall, data } };
+  if (token.kind === "push") return [{ member: "balance", call: balance }, gas];
+  const allowed = encodeFunctionData({ abi: tokenAbi, functionName: "allowance", args: [account, chain.permit2] });
+  const calls = [
+    { member: "balance" as const, call: balance },
+    gas,
+    { member: "allowed" as const, call: callToken(allowed) },
+  ];
+  if (token.allowance.by === "approve") return calls;
+  const nonce = encodeFunctionData({ abi: tokenAbi, functionName: "nonces", args: [account] });
+  return [...calls, { member: "permitNonce", call: callToken(nonce) }];
+}
+
+function toNumber(outcome: CallOutcome | undefined): bigint {
+  return outcome?.ok && outcome.data.length === 66 ? hexToBigInt(outcome.data) : 0n;
+}

@@ -1,0 +1,89 @@
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
+import { ChainError } from "../errors.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import { describeRpcError } from "./rpc-errors.ts";
+
+/**
+ * The result of a broadcast. `unknown` means that the transaction may have reached the network. No result is a failed
+ * transfer: only the chain shows later whether the transaction happened.
+ */
+export type BroadcastResult =
+  | { outcome: "accepted" }
+  | { outcome: "unknown"; reason: string }
+  | { outcome: "nonce_too_low"; reason: string }
+  | { outcome: "underpriced"; reason: string }
+  | { outcome: "insufficient_funds"; reason: string }
+  | { outcome: "refused"; reason: string };
+
+/**
+ * Error messages of nodes. They have no error codes, and Nethermind writes them without spaces. A known transaction counts
+ * as accepted, because the node has the same bytes.
+ */
+const outcomesByMessage: readonly [RegExp, Exclude<BroadcastResult["outcome"], "accepted">][] = [
+  [/nonce (is )?too low|nonce.*already used|old ?nonce/i, "nonce_too_low"],
+  [
+    /underpriced|max fee per gas less than block base fee|fee ?(cap)?.*(low|less)|gas price.*low|tip.*low|replacement ?not ?allowed/i,
+    "underpriced",
+  ],
+  [/insufficient ?(funds|balance)/i, "insufficient_funds"],
+];
+
+const ALREADY_KNOWN = /already ?known|already imported|known transaction|already ?exists|already in mempool/i;
+
+/** Broadcasts stored bytes once. Never throws for an error of the network or the node. */
+export async function broadcastBytes(rpc: Rpc, bytes: Hex): Promise<BroadcastResult> {
+  try {
+    await rpc({ method: "eth_sendRawTransaction", params: [bytes] });
+    return { outcome: "accepted" };
+  } catch (error) {
+    if (error instanceof ChainError) return { outcome: "unknown", reason: error.message };
+    const reason = describeRpcError(error);
+    if (ALREADY_KNOWN.test(reason)) return { outcome: "accepted" };
+    const match = outcomesByMessage.find(([pattern]) => pattern.test(reason));
+    return { outcome: match?.[1] ?? "refused", reason };
+  }
+}
+
+/**
+ * The result of a mined transaction. `gasPrice` is in wei per gas; `fee` is everything that the sender paid, in wei.
+ */
+export type Receipt = {
+  hash: Hex;
+  blockHash: Hex;
+  blockNumber: number;
+  reverted: boolean;
+  gasUsed: bigint;
+  gasPrice: bigint;
+  fee: bigint;
+  logs: readonly RpcLog[];
+};
+
+/** Returns the receipt of a transaction, or undefined while the endpoint has none. */
+export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefined> {
+  const receipt = await rpc({ method: "eth_getTransactionReceipt", params: [hash] });
+  if (!receipt?.blockHash || !receipt.blockNumber) return undefined;
+  const gasUsed = hexToBigInt(receipt.gasUsed);
+  const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
+  // Rollups of the OP stack charge for L1 data on top of the gas and report it in `l1Fee`.
+  const { l1Fee = "0x0" } = receipt as { l1Fee?: Hex | null };
+  return {
+    hash,
+    blockHash: receipt.blockHash,
+    blockNumber: hexToNumber(receipt.blockNumber),
+    reverted: receipt.status === "0x0",
+    gasUsed,
+    gasPrice,
+    fee: gasUsed * gasPrice + hexToBigInt(l1Fee ?? "0x0"),
+    logs: receipt.logs,
+  };
+}
+
+/** Returns an account's next nonce, counting mined transactions only. */
+export async function readNextNonce(rpc: Rpc, address: Hex): Promise<number> {
+  return hexToNumber(await rpc({ method: "eth_getTransactionCount", params: [address, "latest"] }));
+}
+
+/** Returns an account's native balance in wei. */
+export async function readGasBalance(rpc: Rpc, address: Hex): Promise<bigint> {
+  return hexToBigInt(await rpc({ method: "eth_getBalance", params: [address, "latest"] }));
+}

@@ -1,0 +1,95 @@
+import { type EIP1193RequestFn, HttpRequestError, hexToNumber, http, type PublicRpcSchema, TimeoutError } from "viem";
+import type { Metrics } from "../../runtime/metrics.ts";
+import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
+import { ChainError } from "../errors.ts";
+import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
+
+/** Sends a JSON-RPC request to a chain (EIP-1193). */
+export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
+
+/** One endpoint. It throws ChainError `rpc_unreachable` if it does not answer, without a retry. */
+export type EndpointRpc = { name: string; rpc: Rpc };
+
+/** The endpoints of a network. */
+export type Endpoints = {
+  /**
+   * Sends a request to any endpoint. If an endpoint does not answer, the next one is tried. A read is tried three times, a
+   * broadcast once, because the caller decides how to handle an unknown outcome.
+   * Throws ChainError `rpc_unreachable` if no endpoint answers, `wrong_chain` if moreover an endpoint serves another chain,
+   * and viem's error if an endpoint returns an error.
+   */
+  rpc: Rpc;
+  /**
+   * Runs several reads with one endpoint, and all of them with the next one if that endpoint stops answering. Returns the
+   * endpoint's name in `by`. Throws the same errors as `rpc`.
+   */
+  readFromOneEndpoint: <T>(read: (rpc: Rpc) => Promise<T>) => Promise<{ by: string; value: T }>;
+  /** Each endpoint, in the order of the networks file. A suspended endpoint is not asked. */
+  endpoints: readonly EndpointRpc[];
+  /**
+   * Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Endpoints that do not answer are checked
+   * later.
+   */
+  check: () => Promise<void>;
+};
+
+type Send = (call: { method: string; params?: unknown }) => Promise<unknown>;
+
+/** Opens the endpoints of a network without sending a request. */
+export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints {
+  const failover = openFailover<Send>({
+    network,
+    metrics,
+    connect: (url) => http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request,
+    identify: {
+      method: "eth_chainId",
+      query: async (send) => {
+        const id = hexToNumber(await toRpc(send)({ method: "eth_chainId" }));
+        return { chain: `eip155:${id}`, description: `chain id ${id}` };
+      },
+    },
+    toError: (cause, detail) => (isSilence(cause) ? new ChainError("rpc_unreachable", { cause, detail }) : cause),
+    isFailover: isUnavailable,
+  });
+  const sendTo =
+    (endpoint: FailoverEndpoint<Send>): Send =>
+    (call) =>
+      endpoint.requestOrSuspend(call.method, (send) => send(call));
+
+  return {
+    rpc: toRpc((call) => {
+      const run = () => failover.run((endpoint) => sendTo(endpoint)(call), `${network.chain} ${call.method}`);
+      return call.method === "eth_sendRawTransaction" ? run() : retryUnreachable(run);
+    }),
+    readFromOneEndpoint: (read) =>
+      retryUnreachable(() =>
+        failover.run(
+          async (endpoint) => ({ by: endpoint.name, value: await read(toRpc(sendTo(endpoint))) }),
+          network.chain,
+        ),
+      ),
+    endpoints: failover.endpoints.map((endpoint) => ({
+      name: endpoint.name,
+      rpc: toRpc(async (call) => {
+        if (!endpoint.isSuspended()) return sendTo(endpoint)(call);
+        throw new ChainError("rpc_unreachable", { detail: `${endpoint.name} of ${network.chain} is suspended` });
+      }),
+    })),
+    check: failover.check,
+  };
+}
+
+/** Types a function by the methods of the JSON-RPC API. */
+function toRpc(send: Send): Rpc {
+  return send as Rpc;
+}
+
+/** Returns true for the error of an endpoint that gave no answer, or that serves another chain. */
+export function isUnavailable(error: unknown): error is ChainError {
+  return error instanceof ChainError && (error.code === "rpc_unreachable" || error.code === "wrong_chain");
+}
+
+/** Returns true if no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (such as 429 or 5xx). */
+function isSilence(error: unknown): boolean {
+  return error instanceof HttpRequestError || error instanceof TimeoutError;
+}

@@ -1,0 +1,80 @@
+import { getAddress, type Hex } from "viem";
+import type { Metrics } from "../../runtime/metrics.ts";
+import type { EvmAsset, EvmNetwork } from "../../runtime/networks/read-networks.ts";
+import { parseAssetId } from "../caip.ts";
+import { collectorAddress } from "./collector-contract.ts";
+import { disburserAddress } from "./disburser-contract.ts";
+import { domainSeparator, type TokenDomain } from "./eip3009.ts";
+import { type Endpoints, openEndpoints, type Rpc } from "./evm-rpc.ts";
+import { lowerCaseHex } from "./hex.ts";
+
+/**
+ * A token: its entry of the networks file and its address in lower case. `tokenDomain` and `separator` are set if payers
+ * sign under the token's own EIP-712 domain.
+ */
+export type EvmToken = EvmAsset & { token: Hex; tokenDomain: TokenDomain | undefined; separator: Hex | undefined };
+
+/** An opened EVM network. Addresses are in lower case. */
+export type EvmChain = {
+  family: "evm";
+  chain: string;
+  chainId: number;
+  network: EvmNetwork;
+  rpc: Rpc;
+  readFromOneEndpoint: Endpoints["readFromOneEndpoint"];
+  endpoints: Endpoints["endpoints"];
+  /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
+  checkEndpoints: () => Promise<void>;
+  multicall: Hex;
+  permit2: Hex;
+  /** The treasury's Collector, whether an asset needs it or not. */
+  collector: Hex;
+  /** The treasury's Disburser, which makes payouts of tokens without EIP-3009. */
+  disburser: Hex;
+  treasury: Hex;
+  /** By CAIP-19 id, in lower case. */
+  tokens: ReadonlyMap<string, EvmToken>;
+};
+
+/** Opens a network without sending a request. */
+export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
+  const chainId = Number(network.chain.slice("eip155:".length));
+  const treasury = lowerCaseHex(network.treasury.address);
+  const permit2 = lowerCaseHex(network.permit2);
+  const { rpc, readFromOneEndpoint, endpoints, check } = openEndpoints(network, metrics);
+  return {
+    family: "evm",
+    chain: network.chain,
+    chainId,
+    network,
+    rpc,
+    readFromOneEndpoint,
+    endpoints,
+    checkEndpoints: check,
+    multicall: lowerCaseHex(network.multicall),
+    permit2,
+    collector: collectorAddress({ permit2, treasury }),
+    disburser: disburserAddress(treasury),
+    treasury,
+    tokens: new Map(network.assets.map((entry) => [entry.asset, openToken(entry, chainId)])),
+  };
+}
+
+function openToken(entry: EvmAsset, chainId: number): EvmToken {
+  const token = lowerCaseHex(parseAssetId(entry.asset)?.token ?? "0x");
+  const domain = domainOf(entry);
+  const tokenDomain = domain && { ...domain, chainId, verifyingContract: getAddress(token) };
+  return { ...entry, token, tokenDomain, separator: tokenDomain && domainSeparator(tokenDomain) };
+}
+
+function domainOf(entry: EvmAsset): { name: string; version: string } | undefined {
+  if (entry.kind === "eip3009") return entry.domain;
+  return entry.kind === "permit2" && entry.allowance.by === "permit" ? entry.allowance.domain : undefined;
+}
+
+/** Returns the token that a row names. Throws if the networks file lacks it. */
+export function getEvmToken(chain: EvmChain, asset: string): EvmToken {
+  const token = chain.tokens.get(asset);
+  if (!token) throw new Error(`${asset} is used in the database but missing from the networks file`);
+  return token;
+}

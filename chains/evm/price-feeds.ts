@@ -1,0 +1,73 @@
+import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from "viem";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { ChainError } from "../errors.ts";
+import { type CallOutcome, simulateCalls } from "./multicall.ts";
+import type { EvmChain } from "./open-evm-chain.ts";
+
+/** The functions that we use of Chainlink's AggregatorV3Interface. */
+const abi = parseAbi([
+  "function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)",
+  "function decimals() view returns (uint8)",
+  "function description() view returns (string)",
+]);
+const names = ["latestRoundData", "decimals", "description"] as const;
+
+/**
+ * The state of a price feed: `answer` with `decimals` decimals as of `updatedAt`, and the feed's own name ("EUR / USD").
+ * `sequencer` is the state of the chain's uptime feed, if one was given.
+ */
+export type FeedState = {
+  answer: bigint;
+  decimals: number;
+  updatedAt: Date;
+  description: string;
+  sequencer?: SequencerState;
+};
+/** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
+export type SequencerState = { isUp: boolean; since: Date };
+
+/** Maximum length of a feed's name, in code points. */
+const MAX_DESCRIPTION_LENGTH = 100;
+
+/**
+ * Reads a price feed, and the sequencer uptime feed if one is given, with one eth_call. Throws ChainError `wrong_contract`
+ * if a contract is not a feed.
+ */
+export async function readFeed(chain: EvmChain, feed: Hex, sequencer?: Hex): Promise<FeedState> {
+  const calls = names.map((functionName) => ({ target: feed, data: encodeFunctionData({ abi, functionName }) }));
+  const uptime = { target: sequencer ?? feed, data: encodeFunctionData({ abi, functionName: "latestRoundData" }) };
+  const [round, decimals, description, up] = await simulateCalls(chain.rpc, chain, [
+    ...calls,
+    ...(sequencer ? [uptime] : []),
+  ]);
+  try {
+    const data = readRound(round);
+    return {
+      ...(sequencer ? { sequencer: toSequencerAnswer(readRound(up)) } : {}),
+      answer: data[1],
+      decimals: decodeFunctionResult({ abi, functionName: "decimals", data: dataOf(decimals) }),
+      updatedAt: new Date(Number(data[3]) * 1_000),
+      description: cleanText(
+        decodeFunctionResult({ abi, functionName: "description", data: dataOf(description) }),
+        MAX_DESCRIPTION_LENGTH,
+      ),
+    };
+  } catch (cause) {
+    throw new ChainError("wrong_contract", { cause, detail: `${feed} is not a price feed` });
+  }
+}
+
+type Round = readonly [bigint, bigint, bigint, bigint, bigint];
+
+function readRound(outcome: CallOutcome | undefined): Round {
+  return decodeFunctionResult({ abi, functionName: "latestRoundData", data: dataOf(outcome) });
+}
+
+/** An answer of 0 means up, 1 means down. A round that has not started does not count as up. */
+function toSequencerAnswer([, answer, startedAt]: Round): SequencerState {
+  return { isUp: answer === 0n && startedAt > 0n, since: new Date(Number(startedAt) * 1_000) };
+}
+
+function dataOf(outcome: CallOutcome | undefined): Hex {
+  return outcome?.ok ? outcome.data : "0x";
+}

@@ -1,0 +1,128 @@
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
+import { ChainError } from "../errors.ts";
+import type { TokenMovement } from "../token-movement.ts";
+import { TRANSFER_TOPIC } from "./abi.ts";
+import { COLLECTED_TOPIC } from "./collector-contract.ts";
+import { DISBURSED_TOPIC } from "./disburser-contract.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import { lowerCaseHex } from "./hex.ts";
+import { matchAuthorizations } from "./match-authorizations.ts";
+import { readPush } from "./push-call-data.ts";
+import { throwChainError } from "./rpc-errors.ts";
+
+/** Our contracts on a chain and the treasury that they serve, in lower case. */
+export type OurContracts = { collector: Hex; disburser: Hex; treasury: Hex };
+
+/**
+ * Returns the movements of Transfer logs, each with its natural key if another log shows it:
+ * - EIP-3009: the AuthorizationUsed log of the same token, payer and transaction; see `matchAuthorizations`.
+ * - Permit2: a later Collected log of our Collector in the same transaction with the same token, payer and amount.
+ * - Payouts through our Disburser: a later Disbursed log, likewise.
+ *
+ * Nothing else proves a transfer. Zero amounts are skipped: any account can emit a transfer of zero in another account's
+ * name, because `transferFrom` needs no allowance for it. A log that an endpoint lists twice counts once. Never throws,
+ * whatever a contract emits.
+ */
+export function readTransferLogs(
+  logs: readonly RpcLog[],
+  { collector, disburser, treasury }: OurContracts,
+): TokenMovement[] {
+  const seen: TokenMovement[] = [];
+  const positionOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
+  const byPosition = new Map(logs.map((log) => [positionOf(log), log]));
+  for (const log of byPosition.values()) {
+    const [topic, from, to] = log.topics;
+    if (!log.blockHash || !log.blockNumber || !log.transactionHash || !log.logIndex || log.removed) continue;
+    // An ERC-20 Transfer has three topics and one word of data. ERC-721 uses the same topic but has four.
+    if (topic !== TRANSFER_TOPIC || !from || !to || log.topics.length !== 3 || log.data.length !== 66) continue;
+    const amount = hexToBigInt(log.data);
+    if (amount === 0n) continue;
+    seen.push({
+      blockHash: log.blockHash,
+      blockNumber: hexToNumber(log.blockNumber),
+      txHash: log.transactionHash,
+      logIndex: hexToNumber(log.logIndex),
+      token: lowerCaseHex(log.address),
+      payer: `0x${from.slice(-40)}`,
+      receiver: `0x${to.slice(-40)}`,
+      amount,
+      authorizationNonce: null,
+    });
+  }
+  matchAuthorizations(seen, [...byPosition.values()]);
+  const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
+  const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
+  for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);
+  const disbursed = logs.filter((log) => log.address.toLowerCase() === disburser && log.topics[0] === DISBURSED_TOPIC);
+  for (const log of disbursed)
+    if (!log.removed) markDisbursed(byTransaction.get(log.transactionHash ?? "") ?? [], log, treasury);
+  return seen;
+}
+
+/** Sets the nonce of the movement that a Collected log describes. */
+function markCollected(seen: readonly TokenMovement[], log: RpcLog): void {
+  const [, token, payer, nonce] = log.topics;
+  if (token && payer && nonce) markNamed(seen, log, { token, payer }, nonce);
+}
+
+/** Sets the nonce of the payout that a Disbursed log describes. */
+function markDisbursed(seen: readonly TokenMovement[], log: RpcLog, treasury: Hex): void {
+  const [, token, receiver, nonce] = log.topics;
+  if (token && receiver && nonce) markNamed(seen, log, { token, receiver, payer: treasury }, nonce);
+}
+
+/**
+ * Sets the nonce of the nearest earlier movement that matches the log. The log's addresses may be padded to a word.
+ * @param seen the movements of the log's transaction
+ */
+function markNamed(
+  seen: readonly TokenMovement[],
+  log: RpcLog,
+  named: { token: Hex; payer: Hex; receiver?: Hex },
+  nonce: Hex,
+): void {
+  if (!log.logIndex || log.data.length !== 66) return;
+  const [logIndex, amount] = [hexToNumber(log.logIndex), hexToBigInt(log.data)];
+  const isSame = (address: string, padded: Hex | undefined) =>
+    padded === undefined || address === `0x${padded.slice(-40)}`;
+  const matching = seen.filter(
+    (one) =>
+      one.blockHash === log.blockHash &&
+      one.logIndex < logIndex &&
+      isSame(one.token, named.token) &&
+      isSame(one.payer, named.payer) &&
+      isSame(one.receiver, named.receiver) &&
+      one.amount === amount,
+  );
+  const nearest = matching.toSorted((a, b) => b.logIndex - a.logIndex)[0];
+  if (nearest) nearest.authorizationNonce = nonce;
+}
+
+/**
+ * Sets the natural key of movements that push transactions made, namely the transaction's tag. A push is sent by the payer
+ * to the token contract with the call data of exactly this movement. Makes one call per block.
+ * @param candidates movements without a natural key
+ */
+export async function matchPushes(rpc: Rpc, candidates: readonly TokenMovement[]): Promise<void> {
+  for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockHash)) {
+    const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash as Hex, true] }).catch(throwChainError);
+    if (!block) throw new ChainError("rpc_behind", { detail: `block ${blockHash}` });
+    const transactions = block.transactions.filter((one) => typeof one !== "string");
+    const byHash = new Map<string, RpcTransaction>(transactions.map((one) => [one.hash, one]));
+    for (const movement of movements) {
+      const transaction = byHash.get(movement.txHash);
+      if (!transaction) throw new ChainError("rpc_behind", { detail: `transaction ${movement.txHash}` });
+      movement.authorizationNonce = findTag(transaction, movement) ?? null;
+    }
+  }
+}
+
+/** Returns the tag of a transaction if it is a push that makes exactly this movement. */
+export function findTag(
+  transaction: Pick<RpcTransaction, "from" | "to" | "input">,
+  movement: Pick<TokenMovement, "token" | "payer" | "receiver" | "amount">,
+): Hex | undefined {
+  if (transaction.from.toLowerCase() !== movement.payer || transaction.to?.toLowerCase() !== movement.token) return;
+  const push = readPush(transaction.input);
+  return push?.receiver === movement.receiver && push.amount === movement.amount ? push.tag : undefined;
+}

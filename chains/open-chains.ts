@@ -1,0 +1,61 @@
+import type { Metrics } from "../runtime/metrics.ts";
+import type { Networks } from "../runtime/networks/read-networks.ts";
+import { ChainError } from "./errors.ts";
+import { checkEvmChain } from "./evm/check-evm-chain.ts";
+import { type EvmChain, type EvmToken, openEvmChain } from "./evm/open-evm-chain.ts";
+import { checkSolanaChain } from "./solana/check-solana-chain.ts";
+import { openSolanaChain, type SolanaChain, type SolanaToken } from "./solana/open-solana-chain.ts";
+
+/** An opened network. `family` tells EVM and Solana apart. */
+export type Chain = EvmChain | SolanaChain;
+/** A token of an opened network. */
+export type Token = EvmToken | SolanaToken;
+/** Every network of the deployment, by CAIP-2 id. */
+export type Chains = ReadonlyMap<string, Chain>;
+
+/** Opens every network without sending a request. */
+export function openChains(networks: Networks, metrics: Metrics): Chains {
+  return new Map(
+    networks.chains.map((network): [string, Chain] => [
+      network.chain,
+      "multicall" in network ? openEvmChain(network, metrics) : openSolanaChain(network, metrics),
+    ]),
+  );
+}
+
+/**
+ * Compares the networks file's entry of a chain with the chain itself. Throws ChainError if they differ; see
+ * `checkEvmChain` and `checkSolanaChain`.
+ */
+export async function checkChain(chains: Chains, id: string): Promise<void> {
+  const chain = getChain(chains, id);
+  await (chain.family === "evm" ? checkEvmChain(chain) : checkSolanaChain(chain));
+}
+
+/** Returns the network that a row names. Throws ChainError `unknown_chain` if the networks file lacks it. */
+export function getChain(chains: Chains, id: string): Chain {
+  const chain = chains.get(id);
+  if (!chain) throw new ChainError("unknown_chain", { detail: id });
+  return chain;
+}
+
+/** Returns the token that a row names. Throws if the networks file lacks it. */
+export function getToken(chain: Chain, asset: string): Token {
+  const token = chain.tokens.get(asset);
+  if (!token) throw new Error(`${asset} is used in the database but missing from the networks file`);
+  return token;
+}
+
+/** Returns the EVM network that a row names. Throws ChainError `unknown_chain`, or an Error for another family. */
+export function getEvmChain(chains: Chains, id: string): EvmChain {
+  const chain = getChain(chains, id);
+  if (chain.family !== "evm") throw new Error(`${id} is not an EVM chain`);
+  return chain;
+}
+
+/** Returns the Solana cluster that a row names. Throws ChainError `unknown_chain`, or an Error for another family. */
+export function getSolanaChain(chains: Chains, id: string): SolanaChain {
+  const chain = getChain(chains, id);
+  if (chain.family !== "solana") throw new Error(`${id} is not a Solana cluster`);
+  return chain;
+}

@@ -1,0 +1,133 @@
+import {
+  createAssociatedTokenAccountIdempotentInstruction,
+  createTransferCheckedInstruction,
+  getAssociatedTokenAddressSync,
+  TOKEN_2022_PROGRAM_ID,
+  TOKEN_PROGRAM_ID,
+} from "@solana/spl-token";
+import {
+  ComputeBudgetProgram,
+  type MessageV0,
+  PublicKey,
+  TransactionInstruction,
+  TransactionMessage,
+} from "@solana/web3.js";
+import { encodeUnsigned } from "./wire-format.ts";
+
+export type TokenProgram = "token" | "token-2022";
+
+/** A token transfer that we ask the buyer's wallet to sign. */
+export type SplTransfer = {
+  /** Our relayer. */
+  feePayer: string;
+  payer: string;
+  mint: string;
+  program: TokenProgram;
+  decimals: number;
+  /** The owner of the receiving token account. */
+  receiver: string;
+  /** In the token's smallest unit. */
+  amount: bigint;
+  memo: string;
+  makeReceiverAccount: boolean;
+};
+
+/** The compute budget of a transaction: its unit limit, and its price per unit in micro-lamports. */
+export type ComputeBudget = { units: number; unitPrice: bigint };
+
+export const tokenPrograms: Record<TokenProgram, PublicKey> = {
+  token: TOKEN_PROGRAM_ID,
+  "token-2022": TOKEN_2022_PROGRAM_ID,
+};
+
+/** The Memo program, version 2. Without accounts it requires no signature. */
+export const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
+/** The Memo program, version 1. Some wallets still use it. */
+export const MEMO_PROGRAM_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
+
+const MAX_AMOUNT = 2n ** 64n - 1n;
+
+/**
+ * Maximum size of the cache. Deriving an address takes a hundred times as long as a lookup; the limit bounds its
+ * memory.
+ */
+const MAX_CACHED = 20_000;
+const cache = new Map<string, string>();
+
+/** Returns the associated token account of an owner. The owner may be a program-derived address (off the curve). */
+export function findTokenAccount(owner: string, mint: string, program: TokenProgram): string {
+  const key = `${owner} ${mint} ${program}`;
+  const cached = cache.get(key);
+  if (cached) return cached;
+  const mintKey = new PublicKey(mint);
+  const account = getAssociatedTokenAddressSync(mintKey, new PublicKey(owner), true, tokenPrograms[program]).toBase58();
+  const [oldest] = cache.size >= MAX_CACHED ? cache.keys() : [];
+  if (oldest) cache.delete(oldest);
+  cache.set(key, account);
+  return account;
+}
+
+/**
+ * Builds the unsigned wire bytes of a payment: a version 0 transaction without lookup tables. The result is deterministic.
+ * The wallet signs as payer, our relayer as fee payer.
+ */
+export function buildPayment(transfer: SplTransfer, budget: ComputeBudget, blockhash: string): Uint8Array {
+  const instructions = [...computeBudgetInstructions(budget), ...buildTransfer(transfer)];
+  return buildTransaction(transfer.feePayer, instructions, blockhash);
+}
+
+/** Compiles instructions into the unsigned wire bytes of a version 0 transaction without lookup tables. */
+export function buildTransaction(
+  feePayer: string,
+  instructions: TransactionInstruction[],
+  blockhash: string,
+): Uint8Array {
+  const message = compile(feePayer, instructions, blockhash);
+  return encodeUnsigned(message.serialize(), message.header.numRequiredSignatures);
+}
+
+/** Compiles instructions into a version 0 message, which may exceed the size limit of a transaction. */
+export function compile(feePayer: string, instructions: TransactionInstruction[], blockhash: string): MessageV0 {
+  const payerKey = new PublicKey(feePayer);
+  return new TransactionMessage({ payerKey, recentBlockhash: blockhash, instructions }).compileToV0Message();
+}
+
+export function computeBudgetInstructions({ units, unitPrice }: ComputeBudget): TransactionInstruction[] {
+  return [
+    ComputeBudgetProgram.setComputeUnitLimit({ units }),
+    ComputeBudgetProgram.setComputeUnitPrice({ microLamports: unitPrice }),
+  ];
+}
+
+/**
+ * Returns the instructions of a transfer: the creation of the receiver's token account if requested, the transfer, and the
+ * memo that identifies it. Throws RangeError for an amount above 64 bits, which the library would truncate.
+ */
+export function buildTransfer(transfer: SplTransfer): TransactionInstruction[] {
+  const { feePayer, payer, receiver, mint, program, decimals, amount, memo } = transfer;
+  if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`${amount} is not a token amount of 64 bits`);
+  const source = new PublicKey(findTokenAccount(payer, mint, program));
+  const destination = new PublicKey(findTokenAccount(receiver, mint, program));
+  const [mintKey, programKey] = [new PublicKey(mint), tokenPrograms[program]];
+  const creation = createAssociatedTokenAccountIdempotentInstruction(
+    new PublicKey(feePayer),
+    destination,
+    new PublicKey(receiver),
+    mintKey,
+    programKey,
+  );
+  return [
+    ...(transfer.makeReceiverAccount ? [creation] : []),
+    createTransferCheckedInstruction(
+      source,
+      mintKey,
+      destination,
+      new PublicKey(payer),
+      amount,
+      decimals,
+      [],
+      programKey,
+    ),
+    new TransactionInstruction({ programId: new PublicKey(MEMO_PROGRAM), keys: [], data: Buffer.from(memo, "utf8") }),
+  ];
+}

@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto";
+import {
+  NONCE_ACCOUNT_LENGTH,
+  NonceAccount,
+  PublicKey,
+  SystemProgram,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import { ChainError } from "../errors.ts";
+import { readAccountsAt } from "./cluster-state.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+
+/** A durable nonce account of ours: its address, and the seed that the address is derived from. */
+export type NonceAddress = { address: string; seed: string };
+
+/** Returns a deployment's durable nonce accounts, derived from its name and its first relayer. */
+export async function listNonceAddresses(chain: SolanaChain, deployment: string): Promise<NonceAddress[]> {
+  const base = new PublicKey(chain.lanes[0] ?? "");
+  const name = createHash("sha256").update(deployment).digest("hex").slice(0, 16);
+  return Promise.all(
+    Array.from({ length: chain.network.nonceAccounts }, async (_, index) => {
+      const seed = `nonce-${name}-${index}`;
+      const address = await PublicKey.createWithSeed(base, seed, SystemProgram.programId);
+      return { address: address.toBase58(), seed };
+    }),
+  );
+}
+
+/** Reads durable nonces, in order, and the slot of the reading. A nonce is undefined if its account does not exist. */
+export async function readNonces(
+  chain: SolanaChain,
+  addresses: readonly string[],
+  commitment: "confirmed" | "finalized",
+): Promise<{ slot: number; nonces: (string | undefined)[] }> {
+  const { slot, accounts } = await readAccountsAt(chain, addresses, commitment);
+  return { slot, nonces: accounts.map((account) => account && readNonce(account.data)) };
+}
+
+function readNonce(data: Uint8Array): string | undefined {
+  return data.length === NONCE_ACCOUNT_LENGTH ? NonceAccount.fromAccountData(Buffer.from(data)).nonce : undefined;
+}
+
+/**
+ * Returns the instructions that create a nonce account at the first relayer's expense. Only the treasury may advance
+ * it.
+ */
+export function createNonceAccountInstructions(
+  chain: SolanaChain,
+  place: NonceAddress,
+  lamports: bigint,
+): TransactionInstruction[] {
+  const base = new PublicKey(chain.lanes[0] ?? "");
+  return SystemProgram.createNonceAccount({
+    fromPubkey: base,
+    noncePubkey: new PublicKey(place.address),
+    basePubkey: base,
+    seed: place.seed,
+    authorizedPubkey: new PublicKey(chain.treasury),
+    lamports: Number(lamports),
+  }).instructions;
+}
+
+/** Returns the rent-exempt minimum of an account with that many bytes, in lamports. Throws ChainError. */
+export async function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
+  const method = "getMinimumBalanceForRentExemption";
+  const rent = await chain.rpc.ask(method, (connection) => connection.getMinimumBalanceForRentExemption(bytes));
+  // web3.js returns 0 if the endpoint returns an error.
+  if (rent === 0) throw new ChainError("rpc_answer", { detail: `${chain.chain} ${method}` });
+  return BigInt(rent);
+}

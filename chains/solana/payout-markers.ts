@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { base58 } from "@scure/base";
+import {
+  NONCE_ACCOUNT_LENGTH,
+  PACKET_DATA_SIZE,
+  PublicKey,
+  SystemProgram,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import { buildTransaction } from "./build-payment.ts";
+import { readAccounts } from "./cluster-state.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+
+/** Maximum number of markers that one transaction closes. More do not fit into its size limit. */
+export const MAX_MARKERS_PER_CLOSE = 12;
+
+/** A payout marker: its address, and the seed that the address is derived from. */
+export type MarkerAddress = { address: string; seed: string };
+
+/**
+ * Returns the address of a payout's marker, derived from the treasury and the payout's number. A seed has at most 32 bytes,
+ * so it is the first 16 bytes of the number's hash, in base64url.
+ */
+export function findMarker(treasury: string, number: string): MarkerAddress {
+  const seed = createHash("sha256").update(number).digest().subarray(0, 16).toString("base64url");
+  // PublicKey.createWithSeed returns the same address, but it is asynchronous.
+  const hash = createHash("sha256").update(base58.decode(treasury)).update(seed);
+  return { address: base58.encode(hash.update(SystemProgram.programId.toBytes()).digest()), seed };
+}
+
+/**
+ * Returns the instructions that create a payout's marker in the payout's own transaction. The marker is a nonce account
+ * that no transaction ever uses as its nonce. The System program refuses to allocate an account that has data, so a second
+ * transaction with the same marker fails and pays nothing. Lamports that someone else sent to the address before do not
+ * prevent the creation. Only the treasury can allocate the marker and close it.
+ */
+export function createMarkerInstructions(args: {
+  feePayer: string;
+  treasury: string;
+  number: string;
+  lamports: bigint;
+}): TransactionInstruction[] {
+  const { address, seed } = findMarker(args.treasury, args.number);
+  const [marker, treasury] = [new PublicKey(address), new PublicKey(args.treasury)];
+  return [
+    SystemProgram.transfer({
+      fromPubkey: new PublicKey(args.feePayer),
+      toPubkey: marker,
+      lamports: args.lamports,
+    }),
+    SystemProgram.allocate({
+      accountPubkey: marker,
+      basePubkey: treasury,
+      seed,
+      space: NONCE_ACCOUNT_LENGTH,
+      programId: SystemProgram.programId,
+    }),
+    SystemProgram.nonceInitialize({ noncePubkey: marker, authorizedPubkey: treasury }),
+  ];
+}
+
+/** Builds the unsigned transaction that closes markers and sends their lamports to the fee payer. */
+export function closeMarkers(args: {
+  feePayer: string;
+  treasury: string;
+  markers: readonly { address: string; lamports: bigint }[];
+  blockhash: string;
+}): Uint8Array {
+  const [authorizedPubkey, toPubkey] = [new PublicKey(args.treasury), new PublicKey(args.feePayer)];
+  const instructions = args.markers.map(({ address, lamports }) => {
+    const noncePubkey = new PublicKey(address);
+    return SystemProgram.nonceWithdraw({ noncePubkey, authorizedPubkey, toPubkey, lamports: Number(lamports) });
+  });
+  const bytes = buildTransaction(args.feePayer, instructions, args.blockhash);
+  if (bytes.length > PACKET_DATA_SIZE) throw new RangeError(`${args.markers.length} markers do not fit`);
+  return bytes;
+}
+
+/**
+ * Returns the numbers of those payouts that have a marker, which means that they were paid. An address that has only
+ * lamports has no marker. Throws ChainError.
+ */
+export async function listPaidNumbers(chain: SolanaChain, numbers: readonly string[]): Promise<Set<string>> {
+  const accounts = await readAccounts(
+    chain,
+    numbers.map((number) => findMarker(chain.treasury, number).address),
+  );
+  return new Set(numbers.filter((_number, index) => (accounts[index]?.data.length ?? 0) > 0));
+}

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { cleanText } from "../../runtime/clean-text.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+
+/**
+ * The outcome of a simulation, and its slot. `later` means that our side is the cause, for example a relayer that cannot
+ * pay the fee.
+ */
+export type SimulationOutcome = { ok: true; slot: number } | { ok: false; reason: string; later?: true };
+
+const Simulated = z.object({
+  context: z.object({ slot: z.number() }),
+  value: z.object({ err: z.union([z.null(), z.string(), z.looseObject({})]), logs: z.array(z.string()).nullish() }),
+});
+
+/**
+ * Simulates a transaction (wire bytes) on the newest state without verifying signatures. The blockhash must be valid.
+ */
+export async function simulate(chain: SolanaChain, bytes: Uint8Array): Promise<SimulationOutcome> {
+  const params = [
+    Buffer.from(bytes).toString("base64"),
+    { encoding: "base64", sigVerify: false, commitment: "processed" },
+  ];
+  const { context, value } = await chain.rpc.ask("simulateTransaction", async (_connection, call) =>
+    Simulated.parse(await call("simulateTransaction", params)),
+  );
+  return value.err === null ? { ok: true, slot: context.slot } : describe(value.err, value.logs ?? []);
+}
+
+/** Errors of the fee payer. The buyer cannot fix them, because the fee payer is our relayer. */
+const feePayerErrors = [
+  "InsufficientFundsForFee",
+  "AccountNotFound",
+  "InvalidAccountForFee",
+  "InsufficientFundsForRent",
+];
+
+function describe(error: string | object, logs: readonly string[]): SimulationOutcome {
+  const code = typeof error === "string" ? error : (Object.keys(error)[0] ?? "unknown");
+  if (code === "BlockhashNotFound")
+    return { ok: false, reason: "the transaction's blockhash has expired; fetch the option's actions again" };
+  if (feePayerErrors.includes(code)) return { ok: false, later: true, reason: "the network's fee cannot be paid now" };
+  const message = logs.findLast((line) => /Error: /.test(line))?.replace(/^.*Error: /, "");
+  // A program can write any text into its logs.
+  return { ok: false, reason: cleanText(`the transaction would fail: ${message ?? JSON.stringify(error)}`, 200) };
+}

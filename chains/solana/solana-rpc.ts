@@ -1,0 +1,118 @@
+import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
+import type { Metrics } from "../../runtime/metrics.ts";
+import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
+import { ChainError } from "../errors.ts";
+import { openFailover, type Query, retryUnreachable } from "../failover.ts";
+import { type Call, createCall } from "./json-rpc.ts";
+
+/** The error code of a node that has not reached the requested slot (`minContextSlot`). */
+const SLOT_NOT_REACHED = -32_016;
+
+/** A request to one endpoint, through web3.js or, where that is too slow, through a plain call. */
+export type Question<T> = (connection: Connection, call: Call) => Promise<T>;
+
+/** The endpoints of a cluster. Every error is a ChainError. */
+export type SolanaRpc = {
+  /**
+   * Sends a request to any endpoint. If an endpoint does not answer, the next one is tried, up to three rounds.
+   * Throws ChainError `rpc_unreachable` if no endpoint answers, `rpc_answer` for an endpoint's error, or `wrong_chain`.
+   */
+  ask<T>(method: string, question: Question<T>): Promise<T>;
+  /** Like `ask`, but with one round, for requests that only the caller may repeat. */
+  queryOnce<T>(method: string, question: Question<T>): Promise<T>;
+  /** Sends a request to every endpoint that is not suspended, and returns the answers in order. Never throws. */
+  queryAvailable<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
+  /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
+  queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
+};
+
+type Client = { connection: Connection; call: Call };
+
+/** Opens the endpoints of a cluster without sending a request. */
+export function openEndpoints(
+  network: SolanaNetwork,
+  metrics: Metrics,
+): { rpc: SolanaRpc; check: () => Promise<void> } {
+  const failover = openFailover<Client>({
+    network,
+    metrics,
+    connect: (url) => ({
+      connection: openConnection(url, network.rpcTimeoutMs),
+      call: createCall(url, network.rpcTimeoutMs),
+    }),
+    identify: {
+      method: "getGenesisHash",
+      query: async ({ connection }) => {
+        const genesis = await connection.getGenesisHash();
+        return { chain: `solana:${genesis.slice(0, 32)}`, description: `genesis ${genesis}` };
+      },
+    },
+    toError: toChainError,
+    isFailover: (error): error is ChainError => error instanceof ChainError && error.code !== "rpc_answer",
+  });
+  const toQuery =
+    <T>(question: Question<T>): Query<Client, T> =>
+    ({ connection, call }) =>
+      question(connection, call);
+  const queryOnce = <T>(method: string, question: Question<T>): Promise<T> =>
+    failover.run((endpoint) => endpoint.requestOrSuspend(method, toQuery(question)), `${network.chain} ${method}`);
+
+  const rpc: SolanaRpc = {
+    ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),
+    queryOnce,
+    async queryAvailable(method, question) {
+      const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
+      const results = await Promise.allSettled(
+        available.map(async (endpoint) => {
+          const answer = await endpoint.requestOrSuspend(method, toQuery(question));
+          return { by: endpoint.name, answer };
+        }),
+      );
+      return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    },
+    async queryAll(method, question) {
+      const results = await Promise.allSettled(
+        failover.endpoints.map((endpoint) => endpoint.request(method, toQuery(question))),
+      );
+      const answers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+      if (answers.length >= 2) return answers;
+      const cause = results.find((result) => result.status === "rejected")?.reason;
+      throw new ChainError("rpc_unreachable", { cause, detail: `${network.chain} ${method}, from two endpoints` });
+    },
+  };
+  return { rpc, check: failover.check };
+}
+
+/** Opens a web3.js connection without its own retries: `SolanaRpc` decides which requests are repeated, and where. */
+function openConnection(url: string, timeoutMs: number): Connection {
+  return new Connection(url, {
+    commitment: "confirmed",
+    disableRetryOnRateLimit: true,
+    fetch: (input, init) => fetchInTime(input, init, timeoutMs),
+  });
+}
+
+async function fetchInTime(
+  input: Parameters<typeof fetch>[0],
+  init: Parameters<typeof fetch>[1],
+  timeoutMs: number,
+): Promise<Response> {
+  try {
+    const response = await fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+    // JSON-RPC errors have status 200; any other status counts as no answer.
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    return new Response(await response.text(), { status: 200, headers: { "content-type": "application/json" } });
+  } catch (cause) {
+    throw new ChainError("rpc_unreachable", { cause });
+  }
+}
+
+function toChainError(cause: unknown, detail: string): ChainError {
+  if (cause instanceof ChainError && cause.code === "rpc_answer") return cause;
+  if (cause instanceof ChainError) return new ChainError(cause.code, { cause: cause.cause, detail });
+  // A lagging node cannot answer, so the next endpoint is tried.
+  if (cause instanceof SolanaJSONRPCError && cause.code === SLOT_NOT_REACHED)
+    return new ChainError("rpc_behind", { cause, detail });
+  const described = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
+  return new ChainError("rpc_answer", { cause, detail: described });
+}

@@ -1,0 +1,67 @@
+import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
+import { ChainError } from "../errors.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+
+/** Maximum number of signatures per call. Some endpoints return fewer. */
+const PAGE = 1_000;
+
+/** A final transaction that names an account. `memo` is the endpoint's text about its memos, not cleaned. */
+export type ListedTransaction = { signature: string; slot: number; failed: boolean; memo: string };
+
+/**
+ * Returns a page of the final transactions that name an account, newest first, after `until` and before `before`. An empty
+ * page is the end of the list. Skips endpoints that have not reached slot `atSlot`. Throws ChainError.
+ */
+export async function listSignatures(
+  chain: SolanaChain,
+  args: { account: string; until?: string | undefined; before?: string | undefined; atSlot: number },
+): Promise<ListedTransaction[]> {
+  const { account, until, before, atSlot: minContextSlot } = args;
+  const bounds = { ...(until ? { until } : {}), ...(before ? { before } : {}), minContextSlot };
+  const page = await chain.rpc.ask("getSignaturesForAddress", (connection) =>
+    connection.getSignaturesForAddress(new PublicKey(account), { limit: PAGE, ...bounds }, "finalized"),
+  );
+  return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
+}
+
+/** Returns the newest final transaction that names an account, or undefined if there is none. */
+export async function findNewestSignature(
+  chain: SolanaChain,
+  account: string,
+): Promise<{ signature: string; slot: number } | undefined> {
+  const [newest] = await chain.rpc.ask("getSignaturesForAddress", (connection) =>
+    connection.getSignaturesForAddress(new PublicKey(account), { limit: 1 }, "finalized"),
+  );
+  return newest && { signature: newest.signature, slot: newest.slot };
+}
+
+/** Returns a final transaction as each endpoint has it. Leaves out endpoints that do not answer or do not have it. */
+export async function readTransactionFromEach(
+  chain: SolanaChain,
+  signature: string,
+): Promise<VersionedTransactionResponse[]> {
+  const answers = await chain.rpc.queryAvailable("getTransaction", (connection) =>
+    connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 }),
+  );
+  return answers.flatMap(({ answer }) => answer ?? []);
+}
+
+/**
+ * Returns a final transaction from the first endpoint, or from any other one if that endpoint does not have it or returns
+ * an error. Throws ChainError, `rpc_behind` if no endpoint that answered has it.
+ */
+export async function readTransaction(chain: SolanaChain, signature: string): Promise<VersionedTransactionResponse> {
+  const ask: Parameters<typeof chain.rpc.ask<VersionedTransactionResponse | null>>[1] = (connection) =>
+    connection.getTransaction(signature, { commitment: "finalized", maxSupportedTransactionVersion: 0 });
+  let refusal: unknown;
+  const first = await chain.rpc.ask("getTransaction", ask).catch((error: unknown) => {
+    if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
+    refusal = error;
+    return null;
+  });
+  if (first) return first;
+  const all = await chain.rpc.queryAvailable("getTransaction", ask);
+  const found = all.find(({ answer }) => answer !== null)?.answer;
+  if (found) return found;
+  throw refusal ?? new ChainError("rpc_behind", { detail: `transaction ${signature}` });
+}

@@ -1,0 +1,182 @@
+import { base58 } from "@scure/base";
+import { TokenInstruction, TransferFeeInstruction } from "@solana/spl-token";
+import type { TokenBalance, VersionedTransactionResponse } from "@solana/web3.js";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { ChainError } from "../errors.ts";
+import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenPrograms } from "./build-payment.ts";
+
+/** The treasury whose movements are read: its owner, and its token accounts with their mints. */
+export type Treasury = { owner: string; accounts: ReadonlyMap<string, string> };
+
+/** Tokens that moved into or out of the treasury. */
+export type Movement = {
+  mint: string;
+  /** The owners of the token accounts; empty if unknown. */
+  payer: string;
+  receiver: string;
+  /** The amount that the treasury received or paid, in the token's smallest unit; never zero. */
+  amount: bigint;
+  /**
+   * The memo after the transfer, or the transaction's only memo if there is only one movement. Cleaned, at most 200
+   * characters.
+   */
+  memo: string | undefined;
+  /** The position in the transaction; every endpoint gives the same one. */
+  index: number;
+};
+
+/**
+ * `into` is the direction. The owners do not show it: the treasury's owner may also own an account that is not listed.
+ */
+type DirectedMovement = Omit<Movement, "memo"> & { into: boolean };
+/** An outer or inner instruction. `index` is the order of execution. */
+type Step = { index: number; program: string; accounts: string[]; data: Uint8Array };
+/** A transfer of an instruction. `source` is undefined for minted tokens, `destination` for burnt ones. */
+type Transfer = { source?: string | undefined; destination?: string | undefined; sent: bigint; arrived: bigint };
+
+/**
+ * Maximum length of a memo, in code points. Our memos have 66 characters. A program can write kilobytes, which exceeds the
+ * size of a Postgres index entry.
+ */
+const MAX_MEMO_LENGTH = 200;
+/** Index distance of outer instructions. Inner instructions get the indexes between; the runtime runs at most 64. */
+const PER_OUTER = 256;
+/** The first index of movements that no instruction shows, above all indexes of instructions. */
+const FIRST_UNEXPLAINED_INDEX = 65_536;
+
+const tokenProgramIds: ReadonlySet<string> = new Set(Object.values(tokenPrograms).map((one) => one.toBase58()));
+
+/**
+ * Returns the movements of a transaction into and out of the treasury, read from its outer and inner instructions. The
+ * token balances before and after are authoritative: if they show a change that the instructions do not explain (a program
+ * moved tokens in a way that we cannot read), the function adds one movement per mint with an unknown counterparty. A
+ * failed transaction has no movements. Throws ChainError `rpc_answer` for a response without balances.
+ */
+export function readMovements(tx: VersionedTransactionResponse, treasury: Treasury): Movement[] {
+  const { meta } = tx;
+  if (!meta?.preTokenBalances || !meta.postTokenBalances) {
+    throw new ChainError("rpc_answer", { detail: "a transaction has no token balances" });
+  }
+  if (meta.err) return [];
+  const { staticAccountKeys } = tx.transaction.message;
+  const { writable = [], readonly = [] } = meta.loadedAddresses ?? {};
+  const addresses = [...staticAccountKeys, ...writable, ...readonly].map((key) => key.toBase58());
+  const balances = [...meta.preTokenBalances, ...meta.postTokenBalances];
+  const owners = new Map(balances.map(({ accountIndex, owner = "" }) => [addresses[accountIndex] ?? "", owner]));
+  const steps = listSteps(tx, addresses);
+  const found = steps.flatMap((step) => readMovement(step, treasury, owners));
+  const before = readHoldings(meta.preTokenBalances, addresses, treasury);
+  const after = readHoldings(meta.postTokenBalances, addresses, treasury);
+  const unexplained = [...new Set(treasury.accounts.values())].flatMap((mint) =>
+    findUnexplained(mint, treasury, found, sum(after, mint, treasury) - sum(before, mint, treasury), addresses),
+  );
+  return addMemos([...found, ...unexplained], steps);
+}
+
+function listSteps(tx: VersionedTransactionResponse, addresses: readonly string[]): Step[] {
+  const inner = new Map((tx.meta?.innerInstructions ?? []).map((one) => [one.index, one.instructions]));
+  const at = (index: number) => addresses[index] ?? "";
+  return tx.transaction.message.compiledInstructions.flatMap((outer, position) => [
+    {
+      index: position * PER_OUTER,
+      program: at(outer.programIdIndex),
+      accounts: [...outer.accountKeyIndexes].map(at),
+      data: outer.data,
+    },
+    ...(inner.get(position) ?? []).map((one, place) => ({
+      index: position * PER_OUTER + 1 + place,
+      program: at(one.programIdIndex),
+      accounts: one.accounts.map(at),
+      data: base58.decode(one.data),
+    })),
+  ]);
+}
+
+/** Returns the movement of an instruction if it transfers tokens into or out of the treasury. */
+function readMovement(step: Step, treasury: Treasury, owners: ReadonlyMap<string, string>): DirectedMovement[] {
+  const transfer = readTransfer(step);
+  if (!transfer) return [];
+  const { source = "", destination = "", sent, arrived } = transfer;
+  const [from, to] = [treasury.accounts.get(source), treasury.accounts.get(destination)];
+  const mint = from ?? to;
+  const amount = from === undefined ? arrived : sent;
+  if (mint === undefined || (from !== undefined && to !== undefined) || amount === 0n) return [];
+  const ownerOf = (account: string, ours: boolean) => (ours ? treasury.owner : (owners.get(account) ?? ""));
+  const [payer, receiver] = [ownerOf(source, from !== undefined), ownerOf(destination, to !== undefined)];
+  return [{ mint, payer, receiver, amount, index: step.index, into: to !== undefined }];
+}
+
+/** Decodes an instruction of the token programs that moves tokens. */
+function readTransfer({ program, accounts, data }: Step): Transfer | undefined {
+  if (!tokenProgramIds.has(program)) return undefined;
+  const [first, second, third] = accounts;
+  const plain = () => ({ sent: readAmount(data, 1), arrived: readAmount(data, 1) });
+  switch (data[0]) {
+    case TokenInstruction.Transfer:
+      return { source: first, destination: second, ...plain() };
+    case TokenInstruction.TransferChecked:
+      return { source: first, destination: third, ...plain() };
+    case TokenInstruction.MintTo:
+    case TokenInstruction.MintToChecked:
+      return { destination: second, ...plain() };
+    case TokenInstruction.Burn:
+    case TokenInstruction.BurnChecked:
+      return { source: first, ...plain() };
+    case TokenInstruction.TransferFeeExtension: {
+      if (data[1] !== TransferFeeInstruction.TransferCheckedWithFee) return undefined;
+      const sent = readAmount(data, 2);
+      return { source: first, destination: third, sent, arrived: sent - readAmount(data, 11) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function readAmount(data: Uint8Array, at: number): bigint {
+  return data.length < at + 8 ? 0n : Buffer.from(data).readBigUInt64LE(at);
+}
+
+/** Returns the balances of the treasury's token accounts. */
+function readHoldings(
+  balances: readonly TokenBalance[],
+  addresses: readonly string[],
+  treasury: Treasury,
+): Map<string, bigint> {
+  const held = balances.map(
+    ({ accountIndex, uiTokenAmount }) => [addresses[accountIndex] ?? "", uiTokenAmount] as const,
+  );
+  const ours = held.filter(([address]) => treasury.accounts.has(address));
+  return new Map(ours.map(([address, { amount }]) => [address, BigInt(amount)]));
+}
+
+function sum(holdings: ReadonlyMap<string, bigint>, mint: string, { accounts }: Treasury): bigint {
+  return [...holdings].reduce((total, [address, held]) => (accounts.get(address) === mint ? total + held : total), 0n);
+}
+
+/** Returns the balance change of a mint that the instructions do not explain, as one movement. */
+function findUnexplained(
+  mint: string,
+  { owner, accounts }: Treasury,
+  found: readonly DirectedMovement[],
+  change: bigint,
+  addresses: readonly string[],
+): DirectedMovement[] {
+  const ofMint = found.filter((one) => one.mint === mint);
+  const rest = ofMint.reduce((left, { into, amount }) => (into ? left - amount : left + amount), change);
+  if (rest === 0n) return [];
+  const index = FIRST_UNEXPLAINED_INDEX + addresses.findIndex((address) => accounts.get(address) === mint);
+  if (rest > 0n) return [{ mint, payer: "", receiver: owner, amount: rest, index, into: true }];
+  return [{ mint, payer: owner, receiver: "", amount: -rest, index, into: false }];
+}
+
+function addMemos(found: readonly DirectedMovement[], steps: readonly Step[]): Movement[] {
+  const memos = steps.filter(({ program }) => program === MEMO_PROGRAM || program === MEMO_PROGRAM_1);
+  const read = (step: Step | undefined) => step && cleanText(Buffer.from(step.data).toString("utf8"), MAX_MEMO_LENGTH);
+  const [only, ...others] = memos;
+  return found.map(({ mint, payer, receiver, amount, index }, at) => {
+    const next = found[at + 1]?.index ?? Number.POSITIVE_INFINITY;
+    const following = memos.find((memo) => memo.index > index && memo.index < next);
+    const single = found.length === 1 && others.length === 0 ? only : undefined;
+    return { mint, payer, receiver, amount, memo: read(following ?? single), index };
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * Turns a function over many items into a function over one item, as a DataLoader does. Calls that arrive while a run is
+ * in progress are batched into the next run: a single call runs at once, and under load many calls share a statement, a
+ * commit or a request. Runs never overlap.
+ * @param options.most the maximum number of items in one run
+ * @param options.everyMs the minimum time between the starts of two runs, milliseconds, which makes larger batches under
+ * load; 0 when unset
+ * @param options.keyOf limits a run to one item per key, in the order of arrival, so that many items of one key do not
+ * delay the others
+ * @param options.isOnes returns true for an error that a single item may have caused; every item is then run alone, and
+ * fails alone
+ */
+export function batchCalls<I, O>(
+  many: (items: I[]) => Promise<readonly O[]>,
+  options: { most: number; everyMs?: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
+): (item: I) => Promise<O> {
+  type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
+  let waiting: Waiting[] = [];
+  let running = false;
+
+  const runIdempotent = async (batch: readonly Waiting[]): Promise<void> => {
+    try {
+      const values = await many(batch.map(({ item }) => item));
+      for (const [index, { resolve }] of batch.entries()) resolve(values[index] as O);
+    } catch (cause) {
+      if (batch.length > 1 && options.isOnes?.(cause)) for (const one of batch) await runIdempotent([one]);
+      else for (const { reject } of batch) reject(cause);
+    }
+  };
+  const drain = async (): Promise<void> => {
+    // Calls from the same iteration of the event loop join the first run.
+    await new Promise(setImmediate);
+    while (waiting.length > 0) {
+      const batch = pick(waiting, options.most, options.keyOf);
+      const taken = new Set(batch);
+      waiting = waiting.filter((one) => !taken.has(one));
+      const began = performance.now();
+      await runIdempotent(batch);
+      const early = (options.everyMs ?? 0) - (performance.now() - began);
+      if (early > 0 && waiting.length < options.most) await new Promise((resolve) => setTimeout(resolve, early));
+    }
+    running = false;
+  };
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (running) return;
+      running = true;
+      void drain();
+    });
+}
+
+/** Returns the first `most` items, with at most one item per key. */
+function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, keyOf?: (item: I) => string): W[] {
+  if (!keyOf) return waiting.slice(0, most);
+  const first = new Map<string, W>();
+  for (const one of waiting) {
+    const key = keyOf(one.item);
+    if (!first.has(key)) first.set(key, one);
+    if (first.size === most) break;
+  }
+  return [...first.values()];
+}
+
+/** SQLSTATE classes 22 and 23: an invalid value or a violated constraint of one row, which must not fail the others. */
+const isOneRows = (cause: unknown) => cause instanceof Error && "code" in cause && /^2[23]/.test(String(cause.code));
+
+/**
+ * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see
+ * the transaction's own changes.
+ */
+export function batchStatements<D extends object & { isTransaction: boolean }, I, O>(
+  many: (db: D, items: readonly I[]) => Promise<readonly O[]>,
+): (db: D, item: I) => Promise<O> {
+  const queues = new WeakMap<D, (item: I) => Promise<O>>();
+  return async (db, item) => {
+    if (db.isTransaction) return (await many(db, [item]))[0] as O;
+    const queue = queues.get(db) ?? batchCalls((items: I[]) => many(db, items), { most: 200, isOnes: isOneRows });
+    queues.set(db, queue);
+    return queue(item);
+  };
+}

@@ -1,0 +1,137 @@
+import { type Selectable, sql, type Updateable } from "kysely";
+import type { Db, Listing, Tables } from "../tables.ts";
+
+export type AccountCursor = Selectable<Tables["account_cursor"]>;
+/** A lease on an account's history. Writes of an owner without the lease match no row. */
+export type HeldAccount = { chain: string; account: string; owner: string };
+
+/** Starts reading an account's history after the `newest` signature. Keeps the cursor of an account that has one. */
+export async function ensureAccountCursor(
+  db: Db,
+  {
+    chain,
+    account,
+    newest,
+  }: { chain: string; account: string; newest: { signature: string; slot: number } | undefined },
+): Promise<void> {
+  await db
+    .insertInto("account_cursor")
+    .values({
+      ...{ chain, account, signature: newest?.signature ?? null, slot: newest?.slot ?? null },
+      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null, urgent_read_slot: null },
+      ...{ owner: null, lease_until: null },
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Leases an account's history. Returns undefined while another owner has the lease, and for an account without a cursor. */
+export async function takeAccount(
+  db: Db,
+  { chain, account, owner, now, until }: HeldAccount & { now: Date; until: Date },
+): Promise<AccountCursor | undefined> {
+  return db
+    .updateTable("account_cursor")
+    .set({ owner, lease_until: until })
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where((eb) => eb.or([eb("owner", "is", null), eb("owner", "=", owner), eb("lease_until", "<=", now)]))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Releases an account's history. */
+export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
+  await update(db, held, { owner: null, lease_until: null });
+}
+
+/** A listing in progress, or a complete one: the newest transaction it found, when it began, and the final slot then. */
+export type ListingProgress =
+  | { listing: Listing }
+  | { complete: { newest: { signature: string; slot: number } | undefined; at: Date; final: number } };
+
+/** Stores the progress of a listing. Returns false when another owner has the lease by now. */
+export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
+  if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
+  const { newest, at, final } = progress.complete;
+  const place = newest && { signature: newest.signature, slot: newest.slot };
+  return update(db, held, { ...place, listing: null, listed_at: at, listed_slot: final });
+}
+
+/** Updates the cursor. Returns false when the owner no longer has the lease. */
+async function update(
+  db: Db,
+  { chain, account, owner }: HeldAccount,
+  set: Updateable<Tables["account_cursor"]>,
+): Promise<boolean> {
+  const result = await db
+    .updateTable("account_cursor")
+    .set(set)
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where("owner", "=", owner)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}
+
+/**
+ * Stores the time and the slot up to which an account's history has been read completely: those before its oldest unread
+ * entry. Ignores entries with `unreadable` failed attempts or more.
+ */
+export async function updateReadProgress(
+  db: Db,
+  held: HeldAccount,
+  { unreadable }: { unreadable: number },
+): Promise<void> {
+  // Two subqueries, so that each is one index lookup, however many transactions strangers send.
+  const oldest = (urgent: boolean) => sql`
+    select slot, listed_after from history_entry
+    where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and tries < ${unreadable}
+    order by slot limit 1`;
+  await sql`
+    update account_cursor c
+    set read_at = case when oldest.slot is null then c.listed_at else oldest.listed_after end,
+      read_slot = case when c.listed_slot is not null then least(c.listed_slot, oldest.slot - 1) end,
+      urgent_read_slot = case when c.listed_slot is not null then least(c.listed_slot, named.slot - 1) end
+    from (select) one
+      left join lateral ((${oldest(true)}) union all (${oldest(false)}) order by slot limit 1) oldest on true
+      left join lateral (${oldest(true)}) named on true
+    where c.chain = ${held.chain} and c.account = ${held.account} and c.owner = ${held.owner}`.execute(db);
+}
+
+/** How far the histories of a chain's accounts have been read. */
+export type HistoryProgress = {
+  /** When the last complete listing began. */
+  listedAt: Date | null;
+  /** Every transaction that was final at this time has been read. */
+  readAt: Date | null;
+  /** Every transaction up to this slot has been read. */
+  readSlot: number | null;
+  /** Up to this slot, every transaction has been read whose memo, as the endpoint lists it, names a payment of ours. */
+  urgentReadSlot: number | null;
+};
+
+/**
+ * Returns the progress of the account that is furthest behind. A member is null before the first listing. Returns
+ * undefined when no history of the chain is read.
+ */
+export async function findHistoryProgress(
+  db: Db,
+  { chain, accounts }: { chain: string; accounts: readonly string[] },
+): Promise<HistoryProgress | undefined> {
+  const rows = await db
+    .selectFrom("account_cursor")
+    .select(["listed_at", "read_at", "read_slot", "urgent_read_slot"])
+    .where("chain", "=", chain)
+    .where("account", "in", accounts)
+    .execute();
+  if (rows.length === 0) return undefined;
+  const least = <T extends number | Date>(all: readonly (T | null)[]): T | null =>
+    all.reduce((found, one) => (found === null || one === null ? null : one < found ? one : found), all[0] ?? null);
+  return {
+    listedAt: least(rows.map((row) => row.listed_at)),
+    readAt: least(rows.map((row) => row.read_at)),
+    readSlot: least(rows.map((row) => row.read_slot)),
+    urgentReadSlot: least(rows.map((row) => row.urgent_read_slot)),
+  };
+}

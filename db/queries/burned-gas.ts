@@ -1,0 +1,103 @@
+import { type Insertable, sql } from "kysely";
+import type { Db, Tables } from "../tables.ts";
+import type { TransferRow } from "./transfers.ts";
+
+/** Records the gas of included transactions that moved no money for a transfer. Keeps rows that exist. */
+export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
+  if (rows.length === 0) return;
+  await db
+    .insertInto("burned_gas")
+    .values([...rows])
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Deletes the records of blocks above a height, which a reorg removed. */
+export async function deleteBurnedGasAbove(db: Db, args: { chain: string; above: number }): Promise<void> {
+  await db.deleteFrom("burned_gas").where("chain", "=", args.chain).where("block_number", ">", args.above).execute();
+}
+
+/** Deletes rows from before a time whose transfers are finished, and returns how many. */
+export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: number }): Promise<number> {
+  const result = await sql`
+    delete from burned_gas where (transfer_id, lane_id, nonce) in (
+      select b.transfer_id, b.lane_id, b.nonce from burned_gas b join transfer t on t.id = b.transfer_id
+      where b.at < ${args.before} and t.state in ('confirmed', 'ended') limit ${args.limit})`.execute(db);
+  return Number(result.numAffectedRows ?? 0n);
+}
+
+/**
+ * The gas that a payer has burned since `dayAgo`: `gas` in total, in how many `transactions`, and the part since `hourAgo`
+ * as `lastHour`. `codeHash` is null for a payer with a plain key.
+ */
+export type BurnedByPayer = {
+  payer: string;
+  codeHash: string | null;
+  transactions: number;
+  gas: bigint;
+  lastHour: bigint;
+};
+
+/** Returns the gas burned on a chain by payer and code hash. A transaction that several transfers shared counts for no payer. */
+export async function listBurnedByPayer(
+  db: Db,
+  args: { chain: string; dayAgo: Date; hourAgo: Date },
+): Promise<BurnedByPayer[]> {
+  return db
+    .selectFrom("burned_gas")
+    .select([
+      "payer",
+      "code_hash as codeHash",
+      sql<number>`count(*)::int`.as("transactions"),
+      sql<bigint>`sum(gas)`.as("gas"),
+      sql<bigint>`singleFlight(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("lastHour"),
+    ])
+    .where("chain", "=", args.chain)
+    .where("alone", "=", true)
+    .where("at", ">", args.dayAgo)
+    .groupBy(["payer", "code_hash"])
+    .execute();
+}
+
+/** Returns the contract wallets that have a transaction in flight. */
+export async function listWalletsInFlight(
+  db: Db,
+  chain: string,
+): Promise<{ payer: string; codeHash: string | null }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["payer", "code_hash as codeHash"])
+    .where("chain", "=", chain)
+    .where("state", "=", "assigned")
+    .where("smart_wallet", "=", true)
+    .execute();
+}
+
+/** SQL: no transaction that the transfer was ever assigned to can still land. `name` is the alias of `transfer`. */
+const nothingInFlight = (name: string) => sql<boolean>`not exists (
+  select from event e
+  join transaction x on x.lane_id = e.detail ->> 'lane' and x.nonce = (e.detail ->> 'nonce')::bigint
+  where e.subject = ${sql.ref(`${name}.id`)} and e.machine = 'transfer' and e.to_state = 'assigned'
+    and x.state in ('signed', 'broadcast', 'accepted', 'included'))`;
+
+/** SQL for `moveRows`: no transaction that the moved transfer was ever assigned to can still land. */
+export const hasNothingInFlight = nothingInFlight("transfer");
+
+/**
+ * Returns buyers' transfers that no lane takes any more: those of barred payers, and those that were included `inclusions`
+ * times without moving money. Returns only transfers whose transactions are all final.
+ */
+export async function listUnrelayable(
+  db: Db,
+  args: { chain: string; barred: readonly string[]; inclusions: number; limit: number },
+): Promise<TransferRow[]> {
+  const { rows } = await sql<TransferRow>`
+    select t.* from transfer t
+    where t.chain = ${args.chain} and t.state = 'ready' and t.purpose = 'payment'
+      and (t.payer = any(${args.barred}) or t.id in (
+        select transfer_id from burned_gas where chain = ${args.chain}
+        group by transfer_id having count(*) >= ${args.inclusions}))
+      and ${nothingInFlight("t")}
+    order by t.created_at limit ${args.limit}`.execute(db);
+  return rows;
+}

@@ -1,0 +1,230 @@
+import { type Insertable, sql } from "kysely";
+import { fromNow } from "../clock.ts";
+import type { Db, Tables } from "../tables.ts";
+
+/** How far a chain has been read, with the watcher's fencing token: writes with an older fence match no row. */
+export type Cursor = { chain: string; number: number; hash: string; finalNumber: number; fence: number };
+
+/**
+ * A watcher's progress. `reachedHeadAt`: when it asked for the head that it has reached. `chainTime`: the chain's own time
+ * up to which it has read everything. An undefined member leaves the stored value unchanged.
+ */
+export type Reached = { reachedHeadAt?: Date | undefined; chainTime?: Date | undefined };
+
+/** Returns the columns of the members that are set. */
+function toColumns({ reachedHeadAt, chainTime }: Reached) {
+  return {
+    ...(reachedHeadAt ? { reached_head_at: reachedHeadAt } : {}),
+    ...(chainTime ? { chain_time: chainTime } : {}),
+  };
+}
+
+/** Creates the cursor of a chain that is watched for the first time. Returns false when the chain has one already. */
+export async function ensureCursor(
+  db: Db,
+  args: { chain: string; number: number; hash: string; dueAt: Date; assets: readonly string[] },
+): Promise<boolean> {
+  const { chain, number, hash, dueAt, assets } = args;
+  const row = {
+    chain,
+    number,
+    hash,
+    final_number: number,
+    assets: [...assets],
+    due_at: dueAt,
+    reached_head_at: null,
+    owner: null,
+    lease_until: null,
+    // A chain that was never watched has nothing that a restore could have lost.
+    epoch: sql<string>`(select id from database_epoch)`,
+  };
+  const inserted = await db
+    .insertInto("chain_cursor")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("chain")
+    .executeTakeFirst();
+  return inserted !== undefined;
+}
+
+/**
+ * Leases a chain's cursor and increments its fence. Returns undefined while another owner has the lease. `assets`: the
+ * assets that have been read completely up to the cursor. `rereading`: the assets with a backfill in progress.
+ */
+export async function takeCursor(
+  db: Db,
+  args: { chain: string; owner: string; leaseMs: number },
+): Promise<(Cursor & { assets: string[]; rereading: string[] }) | undefined> {
+  const until = fromNow(args.leaseMs);
+  return db
+    .updateTable("chain_cursor")
+    .set({ owner: args.owner, lease_until: until, due_at: until, fence: sql`fence + 1` })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
+    .returning(["chain", "number", "hash", "final_number as finalNumber", "fence", "assets"])
+    .returning(
+      sql<
+        string[]
+      >`array(select u.asset from asset_backfill u where u.chain = chain_cursor.chain and u.until is not null)`.as(
+        "rereading",
+      ),
+    )
+    .executeTakeFirst();
+}
+
+/** Renews the lease. Does nothing when another watcher has it by now. */
+export async function renewCursor(db: Db, cursor: Cursor, leaseMs: number): Promise<void> {
+  const until = fromNow(leaseMs);
+  await db
+    .updateTable("chain_cursor")
+    .set({ lease_until: until, due_at: until })
+    .where("chain", "=", cursor.chain)
+    .where("fence", "=", cursor.fence)
+    // A renewal that arrives after the release does not take the lease again.
+    .where("owner", "is not", null)
+    .execute();
+}
+
+/** Releases the lease. Keeps the due time, so that the sweep enqueues a job if no other watcher continues. */
+export async function releaseCursor(db: Db, cursor: Cursor, reached: Reached): Promise<void> {
+  await db
+    .updateTable("chain_cursor")
+    .set({ owner: null, lease_until: null, ...toColumns(reached) })
+    .where("chain", "=", cursor.chain)
+    .where("fence", "=", cursor.fence)
+    .execute();
+}
+
+/**
+ * Moves the cursor to another block, and lowers the final height to at most that block. Returns false when the cursor is
+ * not at `from`, or when another watcher has the lease.
+ */
+export async function advanceCursor(
+  db: Db,
+  from: Cursor,
+  to: Reached & { number: number; hash: string; leaseMs: number },
+): Promise<boolean> {
+  const until = fromNow(to.leaseMs);
+  const result = await db
+    .updateTable("chain_cursor")
+    .set({
+      number: to.number,
+      hash: to.hash,
+      final_number: sql`least(final_number, ${to.number})`,
+      lease_until: until,
+      due_at: until,
+      ...toColumns(to),
+    })
+    .where("chain", "=", from.chain)
+    .where("fence", "=", from.fence)
+    .where("number", "=", from.number)
+    .where("hash", "=", from.hash)
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
+}
+
+/** Raises the height up to which everything has been confirmed. */
+export async function raiseFinal(db: Db, args: { chain: string; finalNumber: number }): Promise<void> {
+  await db
+    .updateTable("chain_cursor")
+    .set({ final_number: args.finalNumber })
+    .where("chain", "=", args.chain)
+    .where("final_number", "<", args.finalNumber)
+    .execute();
+}
+
+/** Returns true when the chain has a cursor. */
+export async function isWatched(db: Db, chain: string): Promise<boolean> {
+  return (
+    (await db.selectFrom("chain_cursor").select("chain").where("chain", "=", chain).executeTakeFirst()) !== undefined
+  );
+}
+
+/** Returns when a chain's watcher last reached the head. */
+export async function findReachedHead(db: Db, chain: string): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom("chain_cursor")
+    .select("reached_head_at")
+    .where("chain", "=", chain)
+    .executeTakeFirst();
+  return row?.reached_head_at ?? undefined;
+}
+
+/** Stores blocks, against which the parent hashes of later blocks are checked. */
+export async function insertBlocks(db: Db, rows: readonly Insertable<Tables["chain_block"]>[]): Promise<void> {
+  await db
+    .insertInto("chain_block")
+    .values([...rows])
+    .onConflict((conflict) =>
+      conflict.columns(["chain", "number"]).doUpdateSet((eb) => ({
+        hash: eb.ref("excluded.hash"),
+        parent_hash: eb.ref("excluded.parent_hash"),
+        base_fee: eb.ref("excluded.base_fee"),
+        at: eb.ref("excluded.at"),
+        source_endpoint: eb.ref("excluded.source_endpoint"),
+      })),
+    )
+    .execute();
+}
+
+/** Returns the stored block at a height. */
+export async function findBlock(
+  db: Db,
+  args: { chain: string; number: number },
+): Promise<{ hash: string; at: Date } | undefined> {
+  return db
+    .selectFrom("chain_block")
+    .select(["hash", "at"])
+    .where("chain", "=", args.chain)
+    .where("number", "=", args.number)
+    .executeTakeFirst();
+}
+
+/**
+ * Returns which endpoint the blocks of a range were read from, lowest block first. Each stored block, and the first stored
+ * block above the range, also stands for the blocks below it that are not stored.
+ */
+export async function listBlockSources(
+  db: Db,
+  args: { chain: string; from: number; to: number },
+): Promise<{ number: number; sourceEndpoint: string | null }[]> {
+  const { rows } = await sql<{ number: number; sourceEndpoint: string | null }>`
+    select number, source_endpoint as "sourceEndpoint" from chain_block where chain = ${args.chain} and number >= ${args.from}
+      and number <= singleFlight((
+        select min(number) from chain_block where chain = ${args.chain} and number >= ${args.to}), ${args.to})
+    order by number`.execute(db);
+  return rows;
+}
+
+/** Returns the highest stored block below a height. (Few blocks of a long gap are stored.) */
+export async function findBlockBelow(
+  db: Db,
+  args: { chain: string; number: number },
+): Promise<{ number: number; hash: string; at: Date } | undefined> {
+  return db
+    .selectFrom("chain_block")
+    .select(["number", "hash", "at"])
+    .where("chain", "=", args.chain)
+    .where("number", "<", args.number)
+    .orderBy("number", "desc")
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Returns the base fee of the newest block that was read, wei per gas. */
+export async function findBaseFee(db: Db, chain: string): Promise<bigint | undefined> {
+  const row = await db
+    .selectFrom("chain_block")
+    .select("base_fee")
+    .where("chain", "=", chain)
+    .orderBy("number", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  return row?.base_fee;
+}
+
+/** Deletes blocks above a height (a reorg removed them) and below another (no longer needed). */
+export async function deleteBlocks(db: Db, args: { chain: string; above?: number; below?: number }): Promise<void> {
+  await sql`delete from chain_block where chain = ${args.chain}
+    and (number > ${args.above ?? Number.MAX_SAFE_INTEGER} or number < ${args.below ?? -1})`.execute(db);
+}

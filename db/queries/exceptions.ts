@@ -1,0 +1,104 @@
+import { sql } from "kysely";
+import type { PaymentState } from "../states.ts";
+import type { Db } from "../tables.ts";
+import type { Entry } from "./ledger-groups.ts";
+
+/** An open exception: money in the ledger that is assigned to no owner yet, with everything that the rows know about it. */
+export type ExceptionRow = {
+  /** The id of the ledger group that booked it. */
+  id: number;
+  /** The kind of that group. */
+  booked: "unmatched" | "exception" | "overpaid" | "dust";
+  at: Date;
+  chain: string;
+  /** Null for a day's dust, which is booked in one group. */
+  txHash: string | null;
+  asset: string;
+  /** Minor units; negative for an outflow from the treasury that no transfer explains. */
+  amount: bigint;
+  /** Addresses; null when the observation of the movement no longer exists. */
+  payer: string | null;
+  receiver: string | null;
+  /** The payment that the movement refers to, by its transfer or by its natural key. */
+  paymentId: string | null;
+  paymentState: PaymentState | null;
+  /** The amount of a quote of that payment; preferably a quote of the same payer and amount. */
+  asked: bigint | null;
+  /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
+  transferId: string | null;
+  /** The newest payment for which this payer had an option, when the movement refers to no payment. */
+  perhaps: string | null;
+  /** The note of the booking; for dust, the number of deposits and the day. */
+  note: string | null;
+};
+
+/** Returns the open exceptions, oldest first, or the one with the given id. */
+export async function listOpenExceptions(
+  db: Db,
+  args: { id?: number | undefined; limit: number },
+): Promise<ExceptionRow[]> {
+  const { rows } = await sql<ExceptionRow>`
+    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
+      p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
+      case when p.id is null then (
+        select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
+      ) end as perhaps, g.note
+    from ledger_group g
+    join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
+    left join observation s on s.chain = g.chain and s.block_hash = g.block_hash
+      and s.tx_hash = g.tx_hash and s.log_index = g.log_index
+    left join lateral (
+      select t.id, t.payment_id from transfer t
+      where t.chain = g.chain and (t.id = g.subject or t.authorization_nonce = s.authorization_nonce)
+      order by t.id limit 1
+    ) t on true
+    left join lateral (
+      select po.payment_id, po.amount from payment_option po
+      where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce
+      order by po.payer = s.payer desc, po.amount = s.amount desc, po.created_at desc, po.id limit 1
+    ) o on true
+    left join payment p on p.id = singleFlight(t.payment_id, o.payment_id)
+    where g.kind in ('unmatched', 'exception', 'overpaid', 'dust')
+      ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+      and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
+    order by g.id limit ${args.limit}`.execute(db);
+  return rows;
+}
+
+/** Locks an exception until the commit, so that it is resolved only once. */
+export async function lockException(db: Db, id: number): Promise<void> {
+  await db.selectFrom("ledger_group").select("id").where("id", "=", id).forUpdate().execute();
+}
+
+/** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */
+export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
+
+/** Returns the booking of an unmatched movement and locks it until the commit. Undefined when the movement was never booked. */
+export async function findExceptionBooking(
+  db: Db,
+  place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
+): Promise<ExceptionBooking | undefined> {
+  const { chain, block_hash, tx_hash, log_index } = place;
+  const group = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "unmatched")
+    // Its natural key starts with the block hash on EVM and with the transaction on Solana.
+    .where("subject", "in", [`${chain}/${block_hash}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
+    .where("tx_hash", "=", tx_hash)
+    .forUpdate()
+    .executeTakeFirst();
+  if (!group) return undefined;
+  const resolution = await db
+    .selectFrom("ledger_group")
+    .select("id")
+    .where("kind", "=", "exception_resolved")
+    .where("subject", "=", String(group.id))
+    .executeTakeFirst();
+  const entries = await db
+    .selectFrom("ledger_entry")
+    .select(["account", "asset", "amount"])
+    .where("group_id", "in", [group.id, ...(resolution ? [resolution.id] : [])])
+    .execute();
+  return { groupId: group.id, resolved: resolution !== undefined, entries };
+}

@@ -1,0 +1,129 @@
+import { sql } from "kysely";
+import type { Db } from "../tables.ts";
+
+/** Tables whose rows may wait for a job. */
+export type OverdueTable =
+  | "payment"
+  | "attempt"
+  | "transfer"
+  | "settlement"
+  | "refund"
+  | "chain_cursor"
+  | "webhook_delivery";
+
+/**
+ * Returns, for each table, since when its oldest row has waited for its job; null where no row waits.
+ *
+ * A sweep postpones `due_at`, so the wait is counted from a time that does not move: a payment's deadline, the creation
+ * time of the other rows, and the end of the hold of a transfer that failed. A settlement waits from the time when it is
+ * closed until its payout arrives, whatever blocks it, unless an operator holds the merchant. A push does not count: it
+ * waits for its block, not for a job. For a chain this only shows that no sweep has run; `listChainStatuses` has the age of
+ * its cursor.
+ */
+export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: OverdueTable; since: Date | null }[]> {
+  // Longer than the sweep's longest backoff, so every overdue row lies below it in the index.
+  const pushed = sql`${now}::timestamptz + interval '2 minutes'`;
+  const { rows } = await sql<{ table: OverdueTable; since: Date | null }>`
+    select 'payment' as table, min(expires_at) as since from payment where due_at <= ${pushed} and expires_at <= ${now}
+    union all select 'attempt', min(a.created_at) from attempt a join payment_option o on o.id = a.option_id
+      where a.due_at <= ${pushed} and a.created_at <= ${now} and o.kind <> 'push'
+    union all select 'transfer', min(greatest(created_at, hold_until)) from transfer
+      where due_at <= ${pushed} and greatest(created_at, hold_until) <= ${now}
+    union all select 'settlement', least(
+      (select min(oldest.at) from payout_queue q
+        join merchant m on m.id = q.merchant_id and m.payouts_held_at is null
+        cross join lateral (
+          select singleFlight(closed_at, created_at) as at from settlement s
+          where s.merchant_id = q.merchant_id and s.asset = q.asset and s.state = 'due' order by 1 limit 1
+        ) oldest
+        where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now}),
+      (select min(s.due_at) from settlement s where s.due_at <= ${now} and s.state = 'accumulating' and not exists (
+        select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
+          and q.blocked_by in ('minimum', 'held'))),
+      (select min(singleFlight(closed_at, created_at)) from settlement
+        where singleFlight(closed_at, created_at) <= ${now} and state = 'paying'))
+    union all select 'refund', min(created_at) from refund where created_at <= ${now} and state = 'due'
+    union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
+    union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
+      from webhook_endpoint e cross join lateral (
+        select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
+      ) first`.execute(db);
+  return rows;
+}
+
+/** Returns the time of the oldest event that is still to be delivered to its endpoint; null when there is none. */
+export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select least((select min(at) from webhook_delivery where state = 'pending'), (select min(at) from webhook_fanout)) as at`.execute(
+    db,
+  );
+  return rows[0]?.at ?? null;
+}
+
+/** The transactions that a lane has in flight. Fees are wei per gas; null when there is no such transaction. */
+export type LaneStatus = {
+  chain: string;
+  address: string;
+  nextNonce: number;
+  /** The number of used nonces whose transaction is in no block yet. */
+  inFlight: number;
+  /** When a transaction with the lowest of them was first signed. */
+  oldestAt: Date | null;
+  /** The maximum fee of the newest transaction, included or not. */
+  newestMaxFee: bigint | null;
+  /** The fees of the newest transaction with the lowest nonce that is in no block yet. */
+  lowestMaxFee: bigint | null;
+  lowestPriorityFee: bigint | null;
+};
+
+/** Returns every lane with its transactions in flight. Reads only rows, so every process returns the same. */
+export async function listLaneStatuses(db: Db): Promise<LaneStatus[]> {
+  const { rows } = await sql<LaneStatus>`
+    with unincluded as (
+      select lane_id, nonce, replacement, created_at, max_fee_per_gas, max_priority_fee_per_gas from transaction
+      where state in ('signed', 'broadcast', 'accepted') and not exists (
+        select from transaction twin
+        where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')
+    )
+    select lane.chain, lane.address, lane.next_nonce as "nextNonce",
+      (select count(distinct nonce)::int from unincluded u where u.lane_id = lane.id) as "inFlight",
+      lowest.first_at as "oldestAt",
+      (select max_fee_per_gas from transaction t where t.lane_id = lane.id order by nonce desc, replacement desc limit 1)
+        as "newestMaxFee",
+      lowest.max_fee_per_gas as "lowestMaxFee",
+      lowest.max_priority_fee_per_gas as "lowestPriorityFee"
+    from lane left join lateral (
+      select max_fee_per_gas, max_priority_fee_per_gas, min(created_at) over (partition by nonce) as first_at
+      from unincluded u where u.lane_id = lane.id
+      order by nonce, replacement desc limit 1
+    ) lowest on true
+    order by lane.id`.execute(db);
+  return rows;
+}
+
+/** How far a chain has been read, and its base fee. */
+export type ChainStatus = {
+  chain: string;
+  cursor: number;
+  /** When a watcher last reached the head; before the first time, the time of the block at which it began. */
+  reachedHeadAt: Date | null;
+  /** The base fee of the newest block that was read, wei per gas. */
+  baseFee: bigint | null;
+  /** True while a transfer is ready to be relayed. */
+  waiting: boolean;
+};
+
+/** Returns every watched chain. Reads only rows. */
+export async function listChainStatuses(db: Db, now: Date): Promise<ChainStatus[]> {
+  const { rows } = await sql<ChainStatus>`
+    select cursor.chain, cursor.number as cursor,
+      singleFlight(cursor.reached_head_at, newest.at) as "reachedHeadAt",
+      newest.base_fee as "baseFee",
+      exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'
+        and (t.hold_until is null or t.hold_until <= ${now})) as waiting
+    from chain_cursor cursor left join lateral (
+      select base_fee, at from chain_block b where b.chain = cursor.chain order by number desc limit 1
+    ) newest on true
+    order by cursor.chain`.execute(db);
+  return rows;
+}

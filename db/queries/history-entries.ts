@@ -1,0 +1,93 @@
+import { type Selectable, sql } from "kysely";
+import type { Db, Tables } from "../tables.ts";
+import type { HeldAccount } from "./account-cursors.ts";
+
+export type HistoryEntry = Selectable<Tables["history_entry"]>;
+
+/** Stores transactions that a listing found, until they are read. Keeps entries that exist. */
+export async function insertEntries(
+  db: Db,
+  { chain, account }: HeldAccount,
+  entries: readonly Pick<HistoryEntry, "signature" | "slot" | "listed_after" | "urgent" | "due_at">[],
+): Promise<void> {
+  if (entries.length === 0) return;
+  await db
+    .insertInto("history_entry")
+    .values(entries.map((entry) => ({ ...entry, chain, account, last_error: null })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Returns those of these natural keys that belong to a payment option or a transfer. */
+export async function keepKnownNonces(db: Db, chain: string, nonces: readonly string[]): Promise<Set<string>> {
+  if (nonces.length === 0) return new Set();
+  const { rows } = await sql<{ nonce: string }>`
+    select authorization_nonce as nonce from payment_option
+      where chain = ${chain} and authorization_nonce = any(${nonces})
+    union select authorization_nonce from transfer
+      where chain = ${chain} and authorization_nonce = any(${nonces})`.execute(db);
+  return new Set(rows.map(({ nonce }) => nonce));
+}
+
+/** Returns the entries of an account to read next: urgent ones first, then the oldest. */
+export async function listDueEntries(
+  db: Db,
+  args: { chain: string; account: string; now: Date; limit: number },
+): Promise<HistoryEntry[]> {
+  return db
+    .selectFrom("history_entry")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("account", "=", args.account)
+    .where("due_at", "<=", args.now)
+    .orderBy("urgent", "desc")
+    .orderBy("slot")
+    .orderBy("signature")
+    .limit(args.limit)
+    .execute();
+}
+
+/**
+ * Deletes entries in the transaction that records their movements. Returns the signatures that were still there, which no
+ * other worker has recorded.
+ */
+export async function takeEntries(
+  db: Db,
+  { chain, account }: { chain: string; account: string },
+  signatures: readonly string[],
+): Promise<Set<string>> {
+  const rows = await db
+    .deleteFrom("history_entry")
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where(sql<boolean>`signature = any(${signatures})`)
+    .returning("signature")
+    .execute();
+  return new Set(rows.map(({ signature }) => signature));
+}
+
+/** Stores why an entry could not be read or recorded, and when to retry. */
+export async function recordEntryError(
+  db: Db,
+  { chain, account, signature }: Pick<HistoryEntry, "chain" | "account" | "signature">,
+  { error, dueAt }: { error: string; dueAt: Date },
+): Promise<void> {
+  await db
+    .updateTable("history_entry")
+    .set({ tries: sql`tries + 1`, last_error: error, due_at: dueAt })
+    .where("chain", "=", chain)
+    .where("account", "=", account)
+    .where("signature", "=", signature)
+    .execute();
+}
+
+/** Returns the number of unread entries of each chain, and how many of them have `unreadable` failed attempts or more. */
+export async function countEntries(
+  db: Db,
+  { unreadable }: { unreadable: number },
+): Promise<{ chain: string; unread: number; unreadable: number }[]> {
+  const { rows } = await sql<{ chain: string; unread: number; unreadable: number }>`
+    select chain, count(*)::int as unread, (count(*) filter (where tries >= ${unreadable}))::int as unreadable
+    from history_entry group by chain`.execute(db);
+  return rows;
+}

@@ -1,0 +1,118 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import { batchStatements } from "../batch-calls.ts";
+import type { Db, Tables } from "../tables.ts";
+
+/** A quote, as the buyer saw it. */
+export type OptionRow = Selectable<Tables["payment_option"]>;
+/** A quote with the merchant's current destination (CAIP-10) for the quoted or owed asset; null when there is none. */
+export type CurrentOption = OptionRow & { registered: string | null };
+/** A new quote, with the next number of its payment, payer and asset. */
+export type NewOption = Omit<OptionRow, "blockhash_until" | AddressColumn> &
+  Pick<Insertable<Tables["payment_option"]>, AddressColumn>;
+type AddressColumn = "token" | "payer" | "receiver";
+
+/** Returns the newest quote of a payment for each of these payers and each asset. */
+export async function listNewestOptions(
+  db: Db,
+  { paymentId, payers }: { paymentId: string; payers: readonly string[] },
+): Promise<OptionRow[]> {
+  return db
+    .selectFrom("payment_option")
+    .selectAll()
+    .distinctOn(["payer", "asset"])
+    .where("payment_id", "=", paymentId)
+    .where(sql<boolean>`payer = any(${payers})`)
+    .orderBy("payer")
+    .orderBy("asset")
+    .orderBy("number", "desc")
+    .execute();
+}
+
+/**
+ * Inserts quotes and returns them. When another process inserts a quote with the same number at the same time, returns
+ * that quote instead.
+ */
+export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
+  const [first] = rows;
+  if (!first) return [];
+  const inserted = await db
+    .insertInto("payment_option")
+    // The same order in every process, which avoids deadlocks between calls with the same accounts.
+    .values(
+      rows
+        .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+        .map((row) => ({ ...row, allowance: row.allowance && JSON.stringify(row.allowance) })),
+    )
+    .onConflict((conflict) => conflict.columns(["payment_id", "payer", "asset", "number"]).doNothing())
+    .returningAll()
+    .execute();
+  if (inserted.length === rows.length) return inserted;
+  const written = new Set(inserted.map(keyOf));
+  const missing = new Set(rows.map(keyOf)).difference(written);
+  const payers = rows.filter((row) => missing.has(keyOf(row))).map(({ payer }) => payer);
+  const newest = await listNewestOptions(db, { paymentId: first.payment_id, payers });
+  return [...inserted, ...newest.filter((row) => missing.has(keyOf(row)))];
+}
+
+const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
+
+/** Returns a quote of a payment. */
+export async function findOption(db: Db, args: { id: string; paymentId: string }): Promise<CurrentOption | undefined> {
+  const row = await readOption(db, args.id);
+  return row?.payment_id === args.paymentId ? row : undefined;
+}
+
+/** Reads a quote. Concurrent calls share a statement. */
+const readOption = batchStatements(async (db: Db, ids: readonly string[]) => {
+  const byId = new Map((await listOptionsById(db, ids)).map((row) => [row.id, row]));
+  return ids.map((id) => byId.get(id));
+});
+
+/** Stores until when the blockhash is valid that was just returned for a quote. */
+export async function recordBlockhash(db: Db, args: { id: string; until: Date }): Promise<void> {
+  await db.updateTable("payment_option").set({ blockhash_until: args.until }).where("id", "=", args.id).execute();
+}
+
+/** Returns quotes by id. */
+export async function listOptionsById(db: Db, ids: readonly string[]): Promise<CurrentOption[]> {
+  return selectCurrent(db).where(sql<boolean>`o.id = any(${ids})`).execute();
+}
+
+/** Selects quotes (`o`) of payments (`p`) with the current destination of the merchant. */
+export function selectCurrent(db: Db) {
+  return db
+    .selectFrom("payment_option as o")
+    .innerJoin("payment as p", "p.id", "o.payment_id")
+    .leftJoin("settlement_destination as d", (join) =>
+      join.onRef("d.merchant_id", "=", "p.merchant_id").on(sql<boolean>`d.asset = singleFlight(o.owed_asset, o.asset)`),
+    )
+    .selectAll("o")
+    .select("d.destination as registered");
+}
+
+/**
+ * Deletes quotes that are no longer needed, and returns how many. Such a quote was renewed by another one, has no attempt,
+ * ended before `over`, and its chain has been read up to `lateMs` (milliseconds) after its end. Keeps the newest quote of a
+ * payer and asset, because it explains money that arrives late. Considers quotes whose renewal was created in `window`.
+ */
+export async function deleteRenewedOptions(
+  db: Db,
+  args: { window: { from: Date; to: Date }; over: Date; lateMs: number; limit: number },
+): Promise<number> {
+  const { window, over, lateMs, limit } = args;
+  const end = sql`least(o.quoted_until, p.expires_at)`;
+  const { numAffectedRows } = await sql`
+    delete from payment_option where id in (
+      select o.id from payment_option n
+      join payment_option o
+        on o.payment_id = n.payment_id and o.payer = n.payer and o.asset = n.asset and o.number = n.number - 1
+      join payment p on p.id = o.payment_id
+      left join chain_cursor c on c.chain = o.chain
+      where n.number > 1 and n.created_at between ${window.from} and ${window.to} and ${end} < ${over}
+        and (p.mode = 'test' or ${end} + ${lateMs}::float8 * interval '1 millisecond' < c.chain_time)
+        and p.option_id is distinct from o.id
+        and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
+      order by n.created_at limit ${limit}
+    )`.execute(db);
+  return Number(numAffectedRows ?? 0n);
+}

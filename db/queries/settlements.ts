@@ -1,0 +1,253 @@
+import { type Selectable, sql } from "kysely";
+import { moveRows } from "../moves.ts";
+import type { Db, Mode, Tables } from "../tables.ts";
+
+export type SettlementRow = Selectable<Tables["settlement"]>;
+export type NewSettlement = {
+  id: string;
+  merchantId: string;
+  mode: Mode;
+  asset: string;
+  number: number;
+  amount: bigint;
+  /** Null for a settlement that is paid already. */
+  dueAt: Date | null;
+  /** Part of it was paid in another asset. */
+  converted?: boolean;
+};
+
+/** Inserts settlements in the state `due`. */
+export async function insertSettlements(db: Db, settlements: readonly NewSettlement[], at: Date): Promise<void> {
+  if (settlements.length === 0) return;
+  await db
+    .insertInto("settlement")
+    .values(settlements.map((one) => ({ ...toRow(one, at), state: "due" as const, closed_at: at })))
+    .execute();
+}
+
+/**
+ * Adds to the accumulating settlement of a merchant and asset, and makes it due at once when it reaches `limit`. Returns
+ * undefined when there is none.
+ */
+export async function addToAccumulating(
+  db: Db,
+  args: { merchantId: string; asset: string; amount: bigint; converted: boolean; limit: bigint | null; at: Date },
+): Promise<AccumulatingSettlement | undefined> {
+  const { rows } = await sql<AccumulatingSettlement>`
+    update settlement set amount = amount + ${args.amount}, converted = converted or ${args.converted},
+      due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end
+    where merchant_id = ${args.merchantId} and asset = ${args.asset} and state = 'accumulating'
+    returning id, due_at as "dueAt"`.execute(db);
+  return rows[0];
+}
+
+/** An accumulating settlement, and when it is due. */
+export type AccumulatingSettlement = { id: string; dueAt: Date };
+
+/** Inserts an accumulating settlement. When another worker inserts one at the same time, adds to that one. */
+export async function beginAccumulating(
+  db: Db,
+  settlement: NewSettlement & { dueAt: Date },
+  at: Date,
+): Promise<AccumulatingSettlement> {
+  const row = await db
+    .insertInto("settlement")
+    .values({ ...toRow(settlement, at), state: "accumulating" })
+    .onConflict((conflict) =>
+      conflict.columns(["merchant_id", "asset"]).where("state", "=", "accumulating").doUpdateSet({
+        amount: sql`settlement.amount + excluded.amount`,
+        converted: sql`settlement.converted or excluded.converted`,
+      }),
+    )
+    .returning(["id", "due_at"])
+    .executeTakeFirstOrThrow();
+  return { id: row.id, dueAt: row.due_at ?? settlement.dueAt };
+}
+
+function toRow(one: NewSettlement, at: Date) {
+  const { id, merchantId: merchant_id, mode, asset, number, amount, dueAt: due_at, converted = false } = one;
+  return {
+    id,
+    merchant_id,
+    mode,
+    asset,
+    number,
+    amount,
+    converted,
+    destination: null,
+    created_at: at,
+    paid_at: null,
+    due_at,
+  };
+}
+
+/** Links payments to the settlements that pay them out. */
+export async function linkSettlements(
+  db: Db,
+  ties: readonly { paymentId: string; settlementId: string }[],
+): Promise<void> {
+  if (ties.length === 0) return;
+  await sql`
+    update payment set settlement_id = pair.settlement_id
+    from unnest(${ties.map((one) => one.paymentId)}::text[], ${ties.map((one) => one.settlementId)}::text[]) as pair (payment_id, settlement_id)
+    where payment.id = pair.payment_id`.execute(db);
+}
+
+/** Returns the payout schedules of these merchants, without assets that are paid out at once. */
+export async function listPayoutSchedules(
+  db: Db,
+  merchantIds: readonly string[],
+): Promise<{ merchantId: string; asset: string; ms: number; amount: bigint | null }[]> {
+  const { rows } = await sql<{ merchantId: string; asset: string; ms: number; amount: bigint | null }>`
+    select merchant_id as "merchantId", asset, accumulation_ms as ms, accumulation_amount as amount
+    from settlement_destination where merchant_id = any(${merchantIds}) and accumulation_ms is not null`.execute(db);
+  return rows;
+}
+
+/**
+ * Closes accumulating settlements, to which nothing is added from then on. Skips settlements of a merchant whose payouts
+ * are held, and settlements below their minimum. A deleted merchant has no minimum, because nothing more will be added.
+ */
+export async function closeAccumulating(db: Db, ids: readonly string[], at: Date): Promise<void> {
+  const where = sql`exists (select from merchant m where m.id = merchant_id and m.payouts_held_at is null)
+    and not exists (select from settlement_destination d join merchant m on m.id = d.merchant_id
+      where d.merchant_id = settlement.merchant_id and d.asset = settlement.asset and d.minimum > settlement.amount
+        and m.deleted_at is null)`;
+  await moveRows(db, "settlement", { ids, from: "accumulating", to: "due", at, where, set: { closed_at: at } });
+}
+
+/**
+ * A settlement with its currently registered destination (null when there is none), whether an operator holds its merchant,
+ * and up to ten refunds that wait for the same balance.
+ */
+export type SettlementWithDestination = SettlementRow & {
+  registered: string | null;
+  held: boolean;
+  refunds: string[];
+};
+
+/** Returns those of these settlements that have not begun, in no particular order. */
+export async function listDueSettlements(db: Db, ids: readonly string[]): Promise<SettlementWithDestination[]> {
+  return db
+    .selectFrom("settlement as s")
+    .innerJoin("merchant as m", "m.id", "s.merchant_id")
+    .leftJoin("settlement_destination as d", (join) =>
+      join.onRef("d.merchant_id", "=", "s.merchant_id").onRef("d.asset", "=", "s.asset"),
+    )
+    .selectAll("s")
+    .select([
+      "d.destination as registered",
+      sql<boolean>`m.payouts_held_at is not null`.as("held"),
+      sql<string[]>`array(select r.id from refund r
+        where r.merchant_id = s.merchant_id and singleFlight(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id limit 10)`.as(
+        "refunds",
+      ),
+    ])
+    .where(sql<boolean>`s.id = any(${ids})`)
+    .where("s.state", "=", "due")
+    .execute();
+}
+
+/** Returns the unpaid settlements of a merchant and asset, with their numbers. */
+export async function listOpenNumbers(
+  db: Db,
+  args: { merchantId: string; asset: string },
+): Promise<{ id: string; number: number }[]> {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "number"])
+    .where("merchant_id", "=", args.merchantId)
+    .where("asset", "=", args.asset)
+    .where("state", "in", ["due", "accumulating", "paying"])
+    .execute();
+}
+
+/** A settlement whose payout has not begun, from which a refund may still deduct. */
+export type NotBegun = { id: string; state: "due" | "accumulating"; number: number; amount: bigint };
+
+function selectUnbegun(db: Db) {
+  return db
+    .selectFrom("settlement")
+    .select(["id", "state", "number", "amount"])
+    .where("state", "in", ["due", "accumulating"])
+    .$narrowType<Pick<NotBegun, "state">>();
+}
+
+/** The number of settlements per query of `chooseNotBegun`. */
+const PAGE = 100;
+
+/**
+ * Returns settlements of a merchant that have not begun and that together cover an amount, or all of them when they do not:
+ * `own` first, then the oldest. Reads only as many as it needs. Does not lock them.
+ */
+export async function chooseNotBegun(
+  db: Db,
+  args: { merchantId: string; asset: string; own: string | null; amount: bigint },
+): Promise<NotBegun[]> {
+  const { merchantId, asset, own, amount } = args;
+  const ofMerchant = selectUnbegun(db).where("merchant_id", "=", merchantId).where("asset", "=", asset);
+  const readPage = (after: number) => ofMerchant.where("number", ">", after).orderBy("number").limit(PAGE).execute();
+  const chosen: NotBegun[] = await ofMerchant.where("id", "=", own ?? "").execute();
+  let left = amount - sumOf(chosen);
+  for (let after = 0, full = true; full && left > 0n; ) {
+    const rows = await readPage(after);
+    for (const row of rows) {
+      if (left <= 0n || row.id === own) continue;
+      chosen.push(row);
+      left -= row.amount;
+    }
+    after = rows.at(-1)?.number ?? after;
+    full = rows.length === PAGE;
+  }
+  return chosen;
+}
+
+/** Locks those of these settlements that still have not begun, until the commit. Returns them as they are now, in the order of `ids`. */
+export async function lockNotBegun(db: Db, ids: readonly string[]): Promise<NotBegun[]> {
+  const rows = await selectUnbegun(db).where(sql<boolean>`id = any(${ids})`).orderBy("id").forUpdate().execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []);
+}
+
+/** Returns a settlement that a transfer refers to, locked until the commit. Throws when it does not exist. */
+export async function findSettlement(db: Db, id: string): Promise<SettlementRow> {
+  return db.selectFrom("settlement").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
+}
+
+/** Adds to the amount of a locked settlement. */
+export async function increaseSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
+  const amount = sql<bigint>`amount + ${args.by}`;
+  await db.updateTable("settlement").set({ amount }).where("id", "=", args.id).execute();
+}
+
+/** Stores the account that a settlement was paid to (CAIP-10). */
+export async function recordDestination(db: Db, args: { id: string; destination: string }): Promise<void> {
+  await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
+}
+
+/** Links the payments of one settlement to another one. */
+export async function relinkPayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
+  await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
+}
+
+/** Returns the total of settlements, minor units. */
+export const sumOf = (settlements: readonly Pick<NotBegun, "amount">[]): bigint =>
+  settlements.reduce((sum, { amount }) => sum + amount, 0n);
+
+/** Subtracts from the amount of a locked settlement, which must stay above zero. */
+export async function reduceSettlement(db: Db, args: { id: string; by: bigint }): Promise<void> {
+  await db
+    .updateTable("settlement")
+    .set({ amount: sql`amount - ${args.by}` })
+    .where("id", "=", args.id)
+    .execute();
+}
+
+/** Stores the destination and the transaction of a settlement that a buyer paid directly. */
+export async function recordDirectPayment(
+  db: Db,
+  args: { id: string; destination: string; txHash: string },
+): Promise<void> {
+  const { id, destination, txHash: tx_hash } = args;
+  await db.updateTable("settlement").set({ destination, tx_hash }).where("id", "=", id).execute();
+}

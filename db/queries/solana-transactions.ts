@@ -1,0 +1,149 @@
+import { type Insertable, sql } from "kysely";
+import type { Db, Tables } from "../tables.ts";
+import type { SpentTransaction, TransactionRow } from "./transactions.ts";
+
+// The first signature identifies a transaction on Solana. It has no replacements.
+
+/** Reserves transaction numbers of lanes, as many as `counts` has for each. Returns the first number of each lane by its id. */
+export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+  const first = new Map<string, number>();
+  // Every caller uses the same order, which avoids deadlocks.
+  for (const [id, count] of [...counts].sort()) {
+    const row = await db
+      .updateTable("lane")
+      .set({ next_nonce: sql`next_nonce + ${count}` })
+      .where("id", "=", id)
+      .returning("next_nonce")
+      .executeTakeFirstOrThrow();
+    first.set(id, row.next_nonce - count);
+  }
+  return first;
+}
+
+/**
+ * Stores signed transactions; only stored transactions are sent. Returns how many were stored: unique keys skip a
+ * transaction that exists, and one whose nonce account another transaction uses.
+ */
+export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<number> {
+  const stored = await db
+    .insertInto("transaction")
+    .values([...rows])
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("hash")
+    .execute();
+  return stored.length;
+}
+
+/** Stores the result of broadcasts, except for transactions that have reached a later state. */
+export async function recordBroadcasts(
+  db: Db,
+  args: { chain: string; hashes: readonly string[]; state: "broadcast" | "accepted"; at: Date },
+): Promise<void> {
+  if (args.hashes.length === 0) return;
+  await db
+    .updateTable("transaction")
+    .set({ state: args.state, broadcast_at: args.at })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "in", ["signed", "broadcast", "accepted"])
+    .execute();
+}
+
+/** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
+export async function listUnsettled(db: Db, args: { chain: string; included: boolean }): Promise<TransactionRow[]> {
+  return db
+    .selectFrom("transaction")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "in", ["signed", "broadcast", "accepted", ...(args.included ? (["included"] as const) : [])])
+    .orderBy("created_at")
+    .execute();
+}
+
+/** Returns those of these signatures that belong to our transactions, except expired ones. */
+export async function listOwnHashes(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<Set<string>> {
+  if (args.hashes.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("transaction")
+    .select("hash")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "<>", "expired")
+    .execute();
+  return new Set(rows.map(({ hash }) => hash));
+}
+
+/** Marks transactions as included in slots. A failed transaction has cost its fee too. */
+export async function markLanded(
+  db: Db,
+  args: { chain: string; landings: readonly { hash: string; slot: number; fee: bigint; failed: boolean }[] },
+): Promise<void> {
+  if (args.landings.length === 0) return;
+  const column = <K extends "hash" | "slot" | "fee" | "failed">(key: K) => args.landings.map((one) => one[key]);
+  await sql`
+    update transaction t
+    set state = 'included', block_number = f.slot, block_hash = f.slot::text, fee = f.fee, reverted = f.failed
+    from unnest(${column("hash")}::text[], ${column("slot")}::bigint[], ${column("fee")}::numeric[],
+      ${column("failed")}::boolean[]) as f (hash, slot, fee, failed)
+    where t.chain = ${args.chain} and t.hash = f.hash and t.state in ('signed', 'broadcast', 'accepted')`.execute(db);
+}
+
+/** Marks transactions as no longer included after their slots were removed. The same bytes may land again. */
+export async function revertLanded(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<void> {
+  await db
+    .updateTable("transaction")
+    .set({ state: "accepted", block_number: null, block_hash: null, fee: null, reverted: null, broadcast_at: null })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "=", "included")
+    .execute();
+}
+
+/** Marks included transactions as final. Returns their costs. */
+export async function finishByHash(
+  db: Db,
+  args: { chain: string; hashes: readonly string[] },
+): Promise<SpentTransaction[]> {
+  if (args.hashes.length === 0) return [];
+  const { rows } = await sql<SpentTransaction>`
+    with finished as (
+      update transaction set state = 'final'
+      where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
+      returning lane_id, chain, hash, block_number, block_hash, singleFlight(fee, 0) as fee
+    )
+    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    order by f.block_number, f.hash`.execute(db);
+  return rows;
+}
+
+/** Marks transactions that can no longer land as expired. Returns those that were not in a later state. */
+export async function expireTransactions(
+  db: Db,
+  args: { chain: string; hashes: readonly string[] },
+): Promise<{ lane_id: string; nonce: number }[]> {
+  if (args.hashes.length === 0) return [];
+  return db
+    .updateTable("transaction")
+    .set({ state: "expired" })
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`hash = any(${args.hashes})`)
+    .where("state", "in", ["signed", "broadcast", "accepted"])
+    .returning(["lane_id", "nonce"])
+    .execute();
+}
+
+/** Returns those of these durable nonce accounts that no live transaction uses. */
+export async function keepFreeNonceAccounts(
+  db: Db,
+  args: { chain: string; accounts: readonly string[] },
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom("transaction")
+    .select("nonce_account")
+    .where("chain", "=", args.chain)
+    .where("nonce_account", "is not", null)
+    .where("state", "in", ["signed", "broadcast", "accepted", "included"])
+    .execute();
+  const taken = new Set(rows.map(({ nonce_account }) => nonce_account));
+  return args.accounts.filter((account) => !taken.has(account));
+}

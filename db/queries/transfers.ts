@@ -1,0 +1,366 @@
+import { type Insertable, type Selectable, sql } from "kysely";
+import { moveRows } from "../moves.ts";
+import type { TransferState } from "../states.ts";
+import type { Db, Kind, Purpose, Tables } from "../tables.ts";
+import { isBookable } from "./failed-bookings.ts";
+
+export type TransferRow = Selectable<Tables["transfer"]>;
+
+/** A new transfer. Its state is `ready` when unset. */
+export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at"> & { state?: "awaited" };
+
+/** Inserts transfers. Throws when the unique key (chain, token, payer, nonce) exists. */
+export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
+  if (rows.length === 0) return;
+  await db
+    .insertInto("transfer")
+    .values(rows.map((row) => ({ state: "ready" as const, ...row, created_at: at })))
+    .execute();
+}
+
+/** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
+export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
+
+/**
+ * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
+ * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
+ * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
+ * @param args.wallets takes only transfers of contract wallets that are not excluded; when unset, only those of other payers
+ */
+export async function claimReady(
+  db: Db,
+  args: {
+    chain: string;
+    laneId: string;
+    kinds: readonly Kind[];
+    now: Date;
+    limit: number;
+    mostInclusions: number;
+    wallets?: ExcludedWallets | undefined;
+  },
+): Promise<TransferRow[]> {
+  const { wallets } = args;
+  const ofWallets = wallets
+    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and singleFlight(t.code_hash, '') <> all(${wallets.codes})`
+    : sql`not t.smart_wallet`;
+  const { rows } = await sql<TransferRow>`
+    update transfer set lane_id = ${args.laneId} where id in (
+      select t.id from transfer t
+      where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
+        and ${ofWallets}
+        and not (t.alone and t.purpose = 'payment'
+          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
+        and (t.lane_id is null or t.lane_id = ${args.laneId}
+          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))
+      order by t.created_at, t.id limit ${args.limit} for update skip locked
+    )
+    returning *`.execute(db);
+  return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
+}
+
+/** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
+export async function listWaiting(
+  db: Db,
+  args: { chain: string; now: Date },
+): Promise<{ id: string; smart_wallet: boolean }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["id", "smart_wallet"])
+    .distinctOn("smart_wallet")
+    .where("chain", "=", args.chain)
+    .where("state", "=", "ready")
+    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
+    .orderBy("smart_wallet")
+    .execute();
+}
+
+/** Marks transfers whose payers have become contracts since their verification, so that the lane of contract wallets sends them. */
+export async function markAsWallets(db: Db, rows: readonly { id: string; codeHash: string }[]): Promise<void> {
+  for (const { id, codeHash } of rows)
+    await db
+      .updateTable("transfer")
+      .set({ smart_wallet: true, code_hash: codeHash, lane_id: null })
+      .where("id", "=", id)
+      .where("state", "=", "ready")
+      .execute();
+}
+
+/** Returns the number of transfers in each unfinished state, by chain. */
+export async function countUnfinished(db: Db): Promise<{ chain: string; state: string; count: number }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", "state", sql<number>`count(*)::int`.as("count")])
+    .where("state", "not in", ["confirmed", "ended"])
+    .groupBy(["chain", "state"])
+    .execute();
+}
+
+/** The number of unfinished transfers of one asset and kind. */
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+
+/** Returns the number of unfinished transfers by asset and kind. */
+export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", "asset", "kind"])
+    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .where("state", "not in", ["confirmed", "ended"])
+    .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
+    .orderBy("asset")
+    .orderBy("kind")
+    .execute();
+}
+
+/** Returns the number of payouts, by chain, that have failed `HELD_AFTER` times or more before they were sent. */
+export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
+  return db
+    .selectFrom("transfer")
+    .select(["chain", sql<number>`count(*)::int`.as("count")])
+    .where("state", "=", "ready")
+    .where("purpose", "!=", "payment")
+    .where("retries", ">=", HELD_AFTER)
+    .groupBy("chain")
+    .execute();
+}
+
+/** The number of failures after which a payout counts as held: about half a minute. */
+const HELD_AFTER = 4;
+
+/**
+ * Assigns transfers to a lane's nonce. Returns the assigned ids; the caller must roll back when some are missing, because
+ * another worker has taken those.
+ */
+export async function assignTransfers(
+  db: Db,
+  args: { ids: readonly string[]; laneId: string; nonce: number; at: Date },
+): Promise<string[]> {
+  return moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "ready",
+    to: "assigned",
+    at: args.at,
+    detail: { lane: args.laneId, nonce: args.nonce },
+    where: sql`lane_id = ${args.laneId}`,
+    set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
+  });
+}
+
+/** Assigns transfers to numbers of several lanes. The caller has locked the transfers. */
+export async function assignToLanes(
+  db: Db,
+  args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
+): Promise<string[]> {
+  const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
+  const slot = <T extends string | number>(name: "lane_id" | "nonce") => sql<T>`(
+    select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
+      as f (id, lane_id, nonce) where f.id = transfer.id)`;
+  const set = { lane_id: slot<string>("lane_id"), lane_nonce: slot<number>("nonce"), due_at: null, hold_until: null };
+  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set });
+}
+
+/** Returns ready transfers of a kind and of these purposes, oldest first. Neither locks nor reserves them. */
+export async function listReady(
+  db: Db,
+  args: { chain: string; kind: Kind; purposes: readonly Purpose[]; now: Date; limit: number },
+): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "=", "ready")
+    .where("kind", "=", args.kind)
+    .where("purpose", "in", args.purposes)
+    .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(args.limit)
+    .execute();
+}
+
+/** Locks those of these transfers that are still ready, until the commit. Returns their ids. */
+export async function lockReady(db: Db, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("transfer")
+    .select("id")
+    .where(sql<boolean>`id = any(${ids})`)
+    .where("state", "=", "ready")
+    .orderBy("id")
+    .forUpdate()
+    .execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** SQL: when a failed transfer is retried (exponential backoff up to one minute). */
+function backOff(now: Date) {
+  return sql<Date>`${now}::timestamptz + least(60, power(2, least(retries, 6))) * interval '1 second'`;
+}
+
+/** Postpones a transfer that cannot be made now. Its authorization stays valid until it expires. */
+export async function holdTransfer(db: Db, args: { id: string; error: string; now: Date }): Promise<void> {
+  await db
+    .updateTable("transfer")
+    .set({
+      lane_id: null,
+      last_error: args.error,
+      retries: sql`retries + 1`,
+      hold_until: backOff(args.now),
+      due_at: backOff(args.now),
+    })
+    .where("id", "=", args.id)
+    .where("state", "=", "ready")
+    .execute();
+}
+
+/** Returns the transfers with these authorization nonces, to which movements of the chain may belong. */
+export async function listByAuthorizations(
+  db: Db,
+  args: { chain: string; nonces: readonly string[] },
+): Promise<TransferRow[]> {
+  if (args.nonces.length === 0) return [];
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`authorization_nonce = any(${args.nonces})`)
+    .execute();
+}
+
+/** Returns the transfers that are assigned to these nonces of lanes and are in one of `states` (`assigned` when unset). */
+export async function listAssigned(
+  db: Db,
+  slots: readonly { lane_id: string; nonce: number }[],
+  states: readonly TransferState[] = ["assigned"],
+): Promise<TransferRow[]> {
+  if (slots.length === 0) return [];
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("state", "in", states)
+    .where(
+      sql<boolean>`(lane_id, lane_nonce) in (
+        select * from unnest(${slots.map((slot) => slot.lane_id)}::text[], ${slots.map((slot) => slot.nonce)}::bigint[]))`,
+    )
+    .execute();
+}
+
+/** Unassigns transfers from a nonce whose transaction did not make them. Each is retried alone, with backoff. */
+export async function unassignTransfers(
+  db: Db,
+  args: { ids: readonly string[]; reason: string; now: Date },
+): Promise<string[]> {
+  return moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "assigned",
+    to: "ready",
+    at: args.now,
+    detail: { reason: args.reason },
+    set: {
+      ...{ lane_id: null, lane_nonce: null, alone: true, last_error: args.reason },
+      ...{ retries: sql<number>`retries + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+    },
+  });
+}
+
+/** A transfer with the log that proves it. */
+export type ConfirmedTransfer = {
+  id: string;
+  purpose: Purpose;
+  payment_id: string | null;
+  settlement_id: string | null;
+  refund_id: string | null;
+  chain: string;
+  asset: string;
+  receiver: string;
+  amount: bigint;
+  block_number: number;
+  block_hash: string;
+  tx_hash: Selectable<Tables["observation"]>["tx_hash"];
+  log_index: number;
+};
+
+/** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
+export async function listConfirmable(
+  db: Db,
+  args: { chain: string; upTo: number; limit: number; except?: readonly string[] },
+): Promise<ConfirmedTransfer[]> {
+  return proofs(db)
+    .where(sql<boolean>`t.id <> all(${args.except ?? []}::text[])`)
+    .where("t.chain", "=", args.chain)
+    .where("t.state", "=", "included")
+    .where("s.block_number", "<=", args.upTo)
+    .where(isBookable("transfer", { chain: "t.chain", subject: sql.ref("t.id") }))
+    .limit(args.limit)
+    .execute();
+}
+
+/** Returns the logs of a range of blocks that are still to be booked: they prove included transfers, or are unmatched. */
+export async function listProofsBetween(
+  db: Db,
+  args: { chain: string; from: number; to: number },
+): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
+  return db
+    .selectFrom("observation as s")
+    .leftJoin("transfer as t", "t.id", "s.transfer_id")
+    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
+    .where("s.chain", "=", args.chain)
+    .where("s.orphaned", "=", false)
+    .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
+    .where("s.block_number", ">=", args.from)
+    .where("s.block_number", "<=", args.to)
+    .execute();
+}
+
+/**
+ * Confirms the transfers whose proving observation is not orphaned and at or below a height. Returns them with their
+ * proofs as they are now, in the order of the chain.
+ */
+export async function confirmTransfers(
+  db: Db,
+  args: { ids: readonly string[]; upTo: number; at: Date },
+): Promise<ConfirmedTransfer[]> {
+  const moved = await moveRows(db, "transfer", {
+    ids: args.ids,
+    from: "included",
+    to: "confirmed",
+    at: args.at,
+    where: sql`exists (
+      select from observation s where s.transfer_id = transfer.id and not s.orphaned and s.block_number <= ${args.upTo})`,
+  });
+  if (moved.length === 0) return [];
+  return proofs(db).where(sql<boolean>`t.id = any(${moved})`).execute();
+}
+
+/** Selects transfers (`t`) with the observations that prove them (`s`), in the order of the chain. */
+function proofs(db: Db) {
+  return db
+    .selectFrom("transfer as t")
+    .innerJoin("observation as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
+    .select([
+      "t.id",
+      "t.purpose",
+      "t.payment_id",
+      "t.settlement_id",
+      "t.refund_id",
+      "t.chain",
+      "t.asset",
+      "t.receiver",
+      "t.amount",
+    ])
+    .select(["s.block_number", "s.block_hash", "s.tx_hash", "s.log_index"])
+    .orderBy("s.block_number")
+    .orderBy("s.log_index");
+}
+
+/** Returns unfinished transfers whose authorization has expired. `at` is in Unix seconds; on Solana it is a block height. */
+export async function listExpired(db: Db, args: { chain: string; at: number; limit: number }): Promise<TransferRow[]> {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", args.chain)
+    .where("state", "in", ["ready", "assigned", "awaited"])
+    .where("valid_before", "<=", args.at)
+    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }))
+    .orderBy("valid_before")
+    .limit(args.limit)
+    .execute();
+}

@@ -1,0 +1,239 @@
+import { type Selectable, sql, type Transaction } from "kysely";
+import type { Db, Mode, Tables } from "../tables.ts";
+import { deducted } from "./settlement-deductions.ts";
+
+export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
+export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
+export type DeliveryState = DeliveryRow["state"];
+
+/** Returns the endpoint of an account and mode that is not deleted; with `lock`, locks it until the commit. */
+export async function findLiveEndpoint(
+  db: Db,
+  args: { accountId: string; mode: Mode },
+  options: { lock?: boolean } = {},
+): Promise<EndpointRow | undefined> {
+  const query = db
+    .selectFrom("webhook_endpoint")
+    .selectAll()
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .where("deleted_at", "is", null);
+  return (options.lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
+}
+
+/**
+ * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
+ * is due once more at `againAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
+ */
+export async function takeDueEndpoints(
+  db: Db,
+  args: { now: Date; againAt: Date; limit: number },
+): Promise<{ id: string; retry: number; lost: boolean }[]> {
+  const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
+    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.againAt}, owner = null
+    from (
+      select e.id, e.lease_until is not null as lost from webhook_endpoint e cross join lateral (
+        select min(at) as since from (
+          (select due_at as at from webhook_delivery where endpoint_id = e.id and due_at <= ${args.now} order by due_at limit 1)
+          union all (select at from webhook_fanout where endpoint_id = e.id order by at limit 1)
+        ) waiting
+      ) oldest
+      where (e.lease_until is null or e.lease_until <= ${args.now}) and oldest.since is not null
+      order by oldest.since limit ${args.limit} for no key update of e skip locked
+    ) found
+    where e.id = found.id
+    returning e.id, e.due_retries as retry, found.lost`.execute(db);
+  return rows;
+}
+
+/** Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease. */
+export async function leaseEndpoint(
+  db: Db,
+  args: { id: string; owner: string; now: Date; until: Date },
+): Promise<EndpointRow | undefined> {
+  const { rows } = await sql<EndpointRow>`
+    update webhook_endpoint set owner = ${args.owner}, lease_until = ${args.until}
+    where id = ${args.id} and (owner is null or owner = ${args.owner} or lease_until <= ${args.now})
+    returning *`.execute(db);
+  return rows[0];
+}
+
+/** Releases an endpoint. */
+export async function releaseEndpoint(db: Db, args: { id: string; owner: string }): Promise<void> {
+  await db
+    .updateTable("webhook_endpoint")
+    .set({ owner: null, lease_until: null })
+    .where("id", "=", args.id)
+    .where("owner", "=", args.owner)
+    .execute();
+}
+
+/** A due event with everything that its payload may contain. Members that do not apply yet are null. */
+export type DueEvent = {
+  id: string;
+  type: string;
+  stateVersion: number;
+  at: Date;
+  tries: number;
+  paymentId: string;
+  merchantId: string;
+  mode: Mode;
+  referenceId: string | null;
+  unit: string;
+  value: bigint;
+  createdAt: Date;
+  expiresAt: Date;
+  failureCode: string | null;
+  cancelledReason: string | null;
+  processingAt: Date | null;
+  succeededAt: Date | null;
+  txId: string | null;
+  payer: string | null;
+  asset: string | null;
+  amount: bigint | null;
+  /** The operator's fee: the total, its fixed part, and the rate of the rest in hundredths of a percent. */
+  fee: bigint;
+  feeFixed: bigint;
+  feeBasisPoints: number;
+  /** What the merchant receives, when that is in another asset. */
+  owedAsset: string | null;
+  owedAmount: bigint | null;
+  settledTxId: string | null;
+  settledAsset: string | null;
+  settledAmount: bigint | null;
+};
+
+/** Returns the due events of an endpoint, oldest first, without those in `without`, which are being sent already. */
+export async function listDueEvents(
+  db: Db,
+  args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
+): Promise<DueEvent[]> {
+  const reached = (state: string) => sql`(
+    select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
+  const { rows } = await sql<DueEvent>`
+    select d.id, d.type, d.state_version as "stateVersion", d.at, d.tries, p.id as "paymentId",
+      p.merchant_id as "merchantId", p.mode, p.reference_id as "referenceId", p.unit, p.value,
+      p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
+      p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
+      ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
+      singleFlight(o.asset, paid.asset) as asset, singleFlight(o.amount, paid.amount) as amount,
+      singleFlight(o.fee, 0) as fee, singleFlight(o.fee_fixed, 0) as "feeFixed", singleFlight(o.fee_basis_points, 0) as "feeBasisPoints",
+      singleFlight(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", singleFlight(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
+      o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
+    from (
+      select * from webhook_delivery
+      where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])
+      order by due_at limit ${args.limit}
+    ) d
+    join payment p on p.id = d.payment_id
+    left join payment_option o on o.id = p.option_id
+    left join lateral (select p.paid_asset as asset, p.paid_amount as amount) paid on d.type = 'payment.succeeded'
+    left join settlement s on s.id = p.settlement_id and d.type = 'payment.settled'
+    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
+    left join ledger_group g on g.subject = t.id and g.kind = 'settlement_paid'
+    order by d.due_at, d.state_version`.execute(db);
+  return rows;
+}
+
+/** The result of a delivery attempt. `dueAt` is the time of the next attempt; null when there is none. */
+export type DeliveryAttempt = {
+  id: string;
+  /** The count before the attempt. A delivery that was replayed or attempted meanwhile is left unchanged. */
+  tries: number;
+  state: DeliveryState;
+  outcome: string;
+  at: Date;
+  dueAt: Date | null;
+};
+
+/** Stores the results of delivery attempts in one statement. */
+export async function recordDeliveryAttempts(db: Db, attempts: readonly DeliveryAttempt[]): Promise<void> {
+  if (attempts.length === 0) return;
+  const column = <K extends keyof DeliveryAttempt>(name: K) => attempts.map((attempt) => attempt[name]);
+  await sql`
+    with tried as (
+      select * from unnest(${column("id")}::text[], ${column("tries")}::integer[], ${column("state")}::text[],
+        ${column("outcome")}::text[], ${column("at")}::timestamptz[], ${column("dueAt")}::timestamptz[])
+        as t (id, tries, state, outcome, at, due_at)
+    ), locked as (
+      select d.id from webhook_delivery d join tried t on t.id = d.id and t.tries = d.tries
+      where d.state = 'pending' order by d.id for update of d
+    )
+    update webhook_delivery d
+    set tries = d.tries + 1, state = t.state, last_outcome = t.outcome, due_at = t.due_at,
+      delivered_at = case t.state when 'delivered' then t.at end
+    from tried t join locked l on l.id = t.id where d.id = t.id`.execute(db);
+}
+
+/** Gives up all pending deliveries of an endpoint. */
+export async function giveUpDeliveries(db: Db, endpointId: string): Promise<void> {
+  await db.deleteFrom("webhook_fanout").where("endpoint_id", "=", endpointId).execute();
+  await sql`
+    update webhook_delivery set state = 'given_up', last_outcome = 'endpoint deleted', due_at = null
+    where id in (
+      select id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null order by id for update
+    )`.execute(db);
+}
+
+/** Returns deliveries of an endpoint, newest first. */
+export async function listDeliveryRows(
+  db: Db,
+  args: { endpointId: string; paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
+): Promise<DeliveryRow[]> {
+  let query = db
+    .selectFrom("webhook_delivery")
+    .selectAll()
+    .where("endpoint_id", "=", args.endpointId)
+    .orderBy("at", "desc")
+    .orderBy("state_version", "desc")
+    .limit(args.limit);
+  if (args.paymentId !== undefined) query = query.where("payment_id", "=", args.paymentId);
+  if (args.state !== undefined) query = query.where("state", "=", args.state);
+  return query.execute();
+}
+
+const fresh = { state: "pending" as const, tries: 0, delivered_at: null };
+
+/** Makes one delivery due now, with no attempts made. Returns false when the endpoint has no such delivery. */
+export async function replayDelivery(db: Db, args: { id: string; endpointId: string; at: Date }): Promise<boolean> {
+  const row = await db
+    .updateTable("webhook_delivery")
+    .set({ ...fresh, due_at: args.at })
+    .where("id", "=", args.id)
+    .where("endpoint_id", "=", args.endpointId)
+    .returning("id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Rows per statement; one day of a busy account has many more. */
+const REPLAYED_PER_STATEMENT = 5_000;
+
+/**
+ * Makes finished deliveries due now, either those of a period or those that were given up, and returns how many. Runs in
+ * one transaction, so that no delivery is sent, finished and selected a second time meanwhile.
+ */
+export async function replayDeliveries(
+  db: Transaction<Tables>,
+  args: { endpointId: string; at: Date; which: { since: Date; until: Date } | { state: "given_up" } },
+): Promise<number> {
+  let count = 0;
+  for (;;) {
+    let some = db
+      .selectFrom("webhook_delivery")
+      .select("id")
+      .where("endpoint_id", "=", args.endpointId)
+      .limit(REPLAYED_PER_STATEMENT);
+    some =
+      "state" in args.which
+        ? some.where("state", "=", args.which.state)
+        : some.where("state", "<>", "pending").where("at", ">=", args.which.since).where("at", "<", args.which.until);
+    const { numUpdatedRows } = await db
+      .updateTable("webhook_delivery")
+      .set({ ...fresh, due_at: args.at })
+      .where("id", "in", some)
+      .executeTakeFirst();
+    count += Number(numUpdatedRows);
+    if (numUpdatedRows < BigInt(REPLAYED_PER_STATEMENT)) return count;
+  }
+}

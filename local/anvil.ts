@@ -1,0 +1,143 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { type CreateAnvilOptions, createAnvil } from "@viem/anvil";
+import { withTimeout } from "../runtime/timeout.ts";
+import { tiedToParent } from "./child-process.ts";
+import { startContainer } from "./container.ts";
+import { findProgram, programFrom } from "./find-program.ts";
+import { freePort } from "./free-ports.ts";
+import type { Say, Service } from "./service.ts";
+import { waitUntil } from "./wait-until.ts";
+
+export type AnvilOptions = {
+  port?: number;
+  chainId?: number;
+  /** Seconds between blocks; a block per transaction when unset. */
+  blockTime?: number;
+  /** Blocks per epoch: `safe` is one epoch behind the newest block, `finalized` two. */
+  slotsInAnEpoch?: number;
+  /** Starts as a fork of the chain at this URL. */
+  forkUrl?: string;
+  /** Accounts created at genesis. A fork fetches each of them first, so forks in tests create none. */
+  accounts?: number;
+  say?: Say;
+};
+
+/** The default chain id of a local chain. */
+export const localChainId = 31_337;
+
+const missing = "Anvil was not found: install Foundry (or start Docker), or set ANVIL_BIN to its program";
+
+/** Starts an Anvil from ANVIL_BIN, the PATH, the package of this platform, or a container. Its state is lost when it stops. */
+export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
+  const program = programFrom("ANVIL_BIN") ?? findProgram("anvil") ?? packaged();
+  const port = options.port ?? (await freePort());
+  const url = `http://127.0.0.1:${port}`;
+  if (program !== undefined) return await fromBinary(options, program, port, url);
+  options.say?.("starting Anvil in a container");
+  const command = ["--host", "0.0.0.0", "--port", "8545", ...containerFlags(options)];
+  const image = { image: "ghcr.io/foundry-rs/foundry:stable", inside: 8545, outside: port, entrypoint: ["anvil"] };
+  const container = await startContainer({ ...image, command, url, ready: () => answers(url) });
+  if (container === undefined) throw new Error(missing);
+  return container;
+}
+
+const gasLimit = 100_000_000;
+
+/** Returns the options of @viem/anvil. A fork fetches state from the other chain and does not cache it on disk. */
+function settings(options: AnvilOptions): CreateAnvilOptions {
+  const { chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl, accounts = 1 } = options;
+  const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
+  const epochs = slotsInAnEpoch === undefined ? {} : { slotsInAnEpoch };
+  return { chainId, gasLimit, accounts, ...(blockTime === undefined ? {} : { blockTime }), ...epochs, ...fork };
+}
+
+function containerFlags({ chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl }: AnvilOptions): string[] {
+  const flags = ["--chain-id", String(chainId), "--gas-limit", String(gasLimit), "--silent"];
+  if (blockTime !== undefined) flags.push("--block-time", String(blockTime));
+  if (slotsInAnEpoch !== undefined) flags.push("--slots-in-an-epoch", String(slotsInAnEpoch));
+  // Inside the container 127.0.0.1 is the container.
+  if (forkUrl !== undefined)
+    flags.push("--fork-url", forkUrl.replace(/127\.0\.0\.1|localhost/, "host.docker.internal"));
+  return flags;
+}
+
+async function fromBinary(options: AnvilOptions, program: string, port: number, url: string): Promise<Service> {
+  let running: Running | undefined;
+  async function start(): Promise<void> {
+    options.say?.(options.forkUrl === undefined ? "starting Anvil" : "starting Anvil as a fork");
+    running = await launch({ ...settings(options), anvilBinary: program, port });
+    await waitUntil("Anvil answers", () => answers(url), { withinMs: 20_000 });
+    // Anvil would write a line for each call into a pipe that no one reads.
+    await rpc(url, "anvil_setLoggingEnabled", [false]);
+  }
+  await start();
+  const end = async (signal: NodeJS.Signals): Promise<void> => running?.end(signal);
+  const stop = () => end("SIGTERM");
+  return {
+    url,
+    pid: () => (running?.isGone() === false ? running.pid : undefined),
+    stop,
+    kill: end,
+    start,
+    close: stop,
+  };
+}
+
+type Running = { pid: number; isGone(): boolean; end(signal: NodeJS.Signals): Promise<void> };
+
+/** Starts Anvil through a shell that prints its process id and then becomes Anvil, because @viem/anvil does not expose the id. */
+async function launch(options: CreateAnvilOptions): Promise<Running> {
+  const printPid = 'echo "pid $$"; exec "$@"';
+  const anvil = createAnvil({
+    ...options,
+    execArgs([command, args, rest]) {
+      const [program, line] = tiedToParent(command, args, "SIGKILL");
+      // `reject: false`: an Anvil that a test kills must not become an unhandled rejection of ours.
+      return ["sh", ["-c", printPid, "sh", program, ...line], { ...rest, reject: false, detached: true }];
+    },
+  });
+  let pid = 0;
+  let isGone = false;
+  anvil.on("stdout", (text) => {
+    pid ||= Number(/^pid (\d+)/.exec(text)?.[1] ?? 0);
+  });
+  const gone = new Promise<void>((resolve) => {
+    anvil.on("exit", () => {
+      isGone = true;
+      resolve();
+    });
+  });
+  await anvil.start();
+  return {
+    pid,
+    isGone: () => isGone,
+    async end(signal) {
+      if (isGone) return;
+      process.kill(pid, signal);
+      await withTimeout(gone, 5_000, "stopping Anvil").catch(() => process.kill(pid, "SIGKILL"));
+      await gone;
+    },
+  };
+}
+
+/** Returns the binary in the package of this platform, an optional dependency that may be missing. */
+function packaged(): string | undefined {
+  try {
+    const found = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${process.platform}-amd64/package.json`);
+    return findProgram("anvil", [join(dirname(found), "bin")]);
+  } catch {
+    return undefined;
+  }
+}
+
+const answers = async (url: string): Promise<boolean> => (await rpc(url, "eth_chainId")) !== undefined;
+
+/** Makes one JSON-RPC call without a client. Returns undefined when there is no answer or it is an error. */
+export async function rpc(url: string, method: string, params: unknown[] = []): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body }).catch(() => undefined);
+  const answer: unknown = await response?.json().catch(() => undefined);
+  return typeof answer === "object" && answer !== null && "result" in answer ? answer.result : undefined;
+}

@@ -1,0 +1,31 @@
+import { openDb } from "../db/open.ts";
+import { createAccount, createApiKey, createAppId } from "../payments/merchants/accounts.ts";
+import { addDestinations } from "../payments/merchants/destinations.ts";
+import { createMerchant } from "../payments/merchants/merchants.ts";
+
+export type Caller = { apiKey: string; appId: string; merchantId: string };
+export type Seeded = { live: Caller; test: Caller };
+
+/** Creates an account with a merchant, its payout destinations and keys of every scope, in live mode and in test mode. */
+export async function seedAccount(
+  databaseUrl: string,
+  ...settlements: { asset: string; destination: string }[]
+): Promise<Seeded> {
+  const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
+  const deps = { db, now: () => new Date() };
+  try {
+    const { id: accountId } = await createAccount(deps, { name: "Local account" });
+    const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
+      const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });
+      const { appId } = await createAppId(deps, { accountId, mode });
+      const details = { name: "Corner shop", email: "owner@example.com" };
+      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...details });
+      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements });
+      if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
+      return { apiKey: key, appId, merchantId };
+    };
+    return { live: await seedMode("live"), test: await seedMode("test") };
+  } finally {
+    await db.destroy();
+  }
+}

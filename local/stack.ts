@@ -1,0 +1,260 @@
+import { randomBytes } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { migrateDatabase } from "../db/migrate.ts";
+import { requireFreePort } from "./free-ports.ts";
+import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
+import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
+import { makeOwnDatabase } from "./own-database.ts";
+import { startPostgres } from "./postgres.ts";
+import { startRedis } from "./redis.ts";
+import { type Seeded, seedAccount } from "./seed-account.ts";
+import type { Say, Service } from "./service.ts";
+import type { ProcessOptions, Role } from "./service-process.ts";
+import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
+import { metricsPorts, type StackSettings } from "./stack-settings.ts";
+import { type Supervisor, supervise } from "./supervisor.ts";
+
+export type Stack = {
+  /** Returns the current content of stack.json. */
+  file(): StackFile;
+  /** The folder of stack.json, as the settings name it. */
+  dir: string;
+  /** Restarts the api and the workers, so that they run changed sources. */
+  restart(): Promise<void>;
+  chain: LocalChain;
+  solana: LocalSolana;
+  adminLogin: { user: string; password: string };
+  /** Stops everything in reverse order, each part within a time limit. Never rejects; safe to call twice. */
+  stop(): Promise<void>;
+};
+
+type Opened = { name: string; close: () => Promise<unknown> }[];
+
+/** How long a process may drain when it is stopped, milliseconds. */
+const drainMs = 8_000;
+
+/** Starts the whole stack and writes its file. Stops it again when a step fails or the signal is aborted meanwhile. */
+export async function startStack(settings: StackSettings, say: Say, signal?: AbortSignal): Promise<Stack> {
+  const dir = resolve(settings.STACK_DIR);
+  const before = await findRunningStack(dir);
+  if (before !== undefined)
+    throw new Error(
+      `a stack already runs in ${settings.STACK_DIR} (process ${before.processes.supervisor}): stop it, or set STACK_DIR and the ports`,
+    );
+  await checkPorts(settings);
+  const opened: Opened = [];
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= closeAll(opened, say);
+    return stopping;
+  };
+  try {
+    const sayNext: Say = (line) => {
+      // Every step calls this function, so the start can be given up between two steps.
+      signal?.throwIfAborted();
+      say(line);
+    };
+    return await startEnvironment({ settings, dir, say: sayNext, report: say, opened, stop });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function checkPorts(settings: StackSettings): Promise<void> {
+  await requireFreePort(settings.PORT, "the api", "PORT");
+  await requireFreePort(settings.ADMIN_PORT, "bull-board", "ADMIN_PORT");
+  await requireFreePort(settings.ANVIL_PORT, "Anvil", "ANVIL_PORT");
+  await requireFreePort(settings.SOLANA_PORT, "Solana", "SOLANA_PORT");
+  await requireFreePort(settings.SOLANA_PORT + 1, "Solana's WebSockets", "SOLANA_PORT");
+  for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
+}
+
+type BringUp = {
+  settings: StackSettings;
+  dir: string;
+  say: Say;
+  report: Say;
+  opened: Opened;
+  stop: () => Promise<void>;
+};
+
+async function startEnvironment({ settings, dir, say, report, opened, stop }: BringUp): Promise<Stack> {
+  await mkdir(dir, { recursive: true });
+  const keep = async (name: string, starting: Promise<Service>): Promise<Service> => {
+    const service = await starting;
+    opened.push({ name, close: () => service.close() });
+    return service;
+  };
+  const server = await startPostgres({ dir, say });
+  const postgres = await keep("Postgres", process.env.DATABASE_URL ? makeOwnDatabase(server) : Promise.resolve(server));
+  const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
+  const anvil = await keep("Anvil", startStackAnvil(settings, say));
+  const solanaService = await keep("Solana", startStackSolana(settings, say));
+  const chain = await setUpChain(anvil, settings, say);
+  const solana = await setUpSolana(solanaService, settings, say);
+  const networksFile = await writeNetworks(chain, solana, settings);
+  say("migrating the database");
+  await migrateDatabase(postgres.url);
+  say("creating an account, merchants and keys");
+  const settlements = [chain, solana].map(({ asset, id, destination }) => ({
+    asset,
+    destination: `${id}:${destination}`,
+  }));
+  const seeded = await seedAccount(postgres.url, ...settlements);
+
+  const adminLogin = {
+    user: settings.ADMIN_USER,
+    password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
+  };
+  const keys = { ...chain.keys.env, ...solana.keys.env };
+  const processes = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  let supervisor: Supervisor | undefined;
+  const file = () =>
+    stackFile({
+      settings,
+      services: { postgres, redis, anvil, solana: solanaService },
+      chain,
+      solana,
+      seeded,
+      supervisor,
+    });
+  opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
+  say(`starting the api, ${settings.WORKERS} workers and bull-board`);
+  const onDeath = (role: Role, how: string) =>
+    report(`a process with the role ${role} ended (${how}) and is restarted`);
+  // Several processes may end at once: the file is written for one change after another.
+  let writing = Promise.resolve();
+  const onChange = () => {
+    writing = writing.then(() => (supervisor === undefined ? undefined : writeStackFile(dir, file())));
+    return writing;
+  };
+  supervisor = await supervise({ processes, onChange, onDeath });
+  const running = supervisor;
+  opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
+  await writeStackFile(dir, file());
+  const restart = () => running.restart(["api", "worker"], drainMs + 2_000);
+  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, stop };
+}
+
+/** Closes everything in reverse order. One that fails to close is reported, and the others are closed all the same. */
+async function closeAll(opened: Opened, say: Say): Promise<void> {
+  for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
+    const { name, close } = last;
+    say(`stopping ${name}`);
+    await close().catch((error: unknown) =>
+      say(`${name} did not stop: ${error instanceof Error ? error.message : error}`),
+    );
+  }
+}
+
+type Parts = {
+  settings: StackSettings;
+  dir: string;
+  postgres: Service;
+  redis: Service;
+  networksFile: string;
+  /** Environment variables with the private keys. */
+  keys: Record<string, string>;
+  adminLogin: { user: string; password: string };
+};
+
+/** Returns the settings of each process of the service. Only workers get the private keys. */
+async function describeProcesses({
+  settings,
+  dir,
+  postgres,
+  redis,
+  networksFile,
+  keys,
+  adminLogin,
+}: Parts): Promise<ProcessOptions[]> {
+  const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
+  const logs = join(dir, "logs");
+  await rm(logs, { recursive: true, force: true });
+  await mkdir(logs, { recursive: true });
+  // Another stack may use the same Redis when REDIS_URL names it.
+  const prefix: Record<string, string> = process.env.REDIS_URL ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
+  const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
+  // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
+  const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
+  const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
+  const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
+  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
+  const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
+  const [apiMetrics = 0, ...others] = metricsPorts(settings);
+  const boardMetrics = others.pop() ?? 0;
+  const logTo = (name: string) => {
+    const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
+    return (line: string) => void stream.write(`${line}\n`);
+  };
+  // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
+  const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
+  const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
+  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
+  const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
+  return [
+    {
+      role: "api",
+      port: PORT,
+      metricsPort: apiMetrics,
+      env: { ...common, ...publicUrl, ...limits },
+      onLine: logTo("api"),
+    },
+    ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
+      return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
+    }),
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: admin, onLine: logTo("bull-board") },
+  ];
+}
+
+type Facts = {
+  settings: StackSettings;
+  services: { postgres: Service; redis: Service; anvil: Service; solana: Service };
+  chain: LocalChain;
+  solana: LocalSolana;
+  seeded: Seeded;
+  supervisor: Supervisor | undefined;
+};
+
+function stackFile({ settings, services, chain, solana, seeded, supervisor }: Facts): StackFile {
+  const { postgres, redis, anvil } = services;
+  return {
+    baseUrl: `http://127.0.0.1:${settings.PORT}`,
+    adminUrl: `http://127.0.0.1:${settings.ADMIN_PORT}`,
+    metricsUrls: metricsPorts(settings).map((port) => `http://127.0.0.1:${port}/metrics`),
+    postgresUrl: postgres.url,
+    redisUrl: redis.url,
+    ...seeded,
+    evm: {
+      chain: chain.id,
+      rpcUrl: anvil.url,
+      asset: chain.asset,
+      token: chain.contracts.token,
+      treasury: chain.keys.treasury.address,
+      relayers: chain.keys.lanes.map(({ address }) => address),
+      destination: `${chain.id}:${chain.destination}`,
+      buyers: chain.buyers,
+    },
+    solana: {
+      chain: solana.id,
+      rpcUrl: services.solana.url,
+      asset: solana.asset,
+      mint: solana.mint.address,
+      treasury: solana.keys.treasury.address,
+      destination: `${solana.id}:${solana.destination}`,
+      buyers: solana.buyers,
+    },
+    processes: {
+      supervisor: process.pid,
+      api: supervisor?.pids("api") ?? [],
+      workers: supervisor?.pids("worker") ?? [],
+      postgres: postgres.pid(),
+      redis: redis.pid(),
+      anvil: anvil.pid(),
+      solana: services.solana.pid(),
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { onInterrupt } from "./interrupt.ts";
+import { createProgress } from "./progress.ts";
+import { type Stack, startStack } from "./stack.ts";
+import { readSettings } from "./stack-settings.ts";
+import { watchSources } from "./watch-sources.ts";
+
+// `npm start` runs the whole service on this machine until Ctrl-C. `npm run dev` (`--watch`) also restarts the api and the
+// workers when a source file changes.
+
+const { values } = parseArgs({ options: { watch: { type: "boolean", default: false } } });
+const progress = createProgress();
+const interrupted = new AbortController();
+const begin = async () => startStack(readSettings(process.env), progress.say, interrupted.signal);
+const starting = begin();
+onInterrupt(async () => {
+  interrupted.abort();
+  await (await starting.catch(() => undefined))?.stop();
+  progress.print("stopped");
+});
+
+try {
+  const stack = await starting;
+  printSummary(stack);
+  if (values.watch) restartOnChange(stack);
+} catch (error) {
+  // After an interruption the handler above reports the end.
+  if (!interrupted.signal.aborted) {
+    progress.print(`the stack did not start: ${error instanceof Error ? error.message : String(error)}`);
+    process.exit(1);
+  }
+}
+
+function restartOnChange(stack: Stack): void {
+  let restarting = Promise.resolve();
+  watchSources(fileURLToPath(new URL("../", import.meta.url)), (file) => {
+    restarting = restarting.then(async () => {
+      if (interrupted.signal.aborted) return;
+      progress.print(`${file} changed: restarting the api and the workers`);
+      await stack.restart();
+    });
+  });
+  progress.print("the api and the workers restart when a source file changes");
+}
+
+function printSummary({ file, dir, adminLogin }: Stack): void {
+  const { baseUrl, adminUrl, metricsUrls, evm, solana, postgresUrl, redisUrl } = file();
+  const lines = {
+    api: baseUrl,
+    "bull-board": `${adminUrl}  (user ${adminLogin.user}, password ${adminLogin.password})`,
+    metrics: metricsUrls.join(" "),
+    chain: `${evm.rpcUrl}  (${evm.chain}, ${evm.buyers.length} funded buyers)`,
+    solana: `${solana.rpcUrl}  (${solana.chain}, ${solana.buyers.length} funded buyers)`,
+    postgres: postgresUrl,
+    redis: redisUrl,
+  };
+  const variable = dir === ".local" ? "" : `STACK_DIR=${dir} `;
+  progress.print(`the stack is up; ${dir}/stack.json has its keys, buyers and process ids, ${dir}/logs its logs`);
+  for (const [name, value] of Object.entries(lines)) progress.print(`  ${name.padEnd(12)}${value}`);
+  progress.print(`run \`${variable}npm run admin -- --help\` for operator commands; press Ctrl-C to stop`);
+}

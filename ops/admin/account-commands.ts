@@ -1,0 +1,162 @@
+import type { Command } from "commander";
+import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
+import { listAccounts, listApps, listKeys, revoke } from "../../payments/maintenance/operator-actions.ts";
+import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/merchants/accounts.ts";
+import { addDestinations } from "../../payments/merchants/destinations.ts";
+import { createMerchant } from "../../payments/merchants/merchants.ts";
+import { pinVersion } from "../../payments/merchants/pin-version.ts";
+import { type AddAction, type Context, oneOf, parseMode, RefusedError, UsageError, unwrap } from "./command.ts";
+
+/** Adds the commands for accounts and their credentials: API keys and app ids. */
+export function addAccountCommands(program: Command, addAction: AddAction): void {
+  addNewAccount(program, addAction);
+  const accounts = program.command("accounts").description("merchant accounts");
+  addAction(
+    accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
+    async (context, _args, { name = "" }) => {
+      const { id } = await createAccount(context, { name });
+      await context.record("accounts new", id);
+      return { value: { accountId: id } };
+    },
+  );
+  addAction(accounts.command("list").description("list all accounts, newest first"), async ({ db }) => ({
+    value: await listAccounts({ db }),
+  }));
+  addAction(accounts.command("show <account>").description("show an account"), async (context, [id = ""]) => ({
+    value: await requireAccount(context, id),
+  }));
+  addAction(
+    accounts
+      .command("pin <account>")
+      .description("move an account to a newer version of the API")
+      .requiredOption("--version <date>", "for example 2026-02-19"),
+    async (context, [accountId = ""], { version = "" }) => {
+      await requireAccount(context, accountId);
+      const pinned = unwrap(await pinVersion(context, { accountId, version }));
+      await context.record("accounts pin-version", accountId);
+      return { value: { accountId, ...pinned } };
+    },
+  );
+  addAction(
+    accounts
+      .command("wallet-cancel <account>")
+      .argument("<on or off>", "off: only the merchant can cancel", oneOf("on", "off"))
+      .description("allow or forbid wallets and checkout pages to cancel the account's payments (default: on)")
+      .addHelpText(
+        "after",
+        "\nOn: the wallet instance or checkout session that requested a payment's options can cancel it, until another one\nrequests them or a confirm is being verified. The merchant's own key can always cancel.",
+      ),
+    async (context, [accountId = "", text]) => {
+      await requireAccount(context, accountId);
+      await setWalletCancellationAllowed(context.db, { accountId, allow: text === "on" });
+      await context.record(`accounts wallet-cancel ${text}`, accountId);
+      return { value: await requireAccount(context, accountId) };
+    },
+  );
+  addKeyCommands(program, addAction);
+}
+
+function addKeyCommands(program: Command, addAction: AddAction): void {
+  const keys = program.command("keys").description("API keys, which are secret and for servers");
+  addAction(
+    keys
+      .command("new")
+      .description("create a key; it is shown only once")
+      .requiredOption("--account <id>", "the account of the key")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .option("--scopes <list>", "gateway, merchant, or both separated by a comma", "gateway,merchant"),
+    async (context, _args, { account = "", mode, scopes: text = "" }) => {
+      await requireAccount(context, account);
+      const scopes = text.split(",");
+      if (!scopes.every(isScope))
+        throw new UsageError("--scopes: expected gateway, merchant, or both separated by a comma");
+      const created = await createApiKey(context, { accountId: account, mode: parseMode(mode), scopes });
+      await context.record("keys new", created.id);
+      return { value: { keyId: created.id, apiKey: created.key } };
+    },
+  );
+  addAction(
+    keys
+      .command("list")
+      .description("list the keys of an account by their last characters")
+      .requiredOption("--account <id>", "the account"),
+    async (context, _args, { account = "" }) => {
+      await requireAccount(context, account);
+      return { value: await listKeys(context, account) };
+    },
+  );
+  addAction(keys.command("revoke <key>").description("revoke a key"), async (context, [id = ""]) => {
+    const value = unwrap(await revoke(context, "api_key", id));
+    await context.record("keys revoke", id);
+    return { value };
+  });
+  const apps = program.command("apps").description("app ids, which are public and for wallets");
+  addAction(
+    apps
+      .command("new")
+      .description("create an app id")
+      .requiredOption("--account <id>", "the account of the app id")
+      .requiredOption("--mode <mode>", "live or test", parseMode),
+    async (context, _args, { account = "", mode }) => {
+      await requireAccount(context, account);
+      const value = await createAppId(context, { accountId: account, mode: parseMode(mode) });
+      await context.record("apps new", value.appId);
+      return { value };
+    },
+  );
+  addAction(
+    apps.command("list").description("list the app ids of an account").requiredOption("--account <id>", "the account"),
+    async (context, _args, { account = "" }) => {
+      await requireAccount(context, account);
+      return { value: await listApps(context, account) };
+    },
+  );
+  addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
+    const value = unwrap(await revoke(context, "app_id", id));
+    await context.record("apps revoke", id);
+    return { value };
+  });
+}
+
+const isScope = (text: string): text is Scope => text === "gateway" || text === "merchant";
+
+/** Returns an account. Throws RefusedError when it does not exist. */
+export async function requireAccount({ db }: Pick<Context, "db">, id: string) {
+  const [account] = await listAccounts({ db }, id);
+  if (!account) throw new RefusedError(`there is no account ${id}`);
+  return account;
+}
+
+/** Adds the command that creates everything a first payment needs, in one transaction. */
+function addNewAccount(program: Command, addAction: AddAction): void {
+  const command = program
+    .command("new-account")
+    .description("create an account with a key, an app id and a merchant at once; the key is shown only once")
+    .requiredOption("--name <name>", "name of the account")
+    .requiredOption("--merchant <name>", "name of its first merchant")
+    .requiredOption("--email <address>", "email address of that merchant")
+    .option("--mode <mode>", "live or test", parseMode, "live")
+    .option("--asset <caip19>", "an asset that the merchant is paid in, for example eip155:8453/erc20:0x…")
+    .option("--destination <caip10>", "the blockchain account that receives payouts of the asset, on the same chain")
+    .addHelpText(
+      "after",
+      "\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test",
+    );
+  addAction(command, async (context, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
+    if ((asset === undefined) !== (destination === undefined))
+      throw new UsageError("--asset and --destination require each other");
+    const created = await context.db.transaction().execute(async (db) => {
+      const deps = { db, now: context.now };
+      const { id: accountId } = await createAccount(deps, { name });
+      const owner = { accountId, mode: parseMode(mode) };
+      const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
+      if (asset !== undefined && destination !== undefined)
+        unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
+      const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
+      const { appId } = await createAppId(deps, owner);
+      return { ...owner, merchantId, apiKey: key, appId };
+    });
+    await context.record("new-account", created.accountId);
+    return { value: created, lines: [JSON.stringify(created, null, 2)] };
+  });
+}

@@ -1,0 +1,156 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { createClock } from "../../db/clock.ts";
+import { openDb } from "../../db/open.ts";
+import type { Pool } from "../../db/tables.ts";
+import type { Result } from "../../payments/error-codes.ts";
+import { recordAction } from "../../payments/maintenance/operator-actions.ts";
+import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
+import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
+import { createLog, type Log } from "../../runtime/log.ts";
+import { validateUrl } from "../../runtime/safe-fetch.ts";
+
+/** A command was called with wrong arguments; the message is one sentence. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+/** The subject of a command does not exist, or the command is not allowed. */
+export class RefusedError extends Error {
+  override readonly name = "RefusedError";
+}
+
+/** What a command works with. */
+export type Context = {
+  db: Pool;
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  now: () => Date;
+  /** Requires DATA_KEYS. Only commands that encrypt or decrypt call it. */
+  encryption: () => Encryption;
+  /** Returns the path of the networks file. Only commands that read it call it. */
+  networksFile: () => string;
+  /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
+  publicUrl: string | undefined;
+  validateUrl: (url: string) => string | undefined;
+  /** Writes the action into the audit log. */
+  record: (action: string, subject: string) => Promise<void>;
+};
+
+/** The output of a command: a value for machines, and lines for people (by default the value as a table). */
+export type Output = {
+  value: unknown;
+  lines?: string[];
+  /** An error that is printed after the output; the command then exits with 1. */
+  refusal?: string;
+};
+
+type Action = (context: Context, args: string[], options: Record<string, string | undefined>) => Promise<Output>;
+
+/** Adds an action to a command: opens the database, runs the action, prints its output, closes the database. */
+export type AddAction = (command: Command, action: Action) => Command;
+
+/** Returns the function that adds actions with the settings of an environment. @param print receives one line at a time */
+export const createAddAction =
+  (env: NodeJS.ProcessEnv, print: (line: string) => void): AddAction =>
+  (command, action) =>
+    command.option("--json", "print one JSON document, for machines").action(async (...given) => {
+      const { json, ...options } = command.opts();
+      const output = await withContext(env, (context) => action(context, given.slice(0, -2).map(String), options));
+      if (json === true) print(JSON.stringify(output.value, showBigint, 2));
+      else for (const line of output.lines ?? describe(output.value)) print(line);
+      if (output.refusal !== undefined) throw new RefusedError(output.refusal);
+    });
+
+async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) => Promise<T>): Promise<T> {
+  const config = readAdminConfig(env);
+  const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
+  const clock = createClock(db);
+  const { now } = clock;
+  try {
+    // Some commands need no database. Those that do report an unreachable one themselves.
+    await clock.measure().catch(() => undefined);
+    return await work({
+      db,
+      env,
+      log: createLog({ level: "silent", role: "admin" }),
+      now,
+      encryption() {
+        if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: the command encrypts or decrypts with it");
+        return createEncryption(config.DATA_KEYS);
+      },
+      networksFile() {
+        if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
+        return config.NETWORKS_FILE;
+      },
+      publicUrl: config.PUBLIC_URL,
+      validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
+      record: (action, subject) => recordAction({ db, now }, { who: config.OPERATOR, action, subject }),
+    });
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** Returns the value of a successful result. Throws UsageError or RefusedError with the message of a refused one. */
+export function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  if (["params_validation", "invalid_params"].includes(result.code)) throw new UsageError(result.message);
+  throw new RefusedError(result.message);
+}
+
+/** Returns a parser that accepts one of these words. It throws a usage error that lists them. */
+export function oneOf<const W extends string>(...words: readonly W[]): (text: string | undefined) => W {
+  return (text) => {
+    const word = words.find((one) => one === text);
+    if (word === undefined) throw new InvalidArgumentError(`expected ${words.join(" or ")}`);
+    return word;
+  };
+}
+
+/** Parses the mode of an account's objects. */
+export const parseMode = oneOf("live", "test");
+
+export function wholeNumber(text: string): string {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("expected a whole number");
+  return text;
+}
+
+export function time(text: string): string {
+  if (Number.isNaN(Date.parse(text))) throw new InvalidArgumentError("expected a time such as 2026-03-01T12:00:00Z");
+  return text;
+}
+
+/** Returns rows as a table, and any other value as its members, one per line. */
+export function describe(value: unknown): string[] {
+  if (!Array.isArray(value)) return describeMembers(value);
+  if (value.length === 0) return ["none"];
+  const names = Object.keys(value[0]);
+  const rows = [names, ...value.map((row: Record<string, unknown>) => names.map((name) => show(row[name])))];
+  const widths = names.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+/** Returns every item with its members one per line, and an empty line between two items. */
+export function describeEach(items: readonly object[]): string[] {
+  if (items.length === 0) return ["none"];
+  return items.flatMap((item, index) => [...(index > 0 ? [""] : []), ...describe(item)]);
+}
+
+function describeMembers(value: unknown): string[] {
+  const members = Object.entries(value ?? {});
+  const width = Math.max(...members.map(([name]) => name.length));
+  return members.map(([name, member]) => `${name.padEnd(width)}  ${show(member)}`);
+}
+
+/** Returns one value as one line of text. */
+export function show(value: unknown): string {
+  if (value === null || value === undefined) return "-";
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === "object" ? JSON.stringify(value, showBigint) : String(value);
+}
+
+const showBigint = (_name: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value);

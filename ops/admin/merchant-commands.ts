@@ -1,0 +1,282 @@
+import type { Command } from "commander";
+import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
+import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
+import {
+  addDestinations,
+  changeDestination,
+  deleteDestination,
+  listDestinations,
+} from "../../payments/merchants/destinations.ts";
+import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../../payments/merchants/merchants.ts";
+import {
+  holdPayouts,
+  listDestinationChanges,
+  setDirectPayment,
+  setPayoutSchedule,
+  setTakesOthers,
+} from "../../payments/payouts/payout-policies.ts";
+import { readNetworks } from "../../runtime/networks/read-networks.ts";
+import {
+  type AddAction,
+  type Context,
+  oneOf,
+  parseMode,
+  RefusedError,
+  show,
+  UsageError,
+  unwrap,
+  wholeNumber,
+} from "./command.ts";
+
+const parseStatus = oneOf("active", "inactive", "suspended");
+
+/** Adds the commands for merchants, their payout destinations and their policies for buyer data. */
+export function addMerchantCommands(program: Command, addAction: AddAction): void {
+  const merchants = program.command("merchants").description("merchants, who receive payments");
+  addAction(
+    merchants
+      .command("new")
+      .description("create a merchant")
+      .requiredOption("--account <id>", "the account of the merchant")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .requiredOption("--name <name>", "the name that buyers see")
+      .requiredOption("--email <address>", "email address of the merchant"),
+    async (context, _args, { account = "", mode, name = "", email = "" }) => {
+      const { id } = await createMerchant(context, { accountId: account, mode: parseMode(mode), name, email });
+      await context.record("merchants new", id);
+      return { value: { merchantId: id } };
+    },
+  );
+  addAction(
+    merchants
+      .command("list")
+      .description("list the merchants of an account and mode")
+      .requiredOption("--account <id>", "the account")
+      .requiredOption("--mode <mode>", "live or test", parseMode)
+      .option("--deleted", "list deleted merchants, with the amounts that they are still owed")
+      .addHelpText("after", "\nA deleted merchant is still paid what it is owed, and every command here accepts it."),
+    async (context, _args, { account = "", mode, deleted }) => {
+      const query = { accountId: account, mode: parseMode(mode), limit: 1_000 };
+      if (deleted) return { value: await listDeletedMerchants(context, query) };
+      const listed = unwrap(await listMerchants(context, query));
+      return { value: listed.items };
+    },
+  );
+  addAction(
+    merchants.command("show <merchant>").description("show a merchant, its destinations and its policies"),
+    async (context, [id = ""]) => {
+      const owner = await requireMerchant(context, id);
+      const merchant = unwrap(await findMerchant(context, owner));
+      const settlements = unwrap(await listDestinations(context, owner));
+      const policies = await listPolicies(context, id);
+      const { deletedAt = null, owed = [] } = (await readDebt(context, id)) ?? {};
+      const lines = Object.entries({ ...merchant, deletedAt }).map(
+        ([name, value]) => `${name.padEnd(12)}${show(value)}`,
+      );
+      const paid = settlements.map(({ id, asset, destination }) => `paid in     ${asset} to ${destination} (${id})`);
+      const asks = policies.map(
+        ({ id, asset, unit, minimum }) =>
+          `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
+      );
+      const owedLines = owed.map(({ asset, amount }) => `owed        ${amount} of ${asset}`);
+      const value = { ...merchant, deletedAt, settlements, policies, owed };
+      return { value, lines: [...lines, ...paid, ...owedLines, ...asks] };
+    },
+  );
+  addAction(
+    merchants
+      .command("set-status <merchant>")
+      .argument("<status>", "active, inactive or suspended; only an active merchant can create payments", parseStatus)
+      .description("set whether a merchant can create payments"),
+    async (context, [id = "", text]) => {
+      const status = parseStatus(text);
+      const value = unwrap(await changeMerchant(context, { ...(await requireMerchant(context, id)), status }));
+      await context.record(`merchants set-status ${status}`, id);
+      return { value };
+    },
+  );
+  for (const [name, hold, what] of [
+    ["hold", true, "stop payouts to a merchant until it is released; it stays owed"],
+    ["release", false, "resume payouts to a merchant"],
+  ] as const)
+    addAction(merchants.command(`${name} <merchant>`).description(what), async (context, [id = ""]) => {
+      const value = unwrap(await holdPayouts(context, { ...(await requireMerchant(context, id)), hold }));
+      await context.record(`merchants ${name}`, id);
+      return { value };
+    });
+  addDestinationCommands(program, addAction);
+  addPolicyCommands(program, addAction);
+}
+
+function addDestinationCommands(program: Command, addAction: AddAction): void {
+  const destinations = program
+    .command("destinations")
+    .description("blockchain accounts that receive the payouts of a merchant");
+  addAction(
+    destinations
+      .command("add <merchant>")
+      .description("add an asset that a merchant is paid in")
+      .requiredOption("--asset <caip19>", "for example eip155:8453/erc20:0x…")
+      .requiredOption("--to <caip10>", "an account on the same chain"),
+    async (context, [id = ""], { asset = "", to: destination = "" }) => {
+      const args = { ...(await requireMerchant(context, id)), settlements: [{ asset, destination }] };
+      const [value] = await context.db
+        .transaction()
+        .execute(async (db) => unwrap(await addDestinations({ ...context, db }, args)));
+      await context.record("destinations add", id);
+      return { value };
+    },
+  );
+  addAction(
+    destinations
+      .command("change <merchant> <destination>")
+      .description("change the account that receives payouts from now on")
+      .requiredOption("--to <caip10>", "the new account"),
+    async (context, [merchant = "", id = ""], { to: destination = "" }) => {
+      const value = unwrap(
+        await changeDestination(context, { ...(await requireMerchant(context, merchant)), id, destination }),
+      );
+      await context.record(`destinations change ${id}`, merchant);
+      return { value };
+    },
+  );
+  addAction(
+    destinations
+      .command("gather <merchant> <destination>")
+      .description("pay out several payments in one transfer, instead of each one as soon as it succeeds")
+      .option("--seconds <number>", "pay out this many seconds after the first payment", wholeNumber, "600")
+      .option(
+        "--amount <value>",
+        "or as soon as the sum reaches this amount, in minor units (default: 1,000 units of the asset)",
+      )
+      .option("--minimum <value>", "never pay out less than this amount, in minor units")
+      .addHelpText(
+        "after",
+        "\nTo pay out each payment at once again:\n  npm run admin -- destinations pay-immediately <merchant> <destination>",
+      ),
+    async (context, [merchantId = "", id = ""], { seconds, amount, minimum }) => {
+      const schedule = {
+        ms: Number(seconds) * 1_000,
+        amount: minorUnits("--amount", amount),
+        minimum: minorUnits("--minimum", minimum),
+      };
+      const networks = amount === undefined ? readNetworks(context.networksFile()) : undefined;
+      const deps = { ...context, ...(networks ? { networks } : {}) };
+      const value = unwrap(
+        await setPayoutSchedule(deps, { ...(await requireMerchant(context, merchantId)), id, schedule: schedule }),
+      );
+      await context.record(`destinations schedule ${id}`, merchantId);
+      return { value };
+    },
+  );
+  addAction(
+    destinations.command("at-once <merchant> <destination>").description("pay out each payment as soon as it succeeds"),
+    async (context, [merchantId = "", id = ""]) => {
+      const value = unwrap(
+        await setPayoutSchedule(context, { ...(await requireMerchant(context, merchantId)), id, schedule: undefined }),
+      );
+      await context.record(`destinations pay-immediately ${id}`, merchantId);
+      return { value };
+    },
+  );
+  for (const [name, direct, what] of [
+    ["direct", true, "let buyers pay the destination directly: without custody, fees or refunds by this service"],
+    ["through-us", false, "let buyers pay the treasury, and pay the destination out of it"],
+  ] as const)
+    addAction(
+      destinations.command(`${name} <merchant> <destination>`).description(what),
+      async (context, [merchantId = "", id = ""]) => {
+        const deps = direct ? { ...context, networks: readNetworks(context.networksFile()) } : context;
+        const value = unwrap(
+          await setDirectPayment(deps, { ...(await requireMerchant(context, merchantId)), id, direct }),
+        );
+        await context.record(`destinations ${name} ${id}`, merchantId);
+        return { value };
+      },
+    );
+  for (const [name, take, what] of [
+    [
+      "take-others",
+      true,
+      "accept payments in other assets of its currency, and pay them out in its own asset from the treasury's inventory",
+    ],
+    ["take-own", false, "accept payments only in its own asset"],
+  ] as const)
+    addAction(
+      destinations.command(`${name} <merchant> <destination>`).description(what),
+      async (context, [merchantId = "", id = ""]) => {
+        const deps = { ...context, networks: readNetworks(context.networksFile()) };
+        const value = unwrap(await setTakesOthers(deps, { ...(await requireMerchant(context, merchantId)), id, take }));
+        await context.record(`destinations ${name} ${id}`, merchantId);
+        return { value };
+      },
+    );
+  addAction(
+    destinations.command("history <merchant>").description("list every change of a merchant's destinations"),
+    async (context, [merchantId = ""]) => {
+      await requireMerchant(context, merchantId);
+      return { value: await listDestinationChanges(context, merchantId) };
+    },
+  );
+  addAction(
+    destinations
+      .command("remove <merchant> <destination>")
+      .description("remove a destination; its asset is no longer offered to buyers"),
+    async (context, [merchant = "", id = ""]) => {
+      const value = unwrap(await deleteDestination(context, { ...(await requireMerchant(context, merchant)), id }));
+      await context.record(`destinations remove ${id}`, merchant);
+      return { value };
+    },
+  );
+}
+
+function addPolicyCommands(program: Command, addAction: AddAction): void {
+  const policies = program.command("policies").description("policies that decide which payments require buyer data");
+  addAction(
+    policies
+      .command("add <merchant>")
+      .description("require buyer data for payments")
+      .option("--asset <caip19>", "only for payments in this asset")
+      .option("--unit <unit>", "only for payments in this unit, for example iso4217/USD; requires --minimum")
+      .option("--minimum <value>", "only for payments of this amount or more, in minor units; requires --unit"),
+    async (context, [merchantId = ""], { asset, unit, minimum }) => {
+      await requireMerchant(context, merchantId);
+      if ((unit === undefined) !== (minimum === undefined))
+        throw new UsageError("--unit and --minimum require each other");
+      if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
+      const policy = {
+        asset: asset ?? null,
+        unit: unit ?? null,
+        minimum: minimum === undefined ? null : BigInt(minimum),
+      };
+      const value = await addPolicy(context, { merchantId, ...policy });
+      await context.record("policies add", value.id);
+      return { value };
+    },
+  );
+  addAction(
+    policies.command("list <merchant>").description("list the policies of a merchant"),
+    async (context, [id = ""]) => {
+      await requireMerchant(context, id);
+      return { value: await listPolicies(context, id) };
+    },
+  );
+  addAction(policies.command("remove <policy>").description("remove a policy"), async (context, [id = ""]) => {
+    if (!(await removePolicy(context, id))) throw new RefusedError(`there is no policy ${id}`);
+    await context.record("policies remove", id);
+    return { value: { id, removed: true } };
+  });
+}
+
+/** Parses an amount of the command line. */
+function minorUnits(name: string, text: string | undefined): bigint | undefined {
+  if (text !== undefined && !/^[1-9]\d{0,77}$/.test(text)) throw new UsageError(`${name}: expected minor units`);
+  return text === undefined ? undefined : BigInt(text);
+}
+
+/** Returns a merchant's id with its account and mode. Throws RefusedError when it does not exist. */
+async function requireMerchant(context: Context, merchantId: string) {
+  const owner = await findMerchantOwner(context, merchantId);
+  if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
+  return { ...owner, merchantId };
+}

@@ -1,0 +1,213 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { correctLedger, readBalances } from "../../payments/accounting/corrections.ts";
+import { readStatements, toCsv } from "../../payments/accounting/merchant-statements.ts";
+import {
+  assignException,
+  bookException,
+  listExceptions,
+  returnException,
+} from "../../payments/accounting/resolve-exceptions.ts";
+import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
+import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
+import { clearFee, listFees, setFee } from "../../payments/merchants/fee-policies.ts";
+import {
+  type AddAction,
+  type Context,
+  describe,
+  describeEach,
+  oneOf,
+  RefusedError,
+  UsageError,
+  unwrap,
+  wholeNumber,
+} from "./command.ts";
+
+/** Adds the commands for exceptions, fees, statements and the ledger. */
+export function addMoneyCommands(program: Command, addAction: AddAction): void {
+  addExceptionCommands(program, addAction);
+  addFeeCommands(program, addAction);
+  addStatementCommand(program, addAction);
+  const ledger = program.command("ledger").description("the double-entry ledger, in minor units");
+  addAction(
+    ledger
+      .command("balances")
+      .description("list the balance of every account; a debit balance is positive")
+      .option("--account <name>", "only this account, for example treasury or payable:mrch_…")
+      .option("--asset <caip19>", "only this asset")
+      .option("--day <date>", "balances at the end of this day, UTC, for example 2026-03-31"),
+    async (context, _args, { account, asset, day }) => {
+      if (day !== undefined && !isDay(day)) throw new UsageError("--day: expected a date such as 2026-03-31");
+      return { value: await readBalances(context, { account, asset, day }) };
+    },
+  );
+  for (const [name, as, what] of [
+    ["capital", "capital", "book an open exception as capital that the operator put in or took out"],
+    ["loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
+  ] as const)
+    addAction(
+      ledger
+        .command(`${name} <exception>`)
+        .description(what)
+        .requiredOption("--note <text>", "the reason, for the ledger"),
+      async (context, [id = ""], { note = "" }) => {
+        const value = unwrap(await bookException(context, { id: exceptionId(id), as, note }));
+        await context.record(`ledger ${name}`, id);
+        return { value };
+      },
+    );
+  addAction(
+    ledger
+      .command("correct")
+      .description("book a manual entry; existing entries never change")
+      .requiredOption(
+        "--reference <text>",
+        "its number in your tracker; a second command with the same reference has no effect",
+      )
+      .requiredOption("--debit <account>", "the account to debit, for example treasury")
+      .requiredOption("--credit <account>", "the account to credit, for example operator_capital")
+      .requiredOption("--asset <caip19>", "the asset of the entry")
+      .requiredOption("--amount <value>", "the amount, in minor units")
+      .requiredOption("--note <text>", "the reason, for the ledger"),
+    async (context, _args, { reference = "", debit = "", credit = "", asset = "", amount = "", note = "" }) => {
+      if (!/^[1-9]\d{0,77}$/.test(amount)) throw new UsageError("--amount: expected minor units");
+      if (!/^[!-~]{1,100}$/.test(reference))
+        throw new UsageError("--reference: expected 1 to 100 printable ASCII characters without spaces");
+      const value = unwrap(
+        await correctLedger(context, { reference, debit, credit, asset, amount: BigInt(amount), note }),
+      );
+      if (!value.repeated) await context.record("ledger correct", reference);
+      return { value };
+    },
+  );
+}
+
+/** Adds the command that lists what a merchant was owed, day by day. */
+function addStatementCommand(program: Command, addAction: AddAction): void {
+  const day = (text: string) => {
+    if (!isDay(text)) throw new InvalidArgumentError("expected a date such as 2026-03-31");
+    return text;
+  };
+  addAction(
+    program
+      .command("statement <merchant>")
+      .description(
+        "list payments, fees, payouts and refunds of a merchant with opening and closing balances, in minor units",
+      )
+      .requiredOption("--from <date>", "the first day, UTC", day)
+      .requiredOption("--until <date>", "the last day", day)
+      .option("--format <format>", "csv or table", oneOf("csv", "table"), "table")
+      .addHelpText(
+        "after",
+        "\nExample:\n  npm run admin -- statement mrch_… --from 2026-03-01 --until 2026-03-31 --format csv",
+      ),
+    async (context, [merchantId = ""], { from = "", until = "", format }) => {
+      if (!(await findMerchantOwner(context, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
+      if (from > until) throw new UsageError("--until: is before --from");
+      const value = await readStatements(context, { merchantId, from, until });
+      if (format === "csv") return { value, lines: toCsv(value) };
+      const lines = value.flatMap(({ lines, ...head }) => ["", ...describe(head), "", ...describe(lines)]);
+      return { value, lines: lines.length > 0 ? lines.slice(1) : ["none"] };
+    },
+  );
+}
+
+/** Returns true for an existing date, YYYY-MM-DD. */
+function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00:00Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
+}
+
+/** Adds the commands for the fees that the operator charges. */
+function addFeeCommands(program: Command, addAction: AddAction): void {
+  const fees = program.command("fees").description("fees that are deducted from payments; there are none by default");
+  addAction(
+    fees.command("list").description("list all fees; a fee of a merchant replaces that of its account"),
+    async (context) => {
+      const value = (await listFees(context)).map(({ account_id, merchant_id, points, fixed_micros }) => ({
+        ...{ account: account_id, merchant: merchant_id },
+        ...{ percent: points / 100, fixed: toDecimal(fixed_micros, 6) },
+      }));
+      return { value };
+    },
+  );
+  const withOwner = (command: Command) =>
+    command
+      .requiredOption("--account <id>", "the fee applies to all merchants of this account")
+      .option("--merchant <id>", "the fee applies only to this merchant of the account");
+  addAction(
+    withOwner(fees.command("set").description("charge a percentage, a fixed amount, or both, on payments from now on"))
+      .option("--percent <number>", "percentage, for example 1.5; at most two decimals", "0")
+      .option("--fixed <number>", "fixed amount in units of the asset, for example 0.10; at most six decimals", "0"),
+    async (context, _args, { account = "", merchant, percent = "", fixed = "" }) => {
+      if (!/^\d{1,3}(\.\d{1,2})?$/.test(percent) || Number(percent) > 100)
+        throw new UsageError("--percent: expected a number from 0 to 100, with at most two decimals");
+      if (!/^\d{1,30}(\.\d{1,6})?$/.test(fixed))
+        throw new UsageError("--fixed: expected a number with at most six decimals");
+      const points = Number(toMinor(percent, 2));
+      const owner = await feeOwner(context, account, merchant);
+      await setFee(context, { ...owner, points, fixedMicros: toMinor(fixed, 6) });
+      await context.record(`fees set ${percent} % and ${fixed}`, merchant ?? account);
+      return { value: { account, merchant: merchant ?? null, percent: points / 100, fixed } };
+    },
+  );
+  addAction(
+    withOwner(fees.command("clear").description("remove a fee")),
+    async (context, _args, { account = "", merchant }) => {
+      const owner = await feeOwner(context, account, merchant);
+      if (!(await clearFee(context, owner))) throw new RefusedError("there is no such fee");
+      await context.record("fees clear", merchant ?? account);
+      return { value: { account, merchant: merchant ?? null, cleared: true } };
+    },
+  );
+}
+
+async function feeOwner(context: Context, accountId: string, merchantId: string | undefined) {
+  const [account] = await listAccounts(context, accountId);
+  if (!account) throw new RefusedError(`there is no account ${accountId}`);
+  if (merchantId === undefined) return { accountId, merchantId: null };
+  const owner = await findMerchantOwner(context, merchantId);
+  if (owner?.accountId !== accountId) throw new RefusedError(`account ${accountId} has no merchant ${merchantId}`);
+  return { accountId, merchantId };
+}
+
+/** Returns a decimal number in its smallest units. */
+function toMinor(text: string, decimals: number): bigint {
+  const [whole = "", part = ""] = text.split(".");
+  return BigInt(whole + part.padEnd(decimals, "0"));
+}
+
+function addExceptionCommands(program: Command, addAction: AddAction): void {
+  const exceptions = program
+    .command("exceptions")
+    .description("money that is not assigned to a payment: late, duplicate, of a wrong amount, or unknown")
+    .option("--limit <number>", "most exceptions to list", wholeNumber, "200");
+  addAction(exceptions, async (context, _args, { limit }) => {
+    const value = await listExceptions(context, Number(limit));
+    return { value, lines: describeEach(value) };
+  });
+  addAction(
+    exceptions
+      .command("assign <exception>")
+      .description("assign it to a payment: the merchant is credited, and the payment keeps its state")
+      .requiredOption("--payment <payment>", "the payment"),
+    async (context, [id = ""], { payment: paymentId = "" }) => {
+      const value = unwrap(await assignException(context, { id: exceptionId(id), paymentId }));
+      await context.record(`exceptions assign ${id}`, paymentId);
+      return { value };
+    },
+  );
+  addAction(
+    exceptions.command("return <exception>").description("send it back to its sender"),
+    async (context, [id = ""]) => {
+      const value = unwrap(await returnException(context, { id: exceptionId(id) }));
+      await context.record("exceptions return", id);
+      return { value };
+    },
+  );
+}
+
+/** Parses the id of an exception. */
+function exceptionId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new UsageError("expected the id of an exception, a number");
+  return Number(text);
+}

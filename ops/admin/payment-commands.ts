@@ -1,0 +1,100 @@
+import type { Command } from "commander";
+import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
+import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
+import { type AddAction, describe, oneOf, RefusedError, show, time, wholeNumber } from "./command.ts";
+
+const parseState = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
+
+/** Adds the commands that list, show and retry payments, and that show their collected buyer data. */
+export function addPaymentCommands(program: Command, addAction: AddAction): void {
+  const payments = program.command("payments").description("payments of all merchants");
+  addAction(
+    payments
+      .command("list")
+      .description("list payments, newest first")
+      .option("--account <id>", "only of this account")
+      .option("--merchant <id>", "only of this merchant")
+      .option("--state <state>", "only in this state", parseState)
+      .option("--since <time>", "only created since this time", time)
+      .option("--limit <number>", "most payments to list", wholeNumber, "50"),
+    async (context, _args, { account: accountId, merchant: merchantId, state, since, limit }) => ({
+      value: await listPaymentLines(context, {
+        accountId,
+        merchantId,
+        state: state === undefined ? undefined : parseState(state),
+        since: since === undefined ? undefined : new Date(since),
+        limit: Number(limit),
+      }),
+    }),
+  );
+  addAction(
+    payments
+      .command("show <payment>")
+      .description("show a payment: events, attempts, transfers, transactions, payout, ledger entries, webhooks")
+      .addHelpText("after", "\nExample:\n  npm run admin -- payments show pay_0123…"),
+    async (context, [id = ""]) => {
+      const report = await readPaymentReport(context, id);
+      if (!report) throw new RefusedError(`there is no payment ${id}`);
+      return { value: report, lines: describeReport(report) };
+    },
+  );
+  addAction(
+    program
+      .command("retry <payment>")
+      .description("enqueue all unfinished work of a payment now; safe at any time")
+      .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
+    async (context, [id = ""]) => {
+      const counts = await retryPayment(context, id);
+      if (!counts) throw new RefusedError(`there is no payment ${id}`);
+      await context.record("retry", id);
+      const due = Object.entries(counts).filter(([, count]) => count > 0);
+      const lines = due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
+      return { value: counts, lines };
+    },
+  );
+  const collected = program.command("collected-data").description("collected buyer data");
+  addAction(
+    collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
+    async (context, [id = ""]) => {
+      const encryption = context.encryption();
+      await context.record("collected-data show", id);
+      const kept = await readCollected({ ...context, encryption }, id);
+      return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
+    },
+  );
+}
+
+function describeReport({
+  payment,
+  attempts,
+  transfers,
+  transactions,
+  settlement,
+  moves,
+  ledger,
+  webhooks,
+}: PaymentReport): string[] {
+  const table = (title: string, rows: readonly object[]) => [
+    "",
+    title,
+    ...describe(rows.map((row) => ({ ...row }))).map((line) => `  ${line}`),
+  ];
+  const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
+    at,
+    what: machine,
+    move: `${from} > ${to}`,
+    subject,
+    detail: detail === null ? "" : show(detail),
+  }));
+  return [
+    ...describe(payment),
+    ...table("History", history),
+    ...table("Attempts", attempts),
+    ...table("Transfers", transfers),
+    ...table("Transactions", transactions),
+    ...table("Payout", settlement ? [settlement] : []),
+    ...table("Ledger", ledger),
+    ...table("Webhooks", webhooks),
+  ];
+}

@@ -1,0 +1,36 @@
+import type { Command } from "commander";
+import { listWaitingRefunds, withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
+import { readNetworks } from "../../runtime/networks/read-networks.ts";
+import { type AddAction, unwrap, wholeNumber } from "./command.ts";
+
+/** Adds the commands that list and withdraw refunds that have not begun. */
+export function addRefundCommands(program: Command, addAction: AddAction): void {
+  const refunds = program.command("refunds").description("refunds to buyers");
+  addAction(
+    refunds
+      .command("list")
+      .description(
+        "list refunds that have not begun, oldest first; due: waits for the merchant's balance, held: the receiver is not served",
+      )
+      .option("--merchant <id>", "only of this merchant")
+      .option("--limit <number>", "most refunds to list", wholeNumber, "200"),
+    async (context, _args, { merchant: merchantId, limit }) => ({
+      value: await listWaitingRefunds(context, { merchantId, limit: Number(limit) }),
+    }),
+  );
+  addAction(
+    refunds
+      .command("withdraw <refund>")
+      .description("withdraw a refund that has not begun: nothing is sent, and its amount can be refunded again")
+      .addHelpText(
+        "after",
+        "\nSafe to repeat. Refused once the refund has begun. Payouts of the merchant that waited behind it continue.\nReads NETWORKS_FILE for the deployment's name.\n\nExample:\n  npm run admin -- refunds withdraw rfnd_0123…",
+      ),
+    async (context, [refundId = ""]) => {
+      const networks = readNetworks(context.networksFile());
+      const value = unwrap(await withdrawRefund({ db: context.db, now: context.now, networks }, { refundId }));
+      await context.record("refunds withdraw", refundId);
+      return { value };
+    },
+  );
+}

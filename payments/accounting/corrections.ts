@@ -1,0 +1,81 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Balance, type BalanceFilter, listBalances } from "../../db/queries/ledger-balances.ts";
+import { type Group, insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
+import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
+import type { Db } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { chainOf } from "../payouts/sign-payout.ts";
+import { accounts } from "./ledger-groups.ts";
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+
+/** A manual booking, minor units. `reference` is its natural key, for example a ticket number. */
+export type Correction = {
+  reference: string;
+  debit: string;
+  credit: string;
+  asset: string;
+  amount: bigint;
+  note: string;
+};
+
+/**
+ * Accounts open to manual bookings. Merchant balances and money in transit are excluded: they follow from other rows.
+ */
+const byHand: readonly string[] = [
+  accounts.treasury,
+  accounts.exceptions,
+  accounts.capital,
+  accounts.gasSpent,
+  accounts.losses,
+];
+
+/**
+ * Books a correction as a new group, because ledger entries never change. Repeating the same correction under the same
+ * reference books it once and returns `repeated`. Refuses with `invalid_state` an account that is closed to manual
+ * bookings, and a reference that another correction has.
+ */
+export async function correctLedger(
+  deps: Deps,
+  correction: Correction,
+): Promise<Result<{ reference: string; repeated: boolean }>> {
+  const { reference, debit, credit, asset, amount, note } = correction;
+  for (const account of [debit, credit])
+    if (!byHand.includes(account) && !/^lane:./.test(account))
+      return refuse("invalid_state", `${account}: expected ${byHand.join(", ")} or lane: and an address`);
+  const entries = [
+    { account: debit, asset, amount },
+    { account: credit, asset, amount: -amount },
+  ];
+  const group: Group = { kind: "correction", subject: reference, entries, note };
+  const booked = await deps.db.transaction().execute(async (db) => {
+    const fresh = await keepNewGroups(db, [group]);
+    if (fresh.length > 0) await insertGroups(db, fresh, deps.now());
+    else if (!(await isBooked(db, group)))
+      return refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
+    return done({ reference, repeated: fresh.length === 0 });
+  });
+  // The correction may cover payouts that waited for inventory.
+  if (booked.ok) await wakeShortPayouts(deps.db, chainOf(asset));
+  return booked;
+}
+
+/** Returns true when exactly these entries and this note are booked under the group's natural key. */
+async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promise<boolean> {
+  const booked = await db
+    .selectFrom("ledger_group as g")
+    .innerJoin("ledger_entry as e", "e.group_id", "g.id")
+    .select(["e.account", "e.asset", "e.amount", "g.note"])
+    .where("g.kind", "=", kind)
+    .where("g.subject", "=", subject)
+    .orderBy("e.id")
+    .execute();
+  const same = booked.map(({ account, asset, amount }) => ({ account, asset, amount }));
+  return isDeepStrictEqual(same, [...entries]) && booked.every((row) => row.note === note);
+}
+
+/** Returns account balances at the end of a UTC day (YYYY-MM-DD), or now. */
+export function readBalances({ db }: Pick<Deps, "db">, filter: BalanceFilter): Promise<Balance[]> {
+  return listBalances(db, filter);
+}

@@ -1,0 +1,287 @@
+import { nativeAsset } from "../../chains/caip.ts";
+import type { Chain } from "../../chains/open-chains.ts";
+import type { DustRow } from "../../db/queries/dust.ts";
+import type { Group } from "../../db/queries/ledger-groups.ts";
+import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import type { SpentTransaction } from "../../db/queries/transactions.ts";
+import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
+import type { BookedRent } from "../../transfers/solana/rents.ts";
+
+/** The accounts of the ledger. Assets that we hold are debits; amounts that we owe are credits. */
+export const accounts = {
+  /** Balance of our receiving account. */
+  treasury: "treasury",
+  /** Amount that we owe a merchant. */
+  payable: (merchantId: string) => `payable:${merchantId}`,
+  /** Clearing account for money received in one asset and owed in another. The operator rebalances the inventory. */
+  exchange: "exchange",
+  /** Fees that the operator has taken. */
+  fees: "fees",
+  /** Payouts and refunds that have left a merchant's balance and have not arrived yet. */
+  inTransit: "in_transit",
+  /** Money that arrived and is not assigned to a merchant yet. */
+  exceptions: "exceptions",
+  /** Native balance of a lane; `address` is the lane's. */
+  lane: (address: string) => `lane:${address}`,
+  /** Gas that our transactions have cost. */
+  gasSpent: "gas_spent",
+  /** Money that an operator has written off, or booked as a gain. */
+  losses: "losses",
+  /** Rent deposits of the Solana accounts that we have created. */
+  rent: "rent",
+  /** Capital that the operator has paid in and not withdrawn. */
+  capital: "operator_capital",
+} as const;
+
+type Movement = Pick<
+  ConfirmedTransfer,
+  "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
+>;
+
+/** Returns two entries that sum to zero: a debit and a credit of the same amount. */
+const doubleEntry = (of: { debit: string; credit: string; asset: string; amount: bigint }): Group["entries"] => [
+  { account: of.debit, asset: of.asset, amount: of.amount },
+  { account: of.credit, asset: of.asset, amount: -of.amount },
+];
+
+type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
+
+/**
+ * Returns the group of a buyer's payment to the treasury. Debits the treasury; credits the merchant and the operator's
+ * fee. If the merchant is owed another asset, the amount passes through the exchange accounts of both assets.
+ */
+export function paymentGroup(
+  transfer: Movement,
+  {
+    merchantId,
+    fee = 0n,
+    converted,
+  }: {
+    merchantId: string;
+    fee?: bigint;
+    converted?: { asset: string; amount: bigint } | undefined;
+  },
+): Group {
+  const { asset, amount } = transfer;
+  const payable = accounts.payable(merchantId);
+  const taken = fee > 0n ? [{ account: accounts.fees, asset, amount: -fee }] : [];
+  return {
+    kind: "payment",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: [
+      { account: accounts.treasury, asset, amount },
+      ...(converted
+        ? [
+            { account: accounts.exchange, asset, amount: fee - amount },
+            { account: accounts.exchange, asset: converted.asset, amount: converted.amount },
+            { account: payable, asset: converted.asset, amount: -converted.amount },
+          ]
+        : [{ account: payable, asset, amount: fee - amount }]),
+      ...taken,
+    ],
+  };
+}
+
+/**
+ * Returns the group of a buyer's payment to the merchant's own account: credited to the merchant against in transit.
+ */
+export function directPaymentGroup(transfer: Movement, merchantId: string): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "payment",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.payable(merchantId), asset, amount }),
+  };
+}
+
+/** Returns the group of a buyer's money whose payment has ended. */
+export function exceptionGroup(transfer: Movement): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "exception",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
+/**
+ * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined
+ * for a movement from the treasury to itself.
+ */
+export function unmatchedGroup(chain: Chain, observation: UnmatchedObservation): Group | undefined {
+  const { token, payer, receiver } = observation;
+  if (payer === receiver) return undefined;
+  const asset = `${chain.chain}/${chain.family === "evm" ? "erc20" : "token"}:${token}`;
+  const amount = receiver === chain.treasury ? observation.amount : -observation.amount;
+  return {
+    kind: "unmatched",
+    subject: `${chain.chain}/${placeName(chain, observation)}/${observation.log_index}`,
+    onChain: placeOf(observation),
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
+/** Returns the group of one day's unmatched deposits below the asset's dust amount, as one sum. */
+export function dustGroup({ chain, asset, day, amount, transfers, last_block }: DustRow): Group {
+  return {
+    kind: "dust",
+    subject: `${asset}/${day}`,
+    note: `${transfers} small deposits of ${day}`,
+    onChain: { chain, block_number: last_block, block_hash: null, tx_hash: null, log_index: null },
+    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
+/** Returns the group of the gas that a lane paid for a final transaction. */
+export function gasGroup(spent: SpentTransaction): Group {
+  const { chain, hash, block_number, block_hash, fee } = spent;
+  const asset = nativeAsset(chain);
+  return {
+    kind: "gas",
+    subject: `${chain}/${hash}`,
+    onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
+    entries: doubleEntry({ debit: accounts.gasSpent, credit: accounts.lane(spent.address), asset, amount: fee }),
+  };
+}
+
+/** Returns the scope that a movement's number is unique in: the block on EVM, the transaction on Solana. */
+function placeName(
+  chain: Chain,
+  { block_hash, tx_hash }: Pick<UnmatchedObservation, "block_hash" | "tx_hash">,
+): string {
+  return chain.family === "evm" ? block_hash : tx_hash;
+}
+
+/**
+ * Returns the group of the rent that a lane deposited into new Solana accounts, or recovered from closed ones. Lamports
+ * that third parties had sent to a closed account are the operator's capital.
+ */
+export function rentGroup(rent: BookedRent): Group {
+  const { chain, address, hash, slot, lamports, given } = rent;
+  const asset = nativeAsset(chain);
+  const entries = [
+    { account: accounts.rent, asset, amount: lamports + given },
+    { account: accounts.lane(address), asset, amount: -lamports },
+    { account: accounts.capital, asset, amount: -given },
+  ];
+  return {
+    kind: "rent",
+    subject: `${chain}/${hash}`,
+    onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
+    entries: entries.filter(({ amount }) => amount !== 0n),
+  };
+}
+
+/** Returns the group of a lane's native balance above the ledger's: the operator has deposited it. */
+export function laneDepositGroup(found: {
+  chain: string;
+  account: string;
+  asset: string;
+  block: number;
+  difference: bigint;
+}): Group {
+  const { chain, account, asset, block, difference } = found;
+  return {
+    kind: "lane_deposit",
+    subject: `${chain}/${account}/${block}`,
+    onChain: { chain, block_number: block, block_hash: null, tx_hash: null, log_index: null },
+    entries: [
+      { account, asset, amount: difference },
+      { account: accounts.capital, asset, amount: -difference },
+    ],
+  };
+}
+
+/** Returns the group of a payout that begins: from the merchant's balance to in transit. */
+export function settlementBegunGroup(settlement: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+}): Group {
+  const { asset, amount } = settlement;
+  return {
+    kind: "settlement_begun",
+    subject: settlement.id,
+    entries: doubleEntry({ debit: accounts.payable(settlement.merchantId), credit: accounts.inTransit, asset, amount }),
+  };
+}
+
+/** Returns the group of a payout that has arrived: from the treasury, clearing in transit. */
+export function settlementPaidGroup(transfer: Movement): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "settlement_paid",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.treasury, asset, amount }),
+  };
+}
+
+/** Returns the group of a refund that begins: from the merchant's balance to in transit. */
+export function refundBegunGroup(refund: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+  drawn: { asset: string; amount: bigint };
+}): Group {
+  const { asset, amount, drawn } = refund;
+  const isConverted = drawn.asset !== asset;
+  return {
+    kind: "refund_begun",
+    subject: refund.id,
+    entries: [
+      { account: accounts.payable(refund.merchantId), ...drawn },
+      ...(isConverted
+        ? [
+            { account: accounts.exchange, asset: drawn.asset, amount: -drawn.amount },
+            { account: accounts.exchange, asset, amount },
+          ]
+        : []),
+      { account: accounts.inTransit, asset, amount: -amount },
+    ],
+  };
+}
+
+/** Returns the group that changes the amount of a payout in transit by `by` (minor units; negative reduces it). */
+export function settlementChangedGroup(change: { id: string; asset: string; merchantId: string; by: bigint }): Group {
+  return { ...settlementBegunGroup({ ...change, amount: change.by }), kind: "settlement_changed" };
+}
+
+/** Returns the group of the excess that a payout moved beyond what was owed: from the treasury to exceptions. */
+export function overpaidGroup(transfer: { id: string; asset: string }, movement: Place, amount: bigint): Group {
+  const { id, asset } = transfer;
+  return {
+    kind: "overpaid",
+    subject: id,
+    onChain: placeOf(movement),
+    entries: doubleEntry({ debit: accounts.exceptions, credit: accounts.treasury, asset, amount }),
+  };
+}
+
+/** Returns the group that reduces a refund in transit and credits the difference to its merchant again. */
+export function refundLessenedGroup(refund: {
+  id: string;
+  asset: string;
+  amount: bigint;
+  merchantId: string;
+  back: { asset: string; amount: bigint };
+}): Group {
+  const { back, ...less } = refund;
+  const group = refundBegunGroup({ ...less, drawn: back });
+  const entries = group.entries.map((entry) => ({ ...entry, amount: -entry.amount }));
+  return { ...group, kind: "refund_reduced", entries };
+}
+
+/** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */
+export function refundPaidGroup(transfer: Movement): Group {
+  return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
+}
+
+function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Place) {
+  return { chain, block_number, block_hash, tx_hash, log_index };
+}

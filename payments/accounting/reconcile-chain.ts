@@ -1,0 +1,206 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { getAddress } from "viem";
+import { nativeAsset, parseAssetId } from "../../chains/caip.ts";
+import { readNativeBalanceAt, readTokenBalanceAt } from "../../chains/evm/balances-at-block.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { type Chain, getChain } from "../../chains/open-chains.ts";
+import { readFinalBalances } from "../../chains/solana/final-balances.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { insertGroups } from "../../db/queries/ledger-groups.ts";
+import {
+  findHeights,
+  keepReconciliation,
+  type LedgerSide,
+  listLaneAddresses,
+  lockReconciliation,
+  readLedgerSides,
+  takeDueReconciliations,
+} from "../../db/queries/reconciliations.ts";
+import type { Db } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { accounts, laneDepositGroup } from "./ledger-groups.ts";
+
+/**
+ * The reconciliation of one ledger account with the chain, minor units. `held`, the balance on chain, should equal
+ * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury without us counts as
+ * booked until an operator resolves its exception. `difference` is the excess on chain.
+ */
+export type ReconcileLine = {
+  chain: string;
+  block: number;
+  account: string;
+  asset: string;
+  booked: bigint;
+  inFlight: bigint;
+  held: bigint;
+  difference: bigint;
+};
+
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now" | "log">;
+/** The expected balance of an account, from the ledger and other rows. */
+type Claim = Pick<ReconcileLine, "account" | "asset" | "booked" | "inFlight"> & {
+  /** Deposits that were booked at later blocks and may have arrived before this block. */
+  given: bigint;
+};
+
+/**
+ * Reconciles the ledger with a chain at a block (by default the newest block that is final and booked): the treasury's
+ * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so
+ * a lane's excess is booked as capital. Stores, logs and returns every other difference.
+ *
+ * Refuses with `invalid_state` for a chain that is not watched, or a block that has not been read or is not available.
+ * Throws `ChainError` when the node no longer has the block's state.
+ */
+export async function reconcileChain(
+  deps: Deps,
+  args: { chain: string; block?: number | undefined },
+): Promise<Result<ReconcileLine[]>> {
+  const chain = getChain(deps.chains, args.chain);
+  const holdings = await readHoldings(deps, chain, args.block);
+  if (!holdings.ok) return holdings;
+  const { block, held } = holdings.value;
+  const lines = await deps.db.transaction().execute(async (db) => {
+    await lockReconciliation(db, chain.chain);
+    // Bookings made during the chain reads are for later blocks, or are a deposit that a concurrent run has found.
+    const found = (await listClaims(db, chain, block)).flatMap((claim) => {
+      const has = held.get(nameOf(claim));
+      return has === undefined ? [] : [{ chain: chain.chain, block, ...compare(claim, has) }];
+    });
+    const booked = await bookDeposits(deps, db, found);
+    if (args.block === undefined) await keep(deps, db, chain.chain, booked);
+    return booked;
+  });
+  for (const { account, asset, difference } of lines)
+    if (difference !== 0n)
+      deps.log.error(
+        { chain: chain.chain, block, account, asset, difference: String(difference) },
+        "ledger does not match the chain",
+      );
+  return done(lines);
+}
+
+function keep(deps: Deps, db: Db, chain: string, lines: readonly ReconcileLine[]): Promise<void> {
+  const at = deps.now();
+  const rows = lines.map(({ inFlight: in_flight, block: block_number, difference: _, ...line }) => ({
+    ...line,
+    ...{ block_number, in_flight, at },
+  }));
+  return keepReconciliation(db, chain, rows);
+}
+
+/** Time limit for the watcher to book what is final on chain, milliseconds. */
+const BOOKED_WITHIN_MS = 15_000;
+/** Interval between reconciliations of a chain, milliseconds. */
+const RECONCILE_EVERY_MS = 300_000;
+
+/** Takes the chains whose reconciliation is due, and schedules their next one. */
+export function takeReconciliations(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<string[]> {
+  const now = deps.now();
+  const againAt = new Date(now.getTime() + RECONCILE_EVERY_MS);
+  return takeDueReconciliations(deps.db, { chains: [...deps.chains.keys()], now, againAt });
+}
+
+/** Lists the expected balances: the treasury's of every asset that is configured or was ever booked, and the lanes'. */
+async function listClaims(db: Db, chain: Chain, block: number): Promise<Claim[]> {
+  const lanes = await listLaneAddresses(db, chain.chain);
+  const names = [accounts.treasury, ...lanes.map(accounts.lane)];
+  const sides = await readLedgerSides(db, { chain: chain.chain, block, accounts: names, treasury: chain.treasury });
+  const sum = (wanted: (side: LedgerSide) => boolean) =>
+    sides.filter(wanted).reduce((total, { amount }) => total + amount, 0n);
+  const claim = (account: string, asset: string, isInFlight: (side: LedgerSide) => boolean): Claim => ({
+    account,
+    asset,
+    booked: sum(
+      (side) => (side.what === "booked" || side.what === "left") && side.account === account && side.asset === asset,
+    ),
+    inFlight: sum((side) => side.account === account && isInFlight(side)),
+    given: sum(({ what, account: whose }) => what === "given" && whose === account),
+  });
+  const ever = sides.flatMap(({ account, asset }) => (account === accounts.treasury && asset ? asset : []));
+  const assets = [...new Set([...chain.tokens.keys(), ...ever])].sort();
+  return [
+    ...assets.map((asset) =>
+      claim(accounts.treasury, asset, ({ what, token }) => what === "moved" && token === tokenOf(asset)),
+    ),
+    ...lanes.map((address) => claim(accounts.lane(address), nativeAsset(chain.chain), ({ what }) => what === "spent")),
+  ];
+}
+
+/** Compares the balance on chain with the expected one. */
+function compare({ given, ...claim }: Claim, held: bigint) {
+  const more = held - claim.booked - claim.inFlight;
+  const early = more > 0n && given > 0n ? (more < given ? more : given) : 0n;
+  return { ...claim, inFlight: claim.inFlight + early, held, difference: more - early };
+}
+
+/** Balances of accounts on chain at a block. */
+type Holdings = { block: number; held: ReadonlyMap<string, bigint> };
+
+async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined): Promise<Result<Holdings>> {
+  const heights = await findHeights(deps.db, chain.chain);
+  if (!heights) return refuse("invalid_state", `${chain.chain} is not watched yet`);
+  const claims = await listClaims(deps.db, chain, heights.final);
+  if (chain.family === "solana") {
+    if (wanted !== undefined) return refuse("invalid_state", "a Solana node returns only current balances");
+    const holdings = await readSolana(chain, claims);
+    if (await isBooked(deps, chain.chain, holdings.block)) return done(holdings);
+    return refuse("invalid_state", `the watcher of ${chain.chain} has not reached slot ${holdings.block} in time`);
+  }
+  const block = wanted ?? heights.final;
+  if (block > heights.read) return refuse("invalid_state", `${chain.chain} has been read up to block ${heights.read}`);
+  const held = claims.map(async (claim) => [nameOf(claim), await readEvm(chain, claim, block)] as const);
+  return done({ block, held: new Map(await Promise.all(held)) });
+}
+
+const nameOf = ({ account, asset }: Pick<Claim, "account" | "asset">) => `${account} ${asset}`;
+const tokenOf = (asset: string) => parseAssetId(asset)?.token ?? "";
+/** Returns the lane's address in the name of its account. */
+const laneOf = (account: string) => account.slice(accounts.lane("").length);
+
+function readEvm(chain: EvmChain, { account, asset }: Claim, block: number): Promise<bigint> {
+  if (account === accounts.treasury)
+    return readTokenBalanceAt(chain, { token: getAddress(tokenOf(asset)), account: chain.treasury, block });
+  return readNativeBalanceAt(chain, { account: getAddress(laneOf(account)), block });
+}
+
+/**
+ * Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located.
+ */
+async function readSolana(chain: SolanaChain, claims: readonly Claim[]): Promise<Holdings> {
+  const places = claims.flatMap((claim) => {
+    const tokenAccount = chain.tokens.get(claim.asset)?.treasuryAccount;
+    return claim.account === accounts.treasury && tokenAccount ? [{ name: nameOf(claim), tokenAccount }] : [];
+  });
+  const lanes = claims.filter(({ account }) => account !== accounts.treasury);
+  const found = await readFinalBalances(chain, {
+    tokenAccounts: places.map(({ tokenAccount }) => tokenAccount),
+    lanes: lanes.map(({ account }) => laneOf(account)),
+  });
+  const named = [
+    ...places.map(({ name }, index) => [name, found.tokens[index] ?? 0n] as const),
+    ...lanes.map((claim, index) => [nameOf(claim), found.lanes[index] ?? 0n] as const),
+  ];
+  return { block: found.slot, held: new Map(named) };
+}
+
+/** Waits until everything up to a height is booked. Returns false after the time limit. */
+async function isBooked(deps: Deps, chain: string, height: number): Promise<boolean> {
+  for (const until = Date.now() + BOOKED_WITHIN_MS; ; ) {
+    if (((await findHeights(deps.db, chain))?.final ?? 0) >= height) return true;
+    if (Date.now() > until) return false;
+    await delay(200);
+  }
+}
+
+/** Books the lanes' deposits. Returns the lines with the deposits included. */
+async function bookDeposits(deps: Deps, db: Db, lines: readonly ReconcileLine[]): Promise<ReconcileLine[]> {
+  const isDeposit = ({ account, difference }: ReconcileLine) => account !== accounts.treasury && difference > 0n;
+  const deposits = lines.filter(isDeposit);
+  await insertGroups(db, deposits.map(laneDepositGroup), deps.now());
+  for (const { chain, account, difference } of deposits)
+    deps.log.info({ chain, account, amount: String(difference) }, "lane received a native deposit");
+  return lines.map((line) =>
+    isDeposit(line) ? { ...line, booked: line.booked + line.difference, difference: 0n } : line,
+  );
+}

@@ -1,0 +1,119 @@
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type ExceptionRow, listOpenExceptions, lockException } from "../../db/queries/exceptions.ts";
+import { insertGroups } from "../../db/queries/ledger-groups.ts";
+import { listPayments } from "../../db/queries/payments.ts";
+import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
+import { insertRefund } from "../../db/queries/refunds.ts";
+import type { Db } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { accrue } from "../payouts/accrue.ts";
+import { chainOf } from "../payouts/sign-payout.ts";
+import { accounts } from "./ledger-groups.ts";
+
+/**
+ * The cause of an exception, as far as it is known:
+ * - `late`: the money names a payment or quote that had ended.
+ * - `double`: the payment had already succeeded with other money.
+ * - `wrong_amount`: the payment asked for another amount.
+ * - `unknown`: the money names no payment.
+ * - `forgotten`: a payout that a restored database does not know was sent; the watcher adopts it.
+ * - `overpaid`: the excess that such a payout moved beyond what was owed.
+ * - `left`: money left the treasury without us.
+ * - `dust`: the sum of a day's unmatched deposits below the asset's dust amount.
+ */
+export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left" | "dust";
+export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "booked">;
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+type Resolved = { id: number; amount: bigint; asset: string };
+
+/** Lists open exceptions, oldest first. */
+export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
+  const rows = await listOpenExceptions(db, { limit });
+  return rows.map(({ asked, booked, ...row }) => ({ what: classifyException({ asked, booked, ...row }), ...row }));
+}
+
+/** Returns the cause of an exception. Pure. */
+export function classifyException(
+  row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "paymentId" | "paymentState" | "transferId">,
+): ExceptionKind {
+  if (row.booked === "dust") return "dust";
+  if (row.booked === "overpaid") return "overpaid";
+  if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
+  if (row.paymentId === null) return "unknown";
+  if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";
+  return row.paymentState === "succeeded" ? "double" : "late";
+}
+
+/**
+ * Credits the money of an exception to the merchant of the payment that it was meant for. It is paid out like any other
+ * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`.
+ */
+export function assignException(deps: Deps, args: { id: number; paymentId: string }): Promise<Result<Resolved>> {
+  return resolve(deps, args.id, async (db, exception) => {
+    const [payment] = await listPayments(db, [args.paymentId]);
+    if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
+    const { asset, amount } = exception;
+    await accrue(deps, db, [{ payment, asset, amount, extra: true }]);
+    return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });
+  });
+}
+
+/** Returns the money of an exception to its sender, as a refund. Refuses with `invalid_state`. */
+export function returnException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
+  return resolve(deps, args.id, async (db, { id, asset, amount, payer }) => {
+    if (payer === null) return refuse("invalid_state", "the sender of the money is not on record");
+    const at = deps.now();
+    const row = {
+      id: newId("rfnd"),
+      payment_id: null,
+      exception_id: id,
+      merchant_id: null,
+      number: 1,
+      owed_asset: null,
+      owed_amount: null,
+    };
+    await insertRefund(db, { ...row, asset, amount, receiver: payer, state: "due", created_at: at, due_at: at });
+    return done({ account: accounts.inTransit, note: `sent back by ${row.id}` });
+  });
+}
+
+/** Books an exception as the operator's own capital, paid in or taken out, or as a loss (or gain). */
+export function bookException(
+  deps: Deps,
+  args: { id: number; as: "capital" | "losses"; note: string },
+): Promise<Result<Resolved>> {
+  const account = accounts[args.as];
+  return resolve(deps, args.id, async () => done({ account, note: args.note }), { isOutgoing: true });
+}
+
+/** Books the group that closes an exception. Its natural key is the exception, so an exception is closed only once. */
+async function resolve(
+  deps: Deps,
+  id: number,
+  work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
+  { isOutgoing = false } = {},
+): Promise<Result<Resolved>> {
+  const resolved = await inTransaction<Result<Resolved>>(deps.db, async (db) => {
+    await lockException(db, id);
+    const [exception] = await listOpenExceptions(db, { id, limit: 1 });
+    if (!exception) return refuse("invalid_state", `there is no open exception ${id}`);
+    const { asset, amount } = exception;
+    if (amount < 0n && !isOutgoing)
+      return refuse("invalid_state", "the money left the treasury: there is nothing to assign or return");
+    const to = await work(db, exception);
+    if (!to.ok) return to;
+    const { account, note } = to.value;
+    const entries = [
+      { account: accounts.exceptions, asset, amount },
+      { account, asset, amount: -amount },
+    ];
+    await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
+    return done({ id, amount, asset });
+  });
+  // The resolution may cover payouts that waited for inventory.
+  if (resolved.ok) await wakeShortPayouts(deps.db, chainOf(resolved.value.asset));
+  return resolved;
+}

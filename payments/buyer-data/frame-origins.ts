@@ -1,0 +1,81 @@
+import type { Mode } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "now">;
+
+/** An origin that may embed the data page of an account's payments in a frame. */
+export type FrameOrigin = { origin: string; createdAt: Date };
+
+/** The form that the database enforces, because an origin becomes part of a header: no wildcard, no path. */
+const form = /^(https:\/\/[a-z0-9]([-a-z0-9.]*[a-z0-9])?|http:\/\/localhost)(:\d{1,5})?$/;
+const LONGEST = 255;
+
+/** Returns true for an origin exactly as browsers send it: lower case, without the default port. */
+const isOrigin = (text: string): boolean =>
+  text.length <= LONGEST && form.test(text) && URL.parse(text)?.origin === text;
+
+/** Lists the origins of an account in alphabetical order. */
+export async function listFrameOrigins({ db }: Pick<Deps, "db">, accountId: string): Promise<FrameOrigin[]> {
+  const rows = await db
+    .selectFrom("frame_origin")
+    .select(["origin", "created_at"])
+    .where("account_id", "=", accountId)
+    .orderBy("origin")
+    .execute();
+  return rows.map(({ origin, created_at: createdAt }) => ({ origin, createdAt }));
+}
+
+/**
+ * Allows an origin to embed the data page of an account's payments, from the next time the page is opened. Repeatable.
+ * Refuses with `params_validation` anything but an exact https origin (http for localhost only).
+ */
+export async function addFrameOrigin(
+  { db, now }: Deps,
+  args: { accountId: string; origin: string },
+): Promise<Result<FrameOrigin[]>> {
+  const { accountId, origin } = args;
+  if (!isOrigin(origin))
+    return refuse(
+      "params_validation",
+      "origin: expected one such as https://wallet.example, as browsers write it: https (http for localhost only), lower case, no path and no slash at the end",
+    );
+  await db
+    .insertInto("frame_origin")
+    .values({ account_id: accountId, origin, created_at: now() })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return done(await listFrameOrigins({ db }, accountId));
+}
+
+/**
+ * Removes an origin from the list. Pages that are already open stay open. Returns false when it was not on the list.
+ */
+export async function removeFrameOrigin(
+  { db }: Pick<Deps, "db">,
+  args: { accountId: string; origin: string },
+): Promise<boolean> {
+  const row = await db
+    .deleteFrom("frame_origin")
+    .where("account_id", "=", args.accountId)
+    .where("origin", "=", args.origin)
+    .returning("origin")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Lists the origins that may embed the data page of a payment. */
+export async function listFramesOf(
+  { db }: Pick<Deps, "db">,
+  args: { paymentId: string; mode: Mode },
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom("payment as p")
+    .innerJoin("frame_origin as f", "f.account_id", "p.account_id")
+    .select("f.origin")
+    .where("p.id", "=", args.paymentId)
+    .where("p.mode", "=", args.mode)
+    .orderBy("f.origin")
+    .execute();
+  return rows.map(({ origin }) => origin);
+}

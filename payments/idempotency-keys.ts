@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import { commitIfOk } from "../db/in-transaction.ts";
+import type { Db } from "../db/tables.ts";
+import { done, type Result, refuse } from "./error-codes.ts";
+import type { Caller } from "./merchants/accounts.ts";
+import type { PaymentDeps } from "./payment-deps.ts";
+
+/** Minimum retention of a response, milliseconds (design, part 9). */
+export const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
+
+/** A request with an idempotency key: its caller, operation and key, and a digest of everything that was sent. */
+export type IdempotentRequest = {
+  caller: Pick<Caller, "accountId" | "mode">;
+  operation: string;
+  key: string;
+  digest: Buffer;
+};
+/** A response as it was sent. Every repetition gets the same text. */
+export type StoredResponse = { status: number; text: string; replayed: boolean };
+
+type Deps = Pick<PaymentDeps, "db" | "now">;
+
+/**
+ * Returns the SHA-256 of everything that identifies a request. The order of an object's members does not matter. Not
+ * recursive, because a body of 64 KiB can be nested deeper than the stack.
+ */
+export function digestRequest(parts: readonly unknown[]): Buffer {
+  const hash = createHash("sha256");
+  const left: unknown[] = [parts];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value !== "object" || value === null) hash.update(`${JSON.stringify(value)},`);
+    else {
+      const inside = Array.isArray(value) ? value : Object.entries(value).sort(byName).flat();
+      hash.update(`${Array.isArray(value) ? "[" : "{"}${inside.length},`);
+      for (const one of inside) left.push(one);
+    }
+  }
+  return hash.digest();
+}
+
+const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
+
+/** Returns the stored response of a request; undefined without one. Refuses a different request under the same key. */
+export async function findStoredResponse(
+  deps: Deps,
+  request: IdempotentRequest,
+): Promise<Result<StoredResponse> | undefined> {
+  const kept = await deps.db
+    .selectFrom("idempotency")
+    .select(["digest", "status", "answer"])
+    .where("account_id", "=", request.caller.accountId)
+    .where("mode", "=", request.caller.mode)
+    .where("operation", "=", request.operation)
+    .where("key", "=", request.key)
+    .executeTakeFirst();
+  if (!kept) return undefined;
+  if (!kept.digest.equals(request.digest))
+    return refuse("idempotency_conflict", "Idempotency-Key: was used for another request");
+  if (kept.status === null || kept.answer === null)
+    throw new Error("an idempotency key was committed without a response");
+  return done({ status: kept.status, text: kept.answer, replayed: true });
+}
+
+/**
+ * Runs work once per idempotency key. The key, the work and the response commit in one transaction, so a crash leaves
+ * all or none of them. A second request under the key waits for the first one and gets its response. A refusal is not
+ * stored: the caller may correct the request and use the key again.
+ */
+export async function runIdempotent(
+  deps: Deps,
+  request: IdempotentRequest,
+  work: (db: Db) => Promise<Result<{ status: number; body: object }>>,
+): Promise<Result<StoredResponse>> {
+  const { operation, key, digest } = request;
+  const { accountId: account_id, mode } = request.caller;
+  const ran = await commitIfOk(deps.db, async (db): Promise<Result<StoredResponse | undefined>> => {
+    // Blocks while another transaction holds the key.
+    const claimed = await db
+      .insertInto("idempotency")
+      .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst();
+    if (claimed.numInsertedOrUpdatedRows === 0n) return done(undefined);
+    const result = await work(db);
+    if (!result.ok) return result;
+    const { status, body } = result.value;
+    const text = JSON.stringify(body);
+    await db
+      .updateTable("idempotency")
+      .set({ status, answer: text })
+      .where("account_id", "=", account_id)
+      .where("mode", "=", mode)
+      .where("operation", "=", operation)
+      .where("key", "=", key)
+      .execute();
+    return done({ status, text, replayed: false });
+  });
+  if (!ran.ok) return ran;
+  if (ran.value) return done(ran.value);
+  const kept = await findStoredResponse(deps, request);
+  if (!kept) throw new Error("an idempotency key is neither free nor taken");
+  return kept;
+}
+
+/** Deletes responses past their retention, at most `limit`. Returns how many. */
+export async function deleteExpiredResponses(deps: Deps, limit: number): Promise<number> {
+  const before = new Date(deps.now().getTime() - RESPONSE_RETENTION_MS);
+  const { numDeletedRows } = await deps.db
+    .deleteFrom("idempotency")
+    .where(({ eb, refTuple }) =>
+      eb(
+        refTuple("account_id", "mode", "operation", "key"),
+        "in",
+        eb
+          .selectFrom("idempotency")
+          .select(["account_id", "mode", "operation", "key"])
+          .where("created_at", "<", before)
+          .limit(limit)
+          .$asTuple("account_id", "mode", "operation", "key"),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -1,0 +1,115 @@
+import { sql } from "kysely";
+import { moveRows } from "../../db/moves.ts";
+import { type AttemptWithContext, lockWaiting } from "../../db/queries/attempts.ts";
+import { keepVerified } from "../../db/queries/collected-data.ts";
+import { lockPayments } from "../../db/queries/payments.ts";
+import { insertTransfers } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import type { VerificationResult } from "../../transfers/verification.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { toSignedTransfer } from "./payment-transfer.ts";
+import { keepFunded } from "./recheck-funds.ts";
+
+/** Verification results by attempt. */
+export type Outcomes = ReadonlyMap<AttemptWithContext, VerificationResult>;
+/**
+ * `transfers`: the accepted attempts, each with its transfer's id (null in test mode). `raced`: attempts whose payers
+ * have committed funds to another payment since they were verified.
+ */
+export type Accepted = { transfers: ReadonlyMap<string, string | null>; raced: ReadonlySet<AttemptWithContext> };
+
+/**
+ * Accepts attempts with valid signatures: moves their payments to `processing` and writes their transfers, in one
+ * transaction. An attempt is accepted if all of these hold:
+ * - It is the earliest of its payment in the batch, and the payment still waits.
+ * - It was confirmed before the deadline, however long verification took.
+ * - If the buyer pays the merchant directly, the destination is still the merchant's.
+ * - The payer has committed its funds to no other payment since they were checked.
+ */
+export async function acceptAttempts(
+  deps: PaymentDeps,
+  outcomes: Outcomes,
+  attempts: readonly AttemptWithContext[],
+): Promise<Accepted> {
+  if (attempts.length === 0) return { transfers: new Map(), raced: new Set() };
+  const chosen = keepOnePerPayment(attempts);
+  return deps.db.transaction().execute(async (db) => {
+    const at = deps.now();
+    const locked = await lockAttempts(db, chosen);
+    const raced = new Set<AttemptWithContext>();
+    const covered = await keepFunded(db, { outcomes, attempts: locked, raced });
+    const accepted = await movePayments(db, covered, at);
+    const ids = accepted.map(({ attempt }) => attempt.id);
+    await keepVerified(
+      db,
+      accepted.flatMap(({ attempt, option }) => (option.needs_data ? [attempt.id] : [])),
+    );
+    await moveRows(db, "attempt", { ids, from: "waiting", to: "verified", at, set: { due_at: null } });
+    await succeedInTestMode(db, accepted, at);
+    const transfers = accepted
+      .filter(({ payment }) => payment.mode === "live")
+      .map((whole) => toSignedTransfer(deps, whole, outcomes.get(whole)));
+    await insertTransfers(db, transfers, at);
+    const transferOf = new Map(transfers.map((transfer) => [transfer.payment_id, transfer.id]));
+    return {
+      transfers: new Map(accepted.map(({ attempt, payment }) => [attempt.id, transferOf.get(payment.id) ?? null])),
+      raced,
+    };
+  });
+}
+
+/** Returns the earliest attempt of each payment. */
+function keepOnePerPayment(attempts: readonly AttemptWithContext[]): AttemptWithContext[] {
+  const inOrder = attempts.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
+  return [...new Map(inOrder.toReversed().map((whole) => [whole.payment.id, whole])).values()];
+}
+
+/** Locks payments and attempts. Returns the attempts that still wait: another worker may have verified the others. */
+async function lockAttempts(db: Db, attempts: readonly AttemptWithContext[]): Promise<AttemptWithContext[]> {
+  // Lock order: payments, then attempts (avoids deadlock).
+  await lockPayments(
+    db,
+    attempts.map(({ payment }) => payment.id),
+  );
+  const waiting = new Set(
+    await lockWaiting(
+      db,
+      attempts.map(({ attempt }) => attempt.id),
+    ),
+  );
+  return attempts.filter(({ attempt }) => waiting.has(attempt.id));
+}
+
+/** Moves the attempts' payments to `processing`. Returns the attempts whose payments moved. */
+async function movePayments(db: Db, attempts: readonly AttemptWithContext[], at: Date): Promise<AttemptWithContext[]> {
+  const ids = attempts.map(({ payment }) => payment.id);
+  const attemptIds = attempts.map(({ attempt }) => attempt.id);
+  const options = JSON.stringify(Object.fromEntries(attempts.map(({ payment, option }) => [payment.id, option.id])));
+  const set = { due_at: null, option_id: sql<string>`${options}::jsonb ->> payment.id` };
+  const where = sql`exists (select from attempt a
+    where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
+    and ${isStillDestination(attempts)}`;
+  const move = { ids, from: "requires_action", to: "processing", at, set, where } as const;
+  const moved = new Set(await moveRows(db, "payment", move));
+  return attempts.filter(({ payment }) => moved.has(payment.id));
+}
+
+/** SQL: the destination of a payment that the buyer pays to the merchant directly has not changed. */
+function isStillDestination(attempts: readonly AttemptWithContext[]) {
+  const direct = attempts.filter(({ option }) => option.direct);
+  const column = (of: (whole: AttemptWithContext) => string | null) => direct.map(of);
+  return sql`not exists (
+    select from unnest(${column(({ payment }) => payment.id)}::text[], ${column(({ option }) => option.asset)}::text[],
+      ${column(({ option }) => option.registered)}::text[]) as f (id, asset, destination)
+    where f.id = payment.id and not exists (select from settlement_destination d
+      where d.merchant_id = payment.merchant_id and d.asset = f.asset and d.destination = f.destination))`;
+}
+
+/** Moves the payments of test mode to `succeeded`: test mode moves no money (specification, part 1 and 2.2). */
+async function succeedInTestMode(db: Db, accepted: readonly AttemptWithContext[], at: Date): Promise<void> {
+  for (const { payment, option } of accepted) {
+    if (payment.mode !== "test") continue;
+    const set = { tx_id: `test:${payment.id}`, paid_asset: option.asset, paid_amount: option.amount, fee: option.fee };
+    await moveRows(db, "payment", { ids: [payment.id], from: "processing", to: "succeeded", at, set });
+  }
+}

@@ -1,0 +1,58 @@
+import { sql } from "kysely";
+import { moveRows } from "../../db/moves.ts";
+import type { OptionRow } from "../../db/queries/payment-options.ts";
+import type { Db } from "../../db/tables.ts";
+import { checkSignature } from "../../transfers/verifier.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { enqueueRelays } from "./relay-transfers.ts";
+import { decodeProof, readResults } from "./wallet-results.ts";
+
+/** The signatures that a transfer is relayed with. */
+export type Signatures = { signature: Buffer; permit: Buffer | null };
+
+/**
+ * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push,
+ * for a contract wallet (only the chain can verify its signature), and on Solana (where the money found is already
+ * final).
+ */
+export function readSignatures(
+  deps: Pick<PaymentDeps, "chains">,
+  option: OptionRow,
+  results: unknown,
+): Signatures | undefined {
+  if (option.kind === "push" || option.kind === "spl") return undefined;
+  const { proof, permit } = readResults(results);
+  if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
+  return { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
+}
+
+/**
+ * Attaches a confirm's signatures to a transfer that another relayer has submitted before the confirm arrived. If a
+ * reorg removes that relayer's transaction, or has removed it already, we relay the transfer ourselves.
+ */
+export async function attachSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
+  const signatures = readSignatures(deps, option, results);
+  if (!signatures) return;
+  const moved = await deps.db.transaction().execute(async (db) => {
+    const ids = await storeSignatures(db, option.payment_id, signatures);
+    const at = deps.now();
+    return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
+  });
+  await enqueueRelays(
+    deps,
+    moved.map((transferId) => ({ chain: option.chain, transferId })),
+  );
+}
+
+async function storeSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
+  const rows = await db
+    .updateTable("transfer")
+    .set(signatures)
+    .where("payment_id", "=", paymentId)
+    .where("purpose", "=", "payment")
+    .where("signature", "is", null)
+    .where(sql<boolean>`state in ('awaited', 'included')`)
+    .returning("id")
+    .execute();
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,126 @@
+import { moveRows } from "../../db/moves.ts";
+import type { DustRow } from "../../db/queries/dust.ts";
+import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
+import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import type { SpentTransaction } from "../../db/queries/transactions.ts";
+import type { ConfirmedTransfer, TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import type { BookingHandlers } from "../../transfers/booking-handlers.ts";
+import {
+  dustGroup,
+  gasGroup,
+  refundPaidGroup,
+  rentGroup,
+  settlementPaidGroup,
+  unmatchedGroup,
+} from "../accounting/ledger-groups.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { succeedPayments } from "./succeed-payments.ts";
+import { openUnsolicitedPayments } from "./unsolicited-payments.ts";
+
+/** Creates the handlers that book what the watcher finds, for payments, settlements and refunds. */
+export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
+  return {
+    confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
+    ended: (db, ended) => bookEnded(deps, db, ended),
+    failed: (db, failed) => bookFailed(deps, db, failed),
+    unsolicited: (db, chain, movements) => openUnsolicitedPayments(deps, db, chain, movements),
+    unmatched: (db, sightings) => bookUnmatched(deps, db, sightings),
+    dust: (db, dust) => bookDust(deps, db, dust),
+    gas: (db, spent) => bookGas(deps, db, spent),
+    rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
+  };
+}
+
+/** Books confirmed transfers: state, ledger, settlements and events, in the caller's transaction. */
+async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly ConfirmedTransfer[]): Promise<() => void> {
+  const paid = await succeedPayments(
+    deps,
+    db,
+    confirmed.filter((transfer) => transfer.purpose === "payment"),
+  );
+  const payouts = confirmed.filter((transfer) => transfer.purpose === "settlement");
+  const settled = await finishSettlements(deps, db, payouts);
+  const refunds = confirmed.filter((transfer) => transfer.purpose === "refund");
+  await finishRefunds(deps, db, refunds);
+  const groups = [...paid.groups, ...payouts.map(settlementPaidGroup), ...refunds.map(refundPaidGroup)];
+  await insertGroups(db, groups, deps.now());
+  return () => {
+    for (const { payment, confirmedAt, chain } of paid.succeeded) {
+      deps.metrics.paymentTransitions.inc({ mode: payment.mode, from: "processing", to: "succeeded" });
+      deps.metrics.confirmToSucceeded.observe({ chain }, (deps.now().getTime() - confirmedAt.getTime()) / 1000);
+    }
+    if (settled > 0) deps.metrics.settlementTransitions.inc({ mode: "live", from: "paying", to: "paid" }, settled);
+    void deps.publishPaymentChanges(paid.succeeded.map(({ payment }) => payment.id));
+    const [first, ...others] = paid.due;
+    if (first) void deps.enqueue("settle", [{ data: { settlementIds: [first, ...others] } }]);
+  };
+}
+
+async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly ConfirmedTransfer[]): Promise<number> {
+  const at = deps.now();
+  const ids = payouts.flatMap((transfer) => transfer.settlement_id ?? []);
+  const moved = await moveRows(db, "settlement", {
+    ids,
+    from: "paying",
+    to: "paid",
+    at,
+    set: { paid_at: at, due_at: null },
+  });
+  if (moved.length !== payouts.length) throw new Error("a confirmed payout has no settlement in state paying");
+  return moved.length;
+}
+
+async function finishRefunds(deps: PaymentDeps, db: Db, transfers: readonly ConfirmedTransfer[]): Promise<void> {
+  const at = deps.now();
+  const ids = transfers.flatMap((transfer) => transfer.refund_id ?? []);
+  const moved = await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set: { paid_at: at } });
+  if (moved.length !== transfers.length) throw new Error("a confirmed refund is not in state paying");
+}
+
+/** Books unmatched movements (late, wrong or duplicate money) as exceptions. An operator resolves them. */
+async function bookUnmatched(deps: PaymentDeps, db: Db, sightings: readonly UnmatchedObservation[]): Promise<void> {
+  const groups = sightings.flatMap((observation) => {
+    const chain = deps.chains.get(observation.chain);
+    return chain ? (unmatchedGroup(chain, observation) ?? []) : [];
+  });
+  await insertGroups(db, groups, deps.now());
+}
+
+/** Books the dust deposits of a day as one exception. Returns the exception's subject. */
+async function bookDust(deps: PaymentDeps, db: Db, dust: DustRow): Promise<string> {
+  const group = dustGroup(dust);
+  await insertGroups(db, [group], deps.now());
+  return group.subject;
+}
+
+/**
+ * Books the gas of final transactions. A transaction that a deep reorg removed and that is final again has been booked
+ * before, so existing groups are skipped.
+ */
+async function bookGas(deps: PaymentDeps, db: Db, spent: readonly SpentTransaction[]): Promise<void> {
+  const groups = spent.filter(({ fee }) => fee > 0n).map(gasGroup);
+  await insertGroups(db, await keepNewGroups(db, groups), deps.now());
+}
+
+/** Expires the payments of transfers whose authorizations have expired unused. Payout authorizations never expire. */
+async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[]): Promise<() => void> {
+  const ids = ended.flatMap((transfer) => transfer.payment_id ?? []);
+  const detail = { reason: "the authorization expired unused" };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "expired", at: deps.now(), detail });
+  return () => {
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to: "expired" }, moved.length);
+    void deps.publishPaymentChanges(moved);
+  };
+}
+
+/** Fails the payments of transfers whose transactions burned gas and moved no money. */
+async function bookFailed(deps: PaymentDeps, db: Db, failed: readonly TransferRow[]): Promise<() => void> {
+  const ids = failed.flatMap((transfer) => transfer.payment_id ?? []);
+  const detail = { reason: "its transactions moved no money" };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), detail });
+  return () => {
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
+    void deps.publishPaymentChanges(moved);
+  };
+}

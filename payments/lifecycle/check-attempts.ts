@@ -1,0 +1,40 @@
+import type { AttemptWithContext } from "../../db/queries/attempts.ts";
+import type { VerificationResult } from "../../transfers/verification.ts";
+import type { Verifier } from "../../transfers/verifier.ts";
+import { hasStaleReceiver, OPTION_WITHDRAWN } from "../options/quotes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { readResults } from "./wallet-results.ts";
+
+/**
+ * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
+ * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid. Throws the chain's error
+ * when the chain cannot be read.
+ */
+export async function checkAttempts(
+  deps: Pick<PaymentDeps, "chains"> & { verifier: Verifier },
+  group: readonly AttemptWithContext[],
+): Promise<Map<AttemptWithContext, VerificationResult>> {
+  const { verifier } = deps;
+  // The earlier attempts of a payer have priority on its balance.
+  const waiting = group.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
+  const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
+  const signed = (whole: AttemptWithContext) => ({ ...whole.option, ...readResults(whole.attempt.results) });
+  const open = waiting.filter(
+    ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
+  );
+  const live = open.filter(({ payment }) => payment.mode === "live");
+  const results = await verifier.verify(live.map(signed), by);
+  const checked = new Map(
+    live.map((whole, index): [AttemptWithContext, VerificationResult] => [
+      whole,
+      results[index] ?? { ok: false, reason: "not verified" },
+    ]),
+  );
+  for (const whole of waiting) {
+    if (checked.has(whole)) continue;
+    const { state } = whole.payment;
+    const reason = state === "requires_action" ? OPTION_WITHDRAWN : `the payment is ${state}`;
+    checked.set(whole, open.includes(whole) ? verifier.checkSignature(signed(whole)) : { ok: false, reason });
+  }
+  return checked;
+}

@@ -1,0 +1,236 @@
+import { createHash } from "node:crypto";
+import { moveRows } from "../../db/moves.ts";
+import {
+  type AttemptHead,
+  findAttempt,
+  findAttemptByDigest,
+  findAttemptOpenedByTransfer,
+  findLastMove,
+  insertKeyAttempt,
+  type NewAttempt,
+} from "../../db/queries/attempts.ts";
+import { type CurrentOption, findOption, type OptionRow } from "../../db/queries/payment-options.ts";
+import { findPayment, type PaymentRow } from "../../db/queries/payments.ts";
+import type { Db, Mode, Verification } from "../../db/tables.ts";
+import { REVERTED } from "../../transfers/evm/verify-push.ts";
+import { checkSignature } from "../../transfers/verifier.ts";
+import { attachData, type CollectedField, findGivenData, validateCollectedData } from "../buyer-data/collected-data.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import { findClosedRefusal } from "../options/list-options.ts";
+import { findQuoteRefusal, isSameTransfer } from "../options/quotes.ts";
+import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import type { Requester } from "../requester.ts";
+import { admitAttempt } from "./admit-attempt.ts";
+import { attachSignatures } from "./attach-authorizations.ts";
+import { verifyQueueOf } from "./verify-queue.ts";
+import { readResults, validateResults, type WalletResult } from "./wallet-results.ts";
+
+export type Confirm = {
+  paymentId: string;
+  mode: Mode;
+  optionId: string;
+  results: readonly WalletResult[];
+  /** The requester that confirms. Buyer data that it has posted before is attached to the confirm. */
+  requester: Requester;
+  /** Buyer data that the wallet has collected itself. `keepMs` is its retention, milliseconds. */
+  collected?: { fields: readonly CollectedField[]; keepMs: number } | undefined;
+};
+
+/**
+ * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
+ * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
+ *
+ * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, `quote_expired`, with `invalid_state` for a
+ * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
+ * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
+ * payment.
+ */
+export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([args.optionId, args.results]))
+    .digest();
+  const { paymentId } = args;
+  const [payment, before, option] = await Promise.all([
+    findPayment(deps.db, { id: paymentId, mode: args.mode }),
+    findAttemptByDigest(deps.db, { paymentId, digest }),
+    findOption(deps.db, { id: args.optionId, paymentId }),
+  ]);
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  if (before) {
+    const waits = payment.state === "requires_action";
+    if (option && (waits || before.state === "verified")) {
+      const error = await addData(deps, { attempt: before, option, deadline: payment.expires_at }, args);
+      if (error) return refuse("invalid_params", error);
+    }
+    return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
+  }
+  const closed = findClosedRefusal(payment, deps.now());
+  if (closed) {
+    // An unsolicited payment by this option has opened the payment: the wallet gets the payment's status.
+    const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
+    if (!option || !paying || !isSameTransfer(option, paying)) return closed;
+    const opened = await findAttemptOpenedByTransfer(deps.db, paymentId);
+    if (opened === undefined) return closed;
+    if (validateResults(option, args.results) === undefined) {
+      // The payer's signature is public on chain by now, so it does not prove who sent the data.
+      const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
+      const error = await addData(deps, late, args);
+      if (error) return refuse("invalid_params", error);
+      await attachSignatures(deps, option, args.results);
+    }
+    return done({ attemptId: null });
+  }
+  if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  const ended = findQuoteRefusal(deps, option);
+  if (ended) {
+    if (option.kind === "push") logLatePush(deps, option, args.results);
+    return ended;
+  }
+  if (option.blockhash_until && option.blockhash_until <= deps.now())
+    return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
+  const error = validateResults(option, args.results);
+  if (error) return refuse("invalid_params", error);
+
+  const given = option.needs_data ? await findGivenData(deps, option, args) : undefined;
+  const incomplete = option.needs_data ? validateData(deps, given) : undefined;
+  if (incomplete) return refuse("invalid_params", incomplete);
+
+  const now = deps.now();
+  const of = { option, deadline: payment.expires_at };
+  const attempt: NewAttempt = {
+    ...{ id: newId("att"), payment_id: payment.id, option_id: option.id, digest, results: args.results },
+    verification: chooseVerification(deps, option, args.results),
+    ...{ created_at: now, due_at: new Date(now.getTime() + REENQUEUE_AFTER_MS) },
+  };
+  const keep = given && ((db: Db) => attachData({ ...deps, db }, { attemptId: attempt.id, ...of, given }));
+  const written = await writeAttempt(deps, attempt, keep);
+  if (written !== true) {
+    const twin = await findAttemptByDigest(deps.db, { paymentId: payment.id, digest });
+    if (twin) await addData(deps, { attempt: twin, ...of }, args);
+    if (twin || written === false) return done({ attemptId: twin?.id ?? null });
+    const { retryAfterSeconds } = written;
+    const message = `too many confirms of this payment wait or were refused; retry in ${retryAfterSeconds} s`;
+    return { ...refuse("rate_limited", message), retryAfterSeconds };
+  }
+  await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
+  return done({ attemptId: attempt.id });
+}
+
+/** Logs a push that came too late. The money moves anyway, and the log line helps to find it. */
+function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly WalletResult[]): void {
+  if (validateResults(option, results) !== undefined) return;
+  const { payment_id: payment, id, receiver } = option;
+  const fields = { payment, option: id, receiver, tx: readResults(results).proof };
+  deps.log.warn(fields, "wallet sent a transaction for an option that has ended");
+}
+
+/** Chooses how a confirm is verified. A signature that is not a valid key signature may be a contract wallet's. */
+function chooseVerification(deps: PaymentDeps, option: OptionRow, results: readonly WalletResult[]): Verification {
+  if (option.kind === "push") return "push";
+  return checkSignature(deps.chains, { ...option, ...readResults(results) }).ok ? "key" : "wallet";
+}
+
+/** The response when an option has too many confirms with valid key signatures. */
+const KEY_LIMIT = { retryAfterSeconds: 60 };
+
+/**
+ * Writes an attempt. Returns true when it was written, false when the same confirm is stored already, or else when to
+ * retry.
+ * @param keep stores the buyer's data with the attempt; unset when no data is needed, so that none can leak
+ */
+async function writeAttempt(
+  deps: PaymentDeps,
+  attempt: NewAttempt,
+  keep: ((db: Db) => Promise<void>) | undefined,
+): Promise<boolean | { retryAfterSeconds: number }> {
+  const write = async (db: Db) => {
+    if (attempt.verification === "key") return (await insertKeyAttempt(db, attempt)) || KEY_LIMIT;
+    const admitted = await admitAttempt(db, attempt);
+    return "written" in admitted ? admitted.written : admitted;
+  };
+  if (!keep && attempt.verification === "key") return write(deps.db);
+  return deps.db.transaction().execute(async (db) => {
+    const written = await write(db);
+    if (written === true) await keep?.(db);
+    return written;
+  });
+}
+
+/** Validates the buyer data of an option that needs it. Returns the error, or undefined. */
+function validateData(deps: PaymentDeps, given: { fields: readonly CollectedField[] } | undefined) {
+  if (given) return validateCollectedData(given.fields, deps.now());
+  return "collectedData: this option needs data of the buyer, as its collectData says";
+}
+
+/**
+ * Replaces the data of an attempt that is not verified yet: a repeated confirm may bring other data, or its requester
+ * may have posted some meanwhile. Returns the data's error, or undefined.
+ */
+async function addData(
+  deps: PaymentDeps,
+  of: { attempt: { id: string }; option: OptionRow; deadline: Date; isProof?: boolean },
+  args: Confirm,
+): Promise<string | undefined> {
+  const { attempt, ...rest } = of;
+  const given = of.option.needs_data ? await findGivenData(deps, of.option, args) : undefined;
+  if (!given) return undefined;
+  const error = validateData(deps, given);
+  if (error) return error;
+  await deps.db.transaction().execute((db) => attachData({ ...deps, db }, { attemptId: attempt.id, ...rest, given }));
+  return undefined;
+}
+
+/** A repeated confirm is verified again at once this many times; after that, it must wait, milliseconds. */
+const RESUMED_AT_ONCE = 3;
+const RESUMED_AFTER_MS = 10_000;
+
+/**
+ * Handles a repeated confirm while the payment waits. A refused attempt is verified again, because the buyer may have
+ * topped up. It is not verified again after the deadline, where its row's creation time would count as in time, nor
+ * after its quote has ended, so that the buyer cannot wait for a favourable price.
+ */
+async function resume(
+  deps: PaymentDeps,
+  payment: PaymentRow,
+  { attempt, option }: { attempt: AttemptHead; option: CurrentOption | undefined },
+): Promise<Result<{ attemptId: string }>> {
+  const now = deps.now();
+  const waiting = done({ attemptId: attempt.id });
+  if (attempt.state !== "refused" || payment.expires_at <= now) return waiting;
+  const ended = option && findQuoteRefusal(deps, option);
+  if (ended) return ended;
+  if (attempt.due_retries >= RESUMED_AT_ONCE) {
+    const refusedAt = await findLastMove(deps.db, attempt.id);
+    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return waiting;
+  }
+  const retry = attempt.due_retries + 1;
+  const moved = await deps.db.transaction().execute((db) =>
+    moveRows(db, "attempt", {
+      ids: [attempt.id],
+      from: "refused",
+      to: "waiting",
+      at: now,
+      set: { refusal: null, due_at: new Date(now.getTime() + REENQUEUE_AFTER_MS), due_retries: retry },
+    }),
+  );
+  if (moved.length > 0)
+    await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, retry: retry }]);
+  return waiting;
+}
+
+/** Returns the verification result of an attempt, or `waiting`. Throws when the attempt does not exist. */
+export async function findVerificationResult(
+  deps: Pick<PaymentDeps, "db">,
+  attemptId: string,
+): Promise<"waiting" | "verified" | { refused: string }> {
+  const attempt = await findAttempt(deps.db, attemptId);
+  if (!attempt) throw new Error(`attempt ${attemptId} does not exist`);
+  if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
+  return attempt.state;
+}
+
+/** Returns true for the refusal of a confirm whose transaction was included but reverted: the buyer may pay again. */
+export function isReverted(refusal: Refusal): boolean {
+  return refusal.message === REVERTED;
+}

@@ -1,0 +1,117 @@
+import { sql } from "kysely";
+import { parseAssetId } from "../../chains/caip.ts";
+import { insertPayment } from "../../db/queries/payments.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import type { Caller } from "../merchants/accounts.ts";
+import { currencyDecimals } from "../money.ts";
+import { explainUnpayable, findPayable } from "../options/payable-assets.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { PaymentView } from "../views.ts";
+import { toPaymentView } from "./read-payment.ts";
+
+/** Default lifetime of a payment, milliseconds. */
+const LIFETIME_MS = 5 * 60_000;
+/** Default lifetime when the merchant has a policy that asks for buyer data, milliseconds. */
+const ASKING_LIFETIME_MS = 20 * 60_000;
+/** Maximum lifetime, milliseconds. A later `expiresAt` is reduced to it. */
+const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
+
+export type NewPayment = {
+  caller: Pick<Caller, "accountId" | "mode">;
+  merchantId: string;
+  referenceId?: string | undefined;
+  amount: { unit: string; value: bigint };
+  expiresAt?: Date | undefined;
+  checkout?: { successUrl: string; errorUrl: string } | undefined;
+};
+
+/** A validated payment: its merchant and its default lifetime, milliseconds. */
+export type CheckedPayment = { merchant: { id: string; name: string; logo_id: string | null }; usualMs: number };
+
+/** Creates a payment and starts its lifetime. Refuses like `checkPayment`. */
+export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
+  const checked = await checkPayment(deps, args);
+  return checked.ok ? done(await writePayment(deps, args, checked.value)) : checked;
+}
+
+/**
+ * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
+ * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant
+ * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
+ */
+export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
+  const { accountId, mode } = args.caller;
+  const error = validateUnit(args.amount.unit);
+  if (error) return refuse("params_validation", `amount.unit: ${error}`);
+  if (args.expiresAt && args.expiresAt <= deps.now())
+    return refuse("params_validation", "expiresAt: is not in the future");
+
+  const paidIn = sql`from settlement_destination d where d.merchant_id = merchant.id`;
+  const merchant = await deps.db
+    .selectFrom("merchant")
+    .select(["id", "name", "logo_id", "status"])
+    .select(sql<string[]>`array(select asset ${paidIn})`.as("settled"))
+    .select(sql<string[]>`array(select asset ${paidIn} and accepts_other_assets)`.as("takers"))
+    // A buyer who has to enter data needs more time.
+    .select(({ exists, selectFrom }) =>
+      exists(selectFrom("collection_policy").select("id").whereRef("merchant_id", "=", "merchant.id")).as("asks"),
+    )
+    .where("id", "=", args.merchantId)
+    .where("account_id", "=", accountId)
+    .where("mode", "=", mode)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+  if (!merchant) return refuse("merchant_not_found", "no such merchant");
+  if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
+  const terms = { settled: new Set(merchant.settled), takers: new Set(merchant.takers) };
+  // A push asset counts in test mode as well. No wallet is offered it, but the payment can be simulated to its end.
+  if ((await findPayable(deps, args.amount, terms)).length === 0)
+    return refuse("params_validation", explainUnpayable(deps, args.amount, terms));
+  return done({ merchant, usualMs: merchant.asks ? ASKING_LIFETIME_MS : LIFETIME_MS });
+}
+
+/** Writes a validated payment and starts its lifetime. */
+export async function writePayment(
+  deps: PaymentDeps,
+  args: NewPayment,
+  { merchant, usualMs }: CheckedPayment,
+): Promise<PaymentView> {
+  const now = deps.now();
+  const { accountId, mode } = args.caller;
+  const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
+  const wanted = args.expiresAt ?? new Date(now.getTime() + usualMs);
+  const expiresAt = wanted < latest ? wanted : latest;
+  const id = newId("pay");
+  const row = await insertPayment(deps.db, {
+    id,
+    account_id: accountId,
+    merchant_id: merchant.id,
+    mode,
+    reference_id: args.referenceId ?? null,
+    unit: args.amount.unit,
+    value: args.amount.value,
+    state: "requires_action",
+    failure_code: null,
+    checkout: args.checkout ? JSON.stringify(args.checkout) : null,
+    tx_id: null,
+    paid_asset: null,
+    paid_amount: null,
+    settlement_id: null,
+    created_at: now,
+    updated_at: now,
+    expires_at: expiresAt,
+    due_at: expiresAt,
+  });
+  deps.metrics.paymentTransitions.inc({ mode, from: "new", to: "requires_action" });
+  await deps.enqueue("expire-payment", [{ data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() }]);
+  return toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_logo_id: merchant.logo_id });
+}
+
+/** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */
+function validateUnit(unit: string): string | undefined {
+  if (unit.startsWith("caip19/"))
+    return parseAssetId(unit.slice(7)) ? undefined : "is not a CAIP-19 asset behind caip19/";
+  if (!unit.startsWith("iso4217/")) return "expected iso4217/ and a currency code, or caip19/ and an asset";
+  return currencyDecimals(unit.slice(8)) === undefined ? "is not a currency of ISO 4217" : undefined;
+}

@@ -1,0 +1,137 @@
+import {
+  type ListedPayment,
+  listPaymentRows,
+  type PaymentFilter,
+  type PaymentOrder,
+  sumPayments,
+} from "../../db/queries/payment-lists.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { currencyDecimals } from "../money.ts";
+import { type Page, readCursor, toPage } from "../pagination.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { Money, PaymentView } from "../views.ts";
+import { findCredit, toMoney, toPaymentView } from "./read-payment.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains">;
+
+/**
+ * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment
+ * is being paid. `points` are basis points.
+ */
+export type PaymentListView = PaymentView & {
+  updatedAt: Date;
+  tokenAmount: Money | null;
+  /** CAIP-10 */
+  buyer: string | null;
+  transaction: { chain: string; hash: string | null } | null;
+  fees: { total: Money; fixed: Money; points: number } | null;
+  settlement: { settled: boolean; amount: Money | null; txHash: string | null } | null;
+  settledAt: Date | null;
+};
+
+/**
+ * Totals of all payments that match the filter, not of the page. `amount` is an exact decimal in units of `currency`.
+ */
+export type PaymentSums = {
+  totalRevenue: { amount: string; currency: string }[];
+  totalTransactions: number;
+  totalCustomers: number;
+};
+
+export type ListArgs = Omit<PaymentFilter, "assets"> & {
+  symbols?: readonly string[] | undefined;
+  sortBy: PaymentOrder["by"];
+  sortDir: PaymentOrder["dir"];
+  cursor?: string | undefined;
+  limit: number;
+};
+
+/**
+ * Lists the payments of one merchant, also of a deleted one. Refuses like `listPaymentViews`, and with
+ * `merchant_not_found`.
+ */
+export async function listMerchantPaymentViews(
+  deps: Deps,
+  { merchantId, ...rest }: Omit<ListArgs, "merchantIds"> & { merchantId: string },
+): ReturnType<typeof listPaymentViews> {
+  const merchant = await deps.db
+    .selectFrom("merchant")
+    .select("id")
+    .where("id", "=", merchantId)
+    .where("account_id", "=", rest.accountId)
+    .where("mode", "=", rest.mode)
+    .executeTakeFirst();
+  if (!merchant) return refuse("merchant_not_found", "Merchant-Id: no such merchant");
+  return listPaymentViews(deps, { ...rest, merchantIds: [merchantId] });
+}
+
+/**
+ * Lists the payments of an account, or of some of its merchants. Sorting by amount compares the requested minor units
+ * and ignores the unit. Refuses with `params_validation` for an invalid cursor.
+ */
+export async function listPaymentViews(
+  deps: Deps,
+  { symbols, sortBy: by, sortDir: dir, cursor, limit, ...rest }: ListArgs,
+): Promise<Result<Page<PaymentListView> & { stats: PaymentSums }>> {
+  const after = readCursor(cursor, by === "date" ? "time" : "amount");
+  if (!after.ok) return after;
+  const filter = { ...rest, assets: symbols && listAssets(deps, symbols) };
+  const order = { by, dir, after: after.value };
+  const rows = await listPaymentRows(deps.db, filter, order, limit + 1);
+  const keyOf = (row: ListedPayment): [string, string] => [
+    by === "date" ? row.created_at.toISOString() : row.value.toString(),
+    row.id,
+  ];
+  const { items, nextCursor } = toPage(rows, limit, keyOf);
+  const sums = await sumPayments(deps.db, filter);
+  const stats = {
+    totalRevenue: sums.revenue.map(({ unit, value }) => toRevenue(deps, unit, value)),
+    totalTransactions: sums.transactions,
+    totalCustomers: sums.customers,
+  };
+  return done({ items: items.map((row) => toListView(deps, row)), nextCursor, stats });
+}
+
+function listAssets(deps: Deps, symbols: readonly string[]): string[] {
+  const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
+  return tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ asset }) => asset);
+}
+
+function toRevenue(deps: Deps, unit: string, value: bigint) {
+  const code = unit.startsWith("iso4217/") ? unit.slice("iso4217/".length) : undefined;
+  if (code) return { amount: toDecimal(value, currencyDecimals(code) ?? 2), currency: code };
+  const { display } = toMoney(deps, unit, value);
+  return { amount: toDecimal(value, display.decimals), currency: display.assetSymbol };
+}
+
+/** Formats minor units as a decimal. */
+export function toDecimal(value: bigint, decimals: number): string {
+  const digits = value.toString().padStart(decimals + 1, "0");
+  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+function toListView(deps: Deps, row: ListedPayment): PaymentListView {
+  const paid = row.option_asset !== null && row.option_amount !== null;
+  const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.option_asset}`, value) : null);
+  const amount = row.option_amount ?? 0n;
+  const owed = findCredit(row);
+  const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];
+  const settled = row.settlement_state === "paid";
+  return {
+    ...toPaymentView(deps, row),
+    updatedAt: row.updated_at,
+    tokenAmount: moneyOf(amount),
+    fees: total && fixed && total.value > 0n ? { total, fixed, points: row.option_fee_points } : null,
+    buyer: row.buyer,
+    transaction: row.chain === null ? null : { chain: row.chain, hash: row.tx_id },
+    settlement:
+      row.settlement_id === null
+        ? null
+        : {
+            settled,
+            amount: owed ? toMoney(deps, `caip19/${owed.asset}`, owed.amount - row.deducted) : null,
+            txHash: row.settlement_tx_hash,
+          },
+    settledAt: row.settled_at,
+  };
+}

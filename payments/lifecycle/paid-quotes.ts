@@ -1,0 +1,114 @@
+import { sql } from "kysely";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { CurrentOption } from "../../db/queries/payment-options.ts";
+import type { Db } from "../../db/tables.ts";
+import { hasStaleReceiver } from "../options/quotes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/** A quote of a locked payment, with the payment's deadline. */
+export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
+
+/**
+ * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
+ * so it is accepted this long. Later money pays nothing: a buyer must not wait and choose among old prices.
+ */
+export const QUOTE_GRACE_MS = 10 * 60_000;
+
+/** The confirms by quote, each with the time of the earliest confirm that still waits. */
+type Confirms = ReadonlyMap<string, { waitingSince: Date | null }>;
+
+/**
+ * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several
+ * quotes may match a movement and differ only in values that are not on chain (the fee, the amount owed). Then a
+ * confirmed quote wins, or else the newest quote that was created before the money moved.
+ */
+export async function findPaidQuotes(
+  deps: PaymentDeps,
+  db: Db,
+  { movements, quotes }: { movements: readonly TokenMovement[]; quotes: readonly LockedQuote[] },
+): Promise<LockedQuote[]> {
+  if (quotes.length === 0) return [];
+  const confirms = await readConfirms(db, quotes);
+  const paid = new Map<string, LockedQuote>();
+  for (const seen of movements) {
+    const inTime = quotes.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
+    const [first] = inTime.toSorted((a, b) => rank(seen, b, confirms) - rank(seen, a, confirms) || b.number - a.number);
+    if (!first || paid.has(first.payment_id)) continue;
+    if (await wentToStaleReceiver(deps, db, seen, first)) continue;
+    paid.set(first.payment_id, first);
+  }
+  return [...paid.values()];
+}
+
+function isFor(seen: TokenMovement, quote: LockedQuote): boolean {
+  return (
+    seen.authorizationNonce === quote.authorization_nonce &&
+    seen.token === quote.token &&
+    seen.payer === quote.payer &&
+    seen.receiver === quote.receiver &&
+    seen.amount === quote.amount
+  );
+}
+
+/**
+ * Returns true if money moved before the payment's deadline and within its quote and the grace period. Money whose time
+ * is unknown counts as in time. Pure.
+ */
+function isInTime({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): boolean {
+  if (at === undefined) return true;
+  const waitingSince = confirms.get(quote.id)?.waitingSince;
+  if (waitingSince) return at <= quote.deadline || waitingSince <= quote.deadline;
+  const quoteEnd = quote.quoted_until && new Date(quote.quoted_until.getTime() + QUOTE_GRACE_MS);
+  return at <= quote.deadline && (quoteEnd === null || at <= quoteEnd);
+}
+
+function rank({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): number {
+  if (confirms.has(quote.id)) return 2;
+  return at === undefined || quote.created_at <= at ? 1 : 0;
+}
+
+async function readConfirms(db: Db, quotes: readonly LockedQuote[]): Promise<Confirms> {
+  const rows = await db
+    .selectFrom("attempt")
+    .select(["option_id", sql<Date | null>`min(created_at) filter (where state = 'waiting')`.as("waitingSince")])
+    .where(sql<boolean>`payment_id = any(${quotes.map(({ payment_id }) => payment_id)})`)
+    .groupBy("option_id")
+    .execute();
+  return new Map(rows.map(({ option_id, waitingSince }) => [option_id, { waitingSince }]));
+}
+
+/**
+ * Returns true if money went to a receiver that was no longer valid when it moved: a destination that the merchant had
+ * replaced, or a former treasury. Such money is not booked and pays nothing. Otherwise the holder of an old quote could
+ * still pay to a compromised destination.
+ */
+async function wentToStaleReceiver(
+  deps: PaymentDeps,
+  db: Db,
+  seen: TokenMovement,
+  quote: LockedQuote,
+): Promise<boolean> {
+  if (!hasStaleReceiver(deps, quote)) return false;
+  if (quote.direct && seen.at !== undefined) {
+    const leftAt = await findLeft(db, quote);
+    if (leftAt !== null && seen.at <= leftAt) return false;
+  }
+  const { payment_id: payment, id: option, receiver } = quote;
+  deps.log.error(
+    { payment, option, receiver, tx: seen.txHash, amount: String(seen.amount) },
+    "money for a withdrawn option went to a former destination or treasury; it pays nothing",
+  );
+  return true;
+}
+
+/** Returns when a merchant last replaced a destination; null if never. */
+async function findLeft(db: Db, quote: LockedQuote): Promise<Date | null> {
+  const row = await db
+    .selectFrom("destination_change")
+    .select(({ fn }) => fn.max("at").as("at"))
+    .where("merchant_id", "=", quote.merchant_id)
+    .where("asset", "=", quote.asset)
+    .where(sql<boolean>`lower(before) = ${`${quote.chain}:${quote.receiver}`}`)
+    .executeTakeFirst();
+  return row?.at ?? null;
+}

@@ -1,0 +1,42 @@
+import type { AttemptWithContext } from "../../db/queries/attempts.ts";
+import type { OptionRow } from "../../db/queries/payment-options.ts";
+import type { NewTransfer } from "../../db/queries/transfers.ts";
+import type { VerificationResult } from "../../transfers/verification.ts";
+import { newId } from "../ids.ts";
+import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import { decodeProof, readResults } from "./wallet-results.ts";
+
+type PaymentTransfer = NewTransfer & { payment_id: string };
+
+/** Returns the unsigned transfer that pays a payment by an option. */
+export function toTransfer(option: OptionRow): PaymentTransfer {
+  const { payment_id, kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
+  return {
+    ...{ id: newId("trf"), purpose: "payment", payment_id, settlement_id: null },
+    ...{ kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before },
+    ...{ signature: null, permit: null },
+    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null, due_at: null },
+  };
+}
+
+/** Returns the transfer of a verified attempt, with the authorization that the wallet has signed. */
+export function toSignedTransfer(
+  deps: Pick<PaymentDeps, "now">,
+  { attempt, option }: AttemptWithContext,
+  outcome: VerificationResult | undefined,
+): PaymentTransfer {
+  const transfer = toTransfer(option);
+  // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
+  if (option.kind === "push") return { ...transfer, state: "awaited" };
+  const { proof, permit } = readResults(attempt.results);
+  const verified = outcome?.ok ? outcome : undefined;
+  const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
+  if (option.kind === "spl") {
+    const valid_before = verified?.validBefore;
+    if (valid_before === undefined) throw new Error(`attempt ${attempt.id} has no last valid block height`);
+    return { ...transfer, signature: Buffer.from(proof, "base64"), valid_before, due_at };
+  }
+  const signatures = { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
+  const wallet = { smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null };
+  return { ...transfer, ...signatures, ...wallet, due_at };
+}

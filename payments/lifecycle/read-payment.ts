@@ -1,0 +1,96 @@
+import { canonicalAsset } from "../../chains/caip.ts";
+import {
+  findPayment,
+  findPayout,
+  listPayments,
+  type PaymentRow,
+  type PaymentWithMerchant,
+} from "../../db/queries/payments.ts";
+import { isFinalPaymentState } from "../../db/states.ts";
+import type { Mode } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { currencyMoney, tokenMoney } from "../money.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "../views.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains">;
+/** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
+export type PaymentQuery = {
+  paymentId: string;
+  mode: Mode;
+  merchant?: { accountId: string; merchantId: string } | undefined;
+};
+
+/** Returns a payment. Refuses with `payment_not_found` (also for a payment of another mode, account or merchant). */
+export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/** Returns a payment with its payout, for its merchant. Refuses like `findPaymentView`. */
+export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  if (!row) return refuse("payment_not_found", "no such payment");
+  const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.id);
+  const owed = findCredit(row);
+  const settlement =
+    payout && owed
+      ? { txId: payout.txHash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
+      : null;
+  return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
+}
+
+/** Returns what a succeeded payment credits to its merchant; undefined before it succeeds. */
+export function findCredit(row: PaymentRow): { asset: string; amount: bigint } | undefined {
+  if (row.owed_asset !== null && row.owed_amount !== null) return { asset: row.owed_asset, amount: row.owed_amount };
+  if (row.paid_asset === null || row.paid_amount === null) return undefined;
+  return { asset: row.paid_asset, amount: row.paid_amount - row.fee };
+}
+
+/** Returns the status of a payment. Refuses like `findPaymentView`. */
+export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
+  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/**
+ * Returns the status of several payments in one query, in no particular order. Omits unknown ids. For long polls only.
+ */
+export async function listStatuses(deps: Deps, paymentIds: readonly string[]): Promise<PaymentStatus[]> {
+  return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
+}
+
+function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {
+  const info =
+    row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
+      ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
+      : null;
+  const { id: paymentId, state, state_version: stateVersion, failure_code: failureCode } = row;
+  return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, failureCode, info };
+}
+
+/** Converts a payment row to the view that callers see. */
+export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWithMerchant): PaymentView {
+  return {
+    ...toStatus(deps, row),
+    mode: row.mode,
+    referenceId: row.reference_id,
+    amount: toMoney(deps, row.unit, row.value),
+    merchant: { id: row.merchant_id, name: row.merchant_name, logoId: row.merchant_logo_id },
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
+}
+
+/**
+ * Adds the display data to an amount. An asset that is no longer in the networks file is displayed by its identifier.
+ */
+export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
+  if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
+  const asset = canonicalAsset(unit.slice("caip19/".length));
+  for (const chain of deps.chains.values()) {
+    const token = chain.tokens.get(asset);
+    if (token) return tokenMoney(value, token, chain.network);
+  }
+  return { unit, value, display: { assetSymbol: asset, assetName: asset, decimals: 0 } };
+}

@@ -1,0 +1,72 @@
+import { moveRows } from "../../db/moves.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import type { SendHandlers } from "../../transfers/booking-handlers.ts";
+import { relayReady, relayWallets } from "../../transfers/evm/drive-lanes.ts";
+import { singleFlight } from "../../transfers/single-flight.ts";
+import { submitReady } from "../../transfers/solana/submit-ready.ts";
+import type { TransferDeps } from "../../transfers/transfer-deps.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { adoptPayout } from "../payouts/adopt-payout.ts";
+
+/**
+ * Creates the function that relays every ready transfer of a chain. Calls made during a run share the next run. The
+ * function returns `more` when work is left for another call.
+ */
+export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return singleFlight((chain) => relayReady(deps, chain, createSendHandlers(deps)));
+}
+
+/**
+ * Creates the same function for transfers of contract wallets, which run separately so that no other transfer waits.
+ */
+export function createWalletRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return singleFlight((chain) => relayWallets(deps, chain, createSendHandlers(deps)));
+}
+
+/** Creates the same function for Solana. */
+export function createSubmit(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
+  return singleFlight((chain) => submitReady(deps, chain, createSendHandlers(deps)));
+}
+
+/** Creates the handlers that book findings made before a send, for payments, settlements and refunds. */
+export function createSendHandlers(deps: PaymentDeps): SendHandlers {
+  return { declined: (db, declined) => bookDeclined(deps, db, declined), adopted: adoptPayout(deps) };
+}
+
+/** Fails the payments of payers whom screening rejects (specification, part 3: `declined_user`). */
+async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly TransferRow[]): Promise<() => void> {
+  const ids = declined.flatMap((transfer) => transfer.payment_id ?? []);
+  const set = { failure_code: "declined_user" as const };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), set });
+  return () => {
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
+    void deps.publishPaymentChanges(moved);
+  };
+}
+
+/** A transfer to relay. `isWallet`: its payer is a contract wallet. `retry` is the retry number in the job's id. */
+export type ReadyTransfer = { chain: string; transferId: string; isWallet?: boolean; retry?: number };
+
+/** Returns the queue that relays a transfer. */
+export function relayQueueOf({
+  chain,
+  isWallet,
+}: ReadyTransfer): "relay-transfers" | "relay-contract-wallet" | "submit-solana" {
+  if (chain.startsWith("solana:")) return "submit-solana";
+  return isWallet ? "relay-contract-wallet" : "relay-transfers";
+}
+
+/** Enqueues one job per chain and queue. The worker that takes it relays every ready transfer there. */
+export async function enqueueRelays(
+  deps: Pick<PaymentDeps, "enqueue">,
+  transfers: readonly ReadyTransfer[],
+): Promise<void> {
+  const one = new Map(transfers.map((transfer) => [`${relayQueueOf(transfer)} ${transfer.chain}`, transfer]));
+  for (const transfer of one.values()) {
+    const { chain, transferId, retry } = transfer;
+    await deps.enqueue(relayQueueOf(transfer), [
+      { data: { chain, transferId }, ...(retry === undefined ? {} : { retry }) },
+    ]);
+  }
+}

@@ -1,0 +1,38 @@
+import type { AttemptWithContext } from "../../db/queries/attempts.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { Accepted, Outcomes } from "./accept-attempts.ts";
+import { enqueueRelays, type ReadyTransfer } from "./relay-transfers.ts";
+
+/** Counts accepted attempts, enqueues their transfers and announces their payments. Call it after the commit. */
+export async function reportAccepted(
+  deps: PaymentDeps,
+  attempts: readonly AttemptWithContext[],
+  { transfers, outcomes }: { transfers: Accepted["transfers"]; outcomes: Outcomes },
+): Promise<void> {
+  const accepted = attempts.filter(({ attempt }) => transfers.has(attempt.id));
+  if (accepted.length === 0) return;
+  for (const { payment } of accepted) count(deps, payment.mode);
+  await enqueueRelays(
+    deps,
+    accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []),
+  );
+  await deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id));
+}
+
+function count({ metrics }: PaymentDeps, mode: AttemptWithContext["payment"]["mode"]): void {
+  metrics.attempts.inc({ outcome: "verified" });
+  metrics.paymentTransitions.inc({ mode, from: "requires_action", to: "processing" });
+  if (mode === "test") metrics.paymentTransitions.inc({ mode, from: "processing", to: "succeeded" });
+}
+
+/** Returns the transfer to relay. Undefined for a push, which the buyer's wallet has sent, and in test mode. */
+function toReady(
+  whole: AttemptWithContext,
+  { transfers, outcomes }: { transfers: Accepted["transfers"]; outcomes: Outcomes },
+): ReadyTransfer | undefined {
+  const { chain, kind } = whole.option;
+  const transferId = transfers.get(whole.attempt.id);
+  if (!transferId || kind === "push") return undefined;
+  const outcome = outcomes.get(whole);
+  return { chain, transferId, isWallet: outcome?.ok === true && outcome.smartWallet };
+}

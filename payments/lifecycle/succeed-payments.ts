@@ -1,0 +1,96 @@
+import { sql } from "kysely";
+import { moveRows } from "../../db/moves.ts";
+import type { Group } from "../../db/queries/ledger-groups.ts";
+import { listPayments, type PaymentRow } from "../../db/queries/payments.ts";
+import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { exceptionGroup, paymentGroup } from "../accounting/ledger-groups.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { accrue, type Credit } from "../payouts/accrue.ts";
+import { type DirectPayment, settleDirect } from "../payouts/settle-direct.ts";
+
+/** A payment that has just succeeded, with the time of its confirm. */
+export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
+/** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
+export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
+
+/**
+ * Moves payments whose transfers are confirmed to `succeeded`, and credits their merchants. Settlement numbers follow
+ * the order of movements on chain, so that a restored database assigns the same numbers again. Money for a payment that
+ * has ended is booked as an exception.
+ */
+export async function succeedPayments(
+  deps: PaymentDeps,
+  db: Db,
+  transfers: readonly ConfirmedTransfer[],
+): Promise<Paid> {
+  if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
+  const moved = await moveSucceeded(deps, db, transfers);
+  const owed: (Credit & { transfer: ConfirmedTransfer })[] = [];
+  const direct: DirectPayment[] = [];
+  const groups: Group[] = [];
+  for (const transfer of transfers) {
+    const payment = moved.get(transfer.payment_id ?? "");
+    if (payment?.direct) {
+      direct.push({ payment, transfer });
+    } else if (payment) {
+      const { owed_asset: asset, owed_amount: amount } = payment;
+      const converted = asset !== null && amount !== null ? { asset, amount } : undefined;
+      const due = converted ?? { asset: transfer.asset, amount: transfer.amount - payment.fee };
+      owed.push({ payment, transfer, ...due, converted: converted !== undefined });
+      groups.push(paymentGroup(transfer, { merchantId: payment.merchant_id, fee: payment.fee, converted }));
+    } else {
+      const isDirect = transfer.receiver !== deps.chains.get(transfer.chain)?.treasury;
+      deps.log.error(
+        { transfer: transfer.id, payment: transfer.payment_id },
+        isDirect
+          ? "merchant was paid directly for a payment that has ended; not booked"
+          : "money arrived for a payment that has ended; booked as an exception",
+      );
+      if (!isDirect) groups.push(exceptionGroup(transfer));
+    }
+  }
+  const due = await accrue(deps, db, owed);
+  groups.push(...(await settleDirect(deps, db, direct)));
+  const confirmedAt = await readConfirmTimes(db, [...moved.keys()]);
+  const succeeded = [...owed, ...direct].map(({ payment, transfer }) => ({
+    payment,
+    confirmedAt: confirmedAt.get(payment.id) ?? payment.created_at,
+    chain: transfer.chain,
+  }));
+  return { succeeded, groups, due };
+}
+
+/** Moves the payments and returns those that moved, by id. */
+async function moveSucceeded(
+  deps: PaymentDeps,
+  db: Db,
+  transfers: readonly ConfirmedTransfer[],
+): Promise<Map<string, PaymentRow>> {
+  const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
+  const hashes = transfers.flatMap((transfer) => (transfer.payment_id ? [transfer.tx_hash] : []));
+  // The values are joined by payment id, so that one statement moves all payments.
+  const hash = sql<string>`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
+  const ofTransfer = <T extends string | bigint>(column: "asset" | "amount") =>
+    sql<T>`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
+  const fee = sql<bigint>`singleFlight((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
+  const direct = sql<boolean>`singleFlight((select o.direct from payment_option o where o.id = payment.option_id), false)`;
+  const ofOption = <T extends string | bigint>(column: "owed_asset" | "owed_amount") =>
+    sql<T | null>`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
+  const owed = { owed_asset: ofOption<string>("owed_asset"), owed_amount: ofOption<bigint>("owed_amount") };
+  const paid = { paid_asset: ofTransfer<string>("asset"), paid_amount: ofTransfer<bigint>("amount") };
+  const set = { fee, direct, ...owed, tx_id: hash, ...paid };
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
+  return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
+}
+
+/** Returns when each payment's verified confirm was accepted. */
+async function readConfirmTimes(db: Db, paymentIds: readonly string[]): Promise<Map<string, Date>> {
+  const rows = await db
+    .selectFrom("attempt")
+    .select(["payment_id", "created_at"])
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .where("state", "=", "verified")
+    .execute();
+  return new Map(rows.map((row) => [row.payment_id, row.created_at]));
+}

@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import { sql } from "kysely";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { moveRows } from "../../db/moves.ts";
+import { insertAttempt, lockWaitingOf } from "../../db/queries/attempts.ts";
+import { attachToOpenedAttempt } from "../../db/queries/collected-data.ts";
+import { type OptionRow, selectCurrent } from "../../db/queries/payment-options.ts";
+import { insertTransfers } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { newId } from "../ids.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { readSignatures, type Signatures } from "./attach-authorizations.ts";
+import { findPaidQuotes, type LockedQuote } from "./paid-quotes.ts";
+import { toTransfer } from "./payment-transfer.ts";
+
+/** The maximum number of confirms with a valid key signature that an option has (db/queries/attempts.ts). */
+const ATTEMPTS_READ = 10;
+
+/**
+ * Books unsolicited payments: money that names a payment whose buyer has not confirmed. Either another relayer has
+ * submitted the buyer's signature, or the buyer's wallet has pushed the money without a confirm. Each such payment gets
+ * an attempt and moves to `processing`, by the quote that the money matches.
+ *
+ * Runs in the transaction that records the movements. The payments' rows stay locked in it, so that a concurrent
+ * confirm runs entirely before or after.
+ *
+ * The payment takes the money if it moved in time by the chain's clock, however late the watcher reads it, or if its
+ * confirm was accepted in time. Later money becomes an exception.
+ */
+export async function openUnsolicitedPayments(
+  deps: PaymentDeps,
+  db: Db,
+  chain: string,
+  movements: readonly TokenMovement[],
+): Promise<() => void> {
+  const locked = await lockQuotes(db, chain, movements);
+  const quotes = await findPaidQuotes(deps, db, { movements, quotes: locked });
+  // Lock all attempts at once, ordered by id, before any of them is changed (avoids deadlock).
+  await lockWaitingOf(
+    db,
+    quotes.map(({ payment_id }) => payment_id),
+  );
+  const at = deps.now();
+  const opened: OptionRow[] = [];
+  for (const option of quotes) {
+    const set = { due_at: null, option_id: option.id };
+    const ids = [option.payment_id];
+    const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
+    if (moved.length === 0) continue;
+    const signatures = await findSignatures(deps, db, option);
+    await openAttempt(db, option, at);
+    await insertTransfers(db, [{ ...toTransfer(option), ...signatures, state: "awaited", due_at: null }], at);
+    opened.push(option);
+  }
+  return () => {
+    if (opened.length === 0) return;
+    deps.log.info({ chain, payments: opened.map((one) => one.payment_id) }, "unsolicited payments received");
+    deps.metrics.attempts.inc({ outcome: "verified" }, opened.length);
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "requires_action", to: "processing" }, opened.length);
+    void deps.publishPaymentChanges(opened.map((one) => one.payment_id));
+  };
+}
+
+/** Locks the payments that the movements name. Returns their quotes. */
+async function lockQuotes(db: Db, chain: string, movements: readonly TokenMovement[]): Promise<LockedQuote[]> {
+  const nonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
+  return selectCurrent(db)
+    .select(["p.expires_at as deadline", "p.merchant_id"])
+    .where("o.chain", "=", chain)
+    .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
+    .where("p.mode", "=", "live")
+    .orderBy("p.id")
+    .forUpdate("p")
+    .execute();
+}
+
+/**
+ * Returns the signatures of a stored confirm of the option, if there is one: it waits, or was refused because its
+ * authorization was used. They allow us to relay the transfer again after a reorg.
+ */
+async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Promise<Signatures | undefined> {
+  const attempts = await db
+    .selectFrom("attempt")
+    .select("results")
+    .where("payment_id", "=", option.payment_id)
+    .where("option_id", "=", option.id)
+    .where("verification", "=", "key")
+    .orderBy("created_at", "desc")
+    .limit(ATTEMPTS_READ)
+    .execute();
+  for (const { results } of attempts) {
+    const signatures = readSignatures(deps, option, results);
+    if (signatures) return signatures;
+  }
+  return undefined;
+}
+
+/** Marks the option's waiting attempt as verified, or writes a verified attempt when none waits. */
+async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
+  const waiting = await db
+    .selectFrom("attempt")
+    .select(["id", "verification"])
+    .where("payment_id", "=", option.payment_id)
+    .where("option_id", "=", option.id)
+    .where("state", "=", "waiting")
+    .orderBy("created_at")
+    .limit(1)
+    .executeTakeFirst();
+  const id = waiting?.id ?? newId("att");
+  if (!waiting) {
+    const digest = createHash("sha256").update(`unsolicited ${option.id}`).digest();
+    const { payment_id, id: option_id } = option;
+    const row = { id, payment_id, option_id, digest, results: "[]", refusal: null, created_at: at, due_at: null };
+    await insertAttempt(db, { ...row, state: "waiting" });
+  }
+  await moveRows(db, "attempt", { ids: [id], from: "waiting", to: "verified", at, set: { due_at: null } });
+  // For a contract wallet, the wallet's code was never asked whether this confirm is the payer's, and no longer will
+  // be.
+  if (option.needs_data)
+    await attachToOpenedAttempt(db, { attempt: { id, isProved: waiting?.verification !== "wallet" }, option });
+}

@@ -1,0 +1,61 @@
+import { batchCalls } from "../../db/batch-calls.ts";
+import { type AttemptWithContext, listWaitingAttempts } from "../../db/queries/attempts.ts";
+import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify-attempts.ts";
+
+/** Contract wallets verified concurrently. */
+const WALLETS = 16;
+/**
+ * Maximum batch size and minimum interval between batches of a group, milliseconds. A batch shares calls and a commit.
+ */
+const BATCH_SIZE = 100;
+const BATCH_INTERVAL_MS = 100;
+
+/**
+ * Creates the function that verifies one attempt, in batches with others. A valid attempt moves its payment to
+ * `processing` and creates its transfer. An invalid attempt is refused and does not change the payment, so that a
+ * holder of the link can neither end nor block it.
+ *
+ * The function returns `by code` for an attempt whose payer turned out to be a contract wallet: the caller enqueues it
+ * again, and it is then verified as such. It throws the chain's error when the chain cannot be read; the attempt then
+ * waits. Attempts that arrive during a batch form the next batch of their group; groups do not wait for each other.
+ */
+export function createVerify(
+  deps: VerifyDeps & { isTransient: (cause: unknown) => boolean; withoutRequestContext: <T>(work: () => T) => T },
+): (attemptId: string) => Promise<"done" | "by code"> {
+  const shared = { most: BATCH_SIZE, isOnes: (cause: unknown) => !deps.isTransient(cause) };
+  const find = batchCalls(async (ids: string[]) => {
+    const waiting = await deps.withoutRequestContext(() => listWaitingAttempts(deps.db, ids));
+    const byId = new Map(waiting.map((whole) => [whole.attempt.id, whole]));
+    return ids.map((id) => byId.get(id));
+  }, shared);
+  const verifiers = new Map<string, (whole: AttemptWithContext) => Promise<VerifyResult>>();
+  const payerOf = ({ option }: AttemptWithContext) => option.payer;
+  const createVerifier = (isWallet: boolean) =>
+    batchCalls(
+      async (group: AttemptWithContext[]) => {
+        // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
+        const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
+        const results = await deps.withoutRequestContext(() => verifyBatch(deps, [...once.values()]));
+        return group.map(({ attempt }) => results.get(attempt.id) ?? {});
+      },
+      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: BATCH_INTERVAL_MS },
+    );
+  return async (attemptId) => {
+    const whole = await find(attemptId);
+    if (!whole) return "done";
+    const group = groupOf(whole);
+    const verify = verifiers.get(group) ?? createVerifier(whole.attempt.verification === "wallet");
+    verifiers.set(group, verify);
+    const result = await verify(whole);
+    if ("error" in result) throw result.error;
+    return result.byCode ? "by code" : "done";
+  };
+}
+
+/**
+ * Returns the group of an attempt. Key signatures wait neither for contract wallets nor for transactions that wallets
+ * sent.
+ */
+function groupOf({ payment, option, attempt }: AttemptWithContext): string {
+  return `${payment.mode} ${option.chain} ${attempt.verification}`;
+}

@@ -1,0 +1,25 @@
+import { singleFlight } from "../../transfers/single-flight.ts";
+import { readHistory } from "../../transfers/solana/read-history.ts";
+import type { TransferDeps } from "../../transfers/transfer-deps.ts";
+import { type PassResult, watchChain } from "../../transfers/watch-pass.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { createBookingHandlers } from "./book-transfers.ts";
+
+/**
+ * Creates the function that runs one pass of a chain's watcher and books what it finds for payments and settlements.
+ */
+export function createWatch(
+  deps: PaymentDeps & TransferDeps,
+): (args: { chain: string; signal: AbortSignal }) => Promise<PassResult> {
+  const books = createBookingHandlers(deps);
+  return (args) => watchChain(deps, { ...args, books });
+}
+
+/**
+ * Creates the function that continues to read the treasury's history on a Solana cluster. Calls made during a run share
+ * the next run.
+ */
+export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
+  const books = createBookingHandlers(deps);
+  return singleFlight((chain) => readHistory(deps, chain, books));
+}

@@ -1,0 +1,48 @@
+import { sql } from "kysely";
+import { deleteOldRefusedAttempts } from "../../db/queries/attempts.ts";
+import { deleteOldBurnedGas } from "../../db/queries/burned-gas.ts";
+import { deleteRenewedOptions } from "../../db/queries/payment-options.ts";
+import { deleteExpiredResponses } from "../idempotency-keys.ts";
+import { QUOTE_GRACE_MS } from "../lifecycle/paid-quotes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/** Rows of each table deleted in one run. */
+const LIMIT = 5_000;
+
+/** Retention of refused attempts and of burned gas records, milliseconds. */
+const REFUSED_MS = 24 * 3_600_000;
+const BURNED_MS = 48 * 3_600_000;
+/**
+ * Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds.
+ */
+const QUOTE_LIFETIME_MS = 24 * 3_600_000;
+const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
+
+/**
+ * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
+ * wallets sent, burned gas that no limit counts any more, and renewed quotes that no money can match. Returns the
+ * number of rows deleted of each kind.
+ */
+export async function cleanUp(
+  deps: Pick<PaymentDeps, "db" | "now">,
+): Promise<{ collected: number; answers: number; attempts: number; gas: number; quotes: number }> {
+  const ago = (ms: number) => new Date(deps.now().getTime() - ms);
+  const { numDeletedRows } = await deps.db
+    .deleteFrom("collected_data")
+    .where(
+      sql<boolean>`id in (select id from collected_data where delete_at <= ${deps.now()} order by delete_at limit ${LIMIT})`,
+    )
+    .executeTakeFirst();
+  return {
+    collected: Number(numDeletedRows),
+    answers: await deleteExpiredResponses(deps, LIMIT),
+    attempts: await deleteOldRefusedAttempts(deps.db, { before: ago(REFUSED_MS), limit: LIMIT }),
+    gas: await deleteOldBurnedGas(deps.db, { before: ago(BURNED_MS), limit: LIMIT }),
+    quotes: await deleteRenewedOptions(deps.db, {
+      window: { from: ago(QUOTE_FOUND_MS), to: deps.now() },
+      over: ago(QUOTE_LIFETIME_MS),
+      lateMs: QUOTE_GRACE_MS,
+      limit: LIMIT,
+    }),
+  };
+}

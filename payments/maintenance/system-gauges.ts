@@ -1,0 +1,145 @@
+import type { Chain } from "../../chains/open-chains.ts";
+import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
+import { countFailures } from "../../db/queries/failed-bookings.ts";
+import {
+  type ChainStatus,
+  findOldestPendingEvent,
+  type LaneStatus,
+  listChainStatuses,
+  listLaneStatuses,
+  listOldestOverdue,
+  type OverdueTable,
+} from "../../db/queries/gauges.ts";
+import { countEntries } from "../../db/queries/history-entries.ts";
+import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
+import { listDifferences } from "../../db/queries/reconciliations.ts";
+import { countHeldPayouts, countUnfinished } from "../../db/queries/transfers.ts";
+import { chooseFees, chooseReplacementFees, type FeePolicy } from "../../transfers/evm/gas-fees.ts";
+import { MAX_READ_TRIES } from "../../transfers/solana/read-history.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
+export type SystemStatus = {
+  owed: { table: OverdueTable; seconds: number }[];
+  transfers: { chain: string; state: string; count: number }[];
+  /** Payouts on hold because they failed repeatedly before they were broadcast. */
+  heldPayouts: { chain: string; count: number }[];
+  lanes: {
+    chain: string;
+    lane: string;
+    nextNonce: number;
+    inFlight: number;
+    oldestSeconds: number;
+    maxFee: bigint | undefined;
+    held: boolean;
+  }[];
+  chains: { chain: string; cursor: number; lagSeconds: number }[];
+  /** The newest reconciliation of the ledger with each chain, minor units. */
+  differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Number of rows of each chain that could not be booked. */
+  failedBookings: { chain: string; count: number }[];
+  /** Number of payout queues (merchant and asset) that each obstacle blocks. */
+  blocked: { kind: PayoutKind; obstacle: string; count: number }[];
+  /** Transactions of the treasury's history on each Solana cluster that are not read yet, and that cannot be read. */
+  history: { chain: string; unread: number; unreadable: number }[];
+  /** Age of the oldest undelivered webhook event. */
+  oldestEventSeconds: number;
+  /**
+   * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
+   */
+  steppedBackAt: Date | undefined;
+  unread: { chain: string; unread: boolean }[];
+};
+
+/** States of an unfinished transfer. Each is reported, also with a count of 0. */
+const unfinished = ["ready", "assigned", "included"];
+
+/**
+ * Reads the gauges that every worker reports with the same values. Runs one statement after the other, so that a scrape
+ * uses one connection. Omits chains that have left the networks file, but not lanes: a removed lane may still have a
+ * transaction in flight.
+ */
+export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemStatus> {
+  const now = deps.now();
+  const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
+  const owed = await listOldestOverdue(deps.db, now);
+  const counts = await countUnfinished(deps.db);
+  const held = new Map((await countHeldPayouts(deps.db)).map(({ chain, count }) => [chain, count]));
+  const lanes = await listLaneStatuses(deps.db);
+  const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const failures = await countFailures(deps.db);
+  const entries = await countEntries(deps.db, { unreadable: MAX_READ_TRIES });
+  const oldestEvent = await findOldestPendingEvent(deps.db);
+  const blocked = await countBlockedQueues(deps.db);
+  const steppedBackAt = await findLastRewind(deps.db);
+  const unread = new Set(await listUnreadChains(deps.db));
+  const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
+  return {
+    steppedBackAt,
+    unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
+    owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
+    transfers: [
+      ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
+      ...counts,
+    ],
+    heldPayouts: [...deps.chains.keys()].map((chain) => ({ chain, count: held.get(chain) ?? 0 })),
+    lanes: lanes.map((lane) => ({
+      chain: lane.chain,
+      lane: lane.address,
+      nextNonce: lane.nextNonce,
+      inFlight: lane.inFlight,
+      oldestSeconds: secondsSince(lane.oldestAt),
+      maxFee: lane.newestMaxFee ?? undefined,
+      held: isLaneHeld(
+        lane,
+        chains.find(({ chain }) => chain === lane.chain),
+        feesOf(deps.chains.get(lane.chain)),
+      ),
+    })),
+    chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
+      chain,
+      cursor,
+      lagSeconds: secondsSince(reachedHeadAt),
+    })),
+    differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    failedBookings: [...new Set([...deps.chains.keys(), ...failures.map(({ chain }) => chain)])].map((chain) => ({
+      chain,
+      count: failures.find((one) => one.chain === chain)?.count ?? 0,
+    })),
+    blocked: [
+      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...blocked,
+    ],
+    history: [...deps.chains.values()].flatMap(({ chain, family }) =>
+      family === "solana" ? [entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 }] : [],
+    ),
+    oldestEventSeconds: secondsSince(oldestEvent),
+  };
+}
+
+/**
+ * Returns the fee ceiling of an EVM chain. Solana caps the fee of each transaction instead, and never waits for it to
+ * fall.
+ */
+function feesOf(chain: Chain | undefined): FeePolicy | undefined {
+  return chain?.family === "evm" ? chain.network.fees : undefined;
+}
+
+/**
+ * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
+ * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
+ */
+export function isLaneHeld(
+  lane: Pick<LaneStatus, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,
+  chain: Pick<ChainStatus, "baseFee" | "waiting"> | undefined,
+  policy: FeePolicy | undefined,
+): boolean {
+  if (!chain || !policy || chain.baseFee === null) return false;
+  const { baseFee } = chain;
+  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.inFlight > 0;
+  if (lane.lowestMaxFee === null || lane.lowestPriorityFee === null) return false;
+  const lowest = { maxFeePerGas: lane.lowestMaxFee, maxPriorityFeePerGas: lane.lowestPriorityFee };
+  const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
+  return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
+}

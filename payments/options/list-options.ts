@@ -1,0 +1,199 @@
+import { parseAccountId } from "../../chains/caip.ts";
+import { deriveNonce } from "../../chains/evm/eip3009.ts";
+import { getChain, getToken } from "../../chains/open-chains.ts";
+import {
+  findOption,
+  insertOptions,
+  listNewestOptions,
+  type NewOption,
+  type OptionRow,
+} from "../../db/queries/payment-options.ts";
+import { findPayment, type PaymentWithMerchant } from "../../db/queries/payments.ts";
+import { recordRequester } from "../../db/queries/requesters.ts";
+import type { Mode } from "../../db/tables.ts";
+import type { Network } from "../../runtime/networks/read-networks.ts";
+import { PAYER_BARRED } from "../../transfers/evm/gas-limits.ts";
+import { payerOf } from "../buyer-data/collected-data.ts";
+import { needsData } from "../buyer-data/collection-policies.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import { toPaymentView } from "../lifecycle/read-payment.ts";
+import { calculateFee, noFee } from "../merchants/fee-policies.ts";
+import { tokenMoney } from "../money.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { Requester } from "../requester.ts";
+import type { OptionView, PaymentView, WalletAction } from "../views.ts";
+import { type Candidate, isUsableAccount, listCandidates } from "./candidates.ts";
+import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
+import { findPayable } from "./payable-assets.ts";
+import { QUOTE_LIFETIME_MS } from "./prices.ts";
+import { findQuoteRefusal, isSameQuote, keepQuotedPrice } from "./quotes.ts";
+import { blockhashEnd, earlier } from "./solana-actions.ts";
+import { readTerms, type Terms } from "./terms.ts";
+import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
+
+/**
+ * Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds.
+ */
+const GRACE_MS = 10 * 60_000;
+/** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
+const BARRED_AGAIN_S = 3_600;
+/** `validBefore` of authorizations in test mode: it lies in the past, so that they can never move money. */
+const NEVER_VALID = 1;
+
+/**
+ * Lists the options by which the accounts (CAIP-10, at most 50) can pay: one per account and asset that the merchant is
+ * paid in and the account holds enough of. Skips accounts on unknown chains without checking their addresses.
+ *
+ * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming an invalid account,
+ * `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
+ * because payments from them have burned gas.
+ * @param args.requester recorded with the payment (see `cancelPayment`); unset only in tests
+ */
+export async function listOptions(
+  deps: PaymentDeps,
+  args: { paymentId: string; mode: Mode; accounts: readonly string[]; requester?: Requester },
+): Promise<Result<{ payment: PaymentView; options: OptionView[] }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const closed = findClosedRefusal(payment, deps.now());
+  if (closed) return closed;
+  const bad = args.accounts.findIndex((account) => !isUsableAccount(deps, account));
+  if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
+
+  // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
+  if (args.requester) await recordRequester(deps.db, payment, args.requester);
+  const terms = await readTerms(deps.db, payment, args.requester);
+  const candidates = listCandidates(deps, await findPayable(deps, payment, terms), args.accounts);
+  const newest = new Map((await listNewest(deps, payment, candidates)).map((row) => [keyOf(row), row]));
+  const priced = candidates.map((one) => keepQuotedPrice(one, newest.get(keyOfOffer(one)), deps.now()));
+  const served = payment.mode === "test" ? priced : await keepServed(deps, priced);
+  if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
+  const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
+  if (allowed.length === 0 && served.length > 0)
+    return { ...refuse("rate_limited", PAYER_BARRED), retryAfterSeconds: BARRED_AGAIN_S };
+  const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
+  const rows = new Map<string, OptionRow>();
+  const fresh: NewOption[] = [];
+  for (const offer of affordable) {
+    const before = newest.get(keyOfOffer(offer));
+    const row = toRow(deps, payment, offer, { terms, number: (before?.number ?? 0) + 1 });
+    if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
+    else fresh.push(row);
+  }
+  for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
+  // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.
+  const options = affordable.flatMap((offer) => {
+    const row = rows.get(keyOfOffer(offer));
+    return row ? [{ ...row, account: offer.account }] : [];
+  });
+  return done({
+    payment: toPaymentView(deps, payment),
+    options: options.map((row) => toView(deps, row, terms.collected)),
+  });
+}
+
+function listNewest({ db }: PaymentDeps, { id: paymentId }: PaymentWithMerchant, candidates: readonly Candidate[]) {
+  const payers = [...new Set(candidates.map(({ payer }) => payer))];
+  return payers.length === 0 ? [] : listNewestOptions(db, { paymentId, payers });
+}
+
+const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;
+const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
+
+/**
+ * Lists the wallet actions of an option. On Solana the transaction has a fresh blockhash, and the option stays valid as
+ * long as the blockhash. `data` is the `data` of the option's build action, or empty. Refuses like `listOptions`, and
+ * with `quote_expired` when the option's quote has expired or was withdrawn.
+ */
+export async function listActions(
+  deps: PaymentDeps,
+  args: { paymentId: string; mode: Mode; optionId: string; data: string },
+): Promise<Result<{ actions: readonly WalletAction[] }>> {
+  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  if (!payment) return refuse("payment_not_found", "no such payment");
+  const closed = findClosedRefusal(payment, deps.now());
+  if (closed) return closed;
+  const option = await findOption(deps.db, { id: args.optionId, paymentId: payment.id });
+  if (!option) return refuse("invalid_params", "optionId: is not an option of this payment");
+  if (args.data !== "" && args.data !== buildDataOf(option))
+    return refuse("invalid_params", "data: is not a build action of this option");
+  const ended = findQuoteRefusal(deps, option);
+  if (ended) return ended;
+  return done({ actions: await listWalletActions(deps, { option, mode: args.mode }) });
+}
+
+/** Returns the refusal for a payment that can no longer be paid; undefined while it waits for its buyer. */
+export function findClosedRefusal(payment: PaymentWithMerchant, now: Date): Refusal | undefined {
+  if (payment.state === "expired") return refuse("payment_expired", "the payment has expired");
+  if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);
+  if (payment.expires_at <= now) return refuse("payment_expired", "the payment has expired");
+  return undefined;
+}
+
+function toRow(
+  deps: PaymentDeps,
+  payment: PaymentWithMerchant,
+  { account, payer, chain, token, amount, rate, quotedUntil: held, owed, allowance }: Offer,
+  { terms: { policies, fee: policy, direct: destinations }, number }: { terms: Terms; number: number },
+): NewOption {
+  // Only an EIP-3009 authorization can name the merchant's account as its receiver, and then no fee can be deducted.
+  const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
+  const fee = calculateFee(direct ? noFee : policy, amount, token.decimals);
+  const quotedUntil = rate === null ? null : (held ?? new Date(deps.now().getTime() + QUOTE_LIFETIME_MS));
+  const lastRelay = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
+  return {
+    id: newId("opt"),
+    payment_id: payment.id,
+    number,
+    account,
+    chain: chain.chain,
+    asset: token.asset,
+    token: token.token,
+    payer,
+    receiver: direct?.address.toLowerCase() ?? chain.treasury,
+    direct: direct !== undefined,
+    amount,
+    ...{ rate, quoted_until: quotedUntil },
+    owed_asset: owed?.asset ?? null,
+    owed_amount: owed && scaleDown(amount - fee.total, token.decimals, owed.decimals),
+    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_basis_points: fee.points },
+    kind: token.kind,
+    allowance,
+    // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
+    authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
+    needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
+    valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastRelay / 1000),
+    created_at: deps.now(),
+  };
+}
+
+/**
+ * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
+ */
+function scaleDown(value: bigint, from: number, to: number): bigint {
+  if (to >= from) return value * 10n ** BigInt(to - from);
+  const scaled = value / 10n ** BigInt(from - to);
+  return scaled > 0n ? scaled : 1n;
+}
+
+function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string>): OptionView {
+  const chain = getChain(deps.chains, row.chain);
+  const token = getToken(chain, row.asset);
+  return {
+    id: row.id,
+    account: row.account,
+    amount: tokenMoney(row.amount, token, chain.network),
+    etaSeconds: Math.max(1, Math.ceil(finalityMs(chain.network) / 1000)),
+    expiresAt: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, row.quoted_until),
+    needsData: row.needs_data && !collected.has(payerOf(row)),
+    actions: offeredActions(deps, row),
+  };
+}
+
+/** Returns the usual time from inclusion to confirmation; for the tags `safe` and `finalized`, its upper bound. */
+function finalityMs(network: Network): number {
+  if ("slotMs" in network) return (network.finality === "confirmed" ? 3 : 32) * network.slotMs;
+  if (typeof network.finality === "object") return network.finality.blocks * network.blockMs;
+  return network.finality === "safe" ? 10 * 60_000 : 30 * 60_000;
+}

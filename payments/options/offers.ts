@@ -1,0 +1,128 @@
+import { type Hex, isHex } from "viem";
+import { ChainError } from "../../chains/errors.ts";
+import { type AccountKind, readAccountKinds } from "../../chains/evm/account-code.ts";
+import { readHoldings } from "../../chains/evm/account-holdings.ts";
+import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
+import type { Chain } from "../../chains/open-chains.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { readSpendable } from "../../chains/solana/spendable-balances.ts";
+import type { Allowance } from "../../db/tables.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+import { readGasRules } from "../../transfers/evm/gas-limits.ts";
+import { screenAccounts } from "../../transfers/screen-accounts.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { chooseAllowance } from "./allowances.ts";
+import type { Candidate } from "./candidates.ts";
+import { isOffered } from "./payable-assets.ts";
+
+/** An asset that an account can pay with, and the allowance that it has to grant first, if any. */
+export type Offer = Candidate & { allowance: Allowance | null };
+
+/** Time limit for chain reads, milliseconds: the wallet and its buyer wait for the options. */
+const BALANCES_WITHIN_MS = 5_000;
+
+/**
+ * Returns the candidates whose accounts pass screening. If a chain cannot be screened, keeps all of its candidates: no
+ * transfer is relayed before its payer has been screened.
+ */
+export async function keepServed(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const kept: Candidate[] = [];
+  for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
+    const payers = [...new Set(here.map(({ payer }) => payer))];
+    const screened = withTimeout(screenAccounts(deps, chain, payers), BALANCES_WITHIN_MS, noBalances(chain));
+    const refused = await screened.catch((err: unknown) => {
+      deps.log.warn({ err, chain: chain.chain }, "screening failed for the accounts of an options request");
+      return new Set<string>();
+    });
+    kept.push(...here.filter(({ payer }) => !refused.has(payer)));
+  }
+  return kept;
+}
+
+/** Returns the candidates without those accounts that have burned our gas on their chain within a day. */
+export async function dropBarred(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
+  const kept: Candidate[] = [];
+  for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
+    const barred = chain.family === "evm" ? (await readGasRules(deps, chain, { forLane: false })).barred : undefined;
+    kept.push(...here.filter(({ payer }) => !barred?.has(payer)));
+  }
+  return kept;
+}
+
+/** Returns the offers of test mode: reads no balance, and offers nothing that the wallet would have to send itself. */
+export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
+  return candidates
+    .filter(({ token }) => isOffered("test", token))
+    .map((candidate) => ({ ...candidate, allowance: null }));
+}
+
+/**
+ * Returns the candidates whose accounts hold enough, with one multicall per chain. A chain that does not respond in
+ * time is omitted with a warning, so that the buyer still gets the options of the others. Throws the first chain's
+ * error when no chain responds.
+ */
+export async function listOffers(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Offer[]> {
+  const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
+  const ends = await Promise.allSettled(
+    chains.map((chain) => {
+      const here = candidates.filter((candidate) => candidate.chain === chain);
+      return withTimeout(listOffersOn(chain, here), BALANCES_WITHIN_MS, noBalances(chain));
+    }),
+  );
+  const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+  if (failed.length > 0 && failed.length === ends.length) throw failed[0];
+  for (const err of failed) deps.log.warn({ err }, "chain omitted from the options");
+  const offers = ends.flatMap((end) => (end.status === "fulfilled" ? end.value : []));
+  // Keep the order in which the wallet listed its accounts.
+  return offers.toSorted((a, b) => candidates.indexOf(a.candidate) - candidates.indexOf(b.candidate)).map(toOffer);
+}
+
+type Found = { candidate: Candidate; allowance: Allowance | null };
+
+function toOffer({ candidate, allowance }: Found): Offer {
+  return { ...candidate, allowance };
+}
+
+function listOffersOn(chain: Chain, candidates: readonly Candidate[]): Promise<Found[]> {
+  return chain.family === "evm" ? listEvmOffers(chain, candidates) : listSolanaOffers(chain, candidates);
+}
+
+async function listEvmOffers(chain: EvmChain, candidates: readonly Candidate[]): Promise<Found[]> {
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token && isHex(candidate.payer) ? [{ candidate, token, account: candidate.payer }] : [];
+  });
+  const [holdings, kinds] = await Promise.all([readHoldings(chain, wanted), readKinds(chain, wanted)]);
+  return wanted.flatMap(({ candidate, token, account }, index) => {
+    const holding = holdings[index];
+    const kind = kinds.get(account) ?? "key";
+    const allowance = holding && chooseAllowance(token, { kind, holding }, candidate.amount);
+    return allowance === undefined ? [] : [{ candidate, allowance }];
+  });
+}
+
+async function listSolanaOffers(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Found[]> {
+  const wanted = candidates.flatMap((candidate) => {
+    const token = chain.tokens.get(candidate.token.asset);
+    return token ? [{ candidate, token, account: candidate.payer }] : [];
+  });
+  const spendable = await readSpendable(chain, wanted);
+  return wanted.flatMap(({ candidate }, index) =>
+    (spendable[index] ?? 0n) >= candidate.amount ? [{ candidate, allowance: null }] : [],
+  );
+}
+
+/** Returns the kinds of the accounts. Reads them only where the kind changes what is offered. */
+async function readKinds(
+  chain: EvmChain,
+  wanted: readonly { token: EvmToken; account: Hex }[],
+): Promise<Map<string, AccountKind>> {
+  const matters = wanted.some(({ token }) => token.kind !== "eip3009" || !token.bytesSignatures);
+  const payers = matters ? [...new Set(wanted.map(({ account }) => account))] : [];
+  const kinds = payers.length > 0 ? await readAccountKinds(chain.rpc, payers) : [];
+  return new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
+}
+
+/** Returns the error of a chain that takes too long to return balances. */
+const noBalances = (chain: Chain) => () =>
+  new ChainError("rpc_unreachable", { detail: `no balances from ${chain.chain} within ${BALANCES_WITHIN_MS} ms` });

@@ -1,0 +1,97 @@
+import { canonicalAsset } from "../../chains/caip.ts";
+import type { Chain, Token } from "../../chains/open-chains.ts";
+import type { Mode } from "../../db/tables.ts";
+import { toTokenAmount } from "../money.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { type Rates, readRates } from "./prices.ts";
+
+/** An asset that can pay a payment, and the amount in its minor units. `rate` is the exchange rate, if one applies. */
+export type Payable = {
+  chain: Chain;
+  token: Token;
+  amount: bigint;
+  rate: string | null;
+  /** The asset that the merchant is owed, if it is another one. */
+  owed: Token | null;
+};
+
+/** The amount that a payment asks for: minor units of a currency or an asset. */
+type Asked = { unit: string; value: bigint };
+/** Assets (CAIP-19) that a merchant is paid in. `takers` are those that also accept other assets of their currency. */
+type Settled = { settled: ReadonlySet<string>; takers: ReadonlySet<string> };
+type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
+
+/** Exclusive upper limits of amounts: numeric(78,0) in the database, u64 for Solana tokens. */
+const tooMuch = { evm: 10n ** 78n, solana: 2n ** 64n };
+
+/**
+ * Returns every asset that can pay a payment, in the order of the networks file, at current prices. Reads the prices on
+ * chain. The options of a wallet, the checkout page and the creation of payments all use this function.
+ */
+export async function findPayable(deps: Deps, asked: Asked, terms: Settled): Promise<Payable[]> {
+  const rates = await readRates(deps, asked.unit, listPegs(deps, terms.settled));
+  return listPayable(deps, asked, { ...terms, rates });
+}
+
+/** Returns every asset that can pay a payment at the given rates. Pure. */
+export function listPayable(
+  { chains }: Pick<Deps, "chains">,
+  asked: Asked,
+  { settled, takers, rates }: Settled & { rates: Rates },
+): Payable[] {
+  const takersByPeg = listTakers(chains, asked, takers);
+  return [...chains.values()].flatMap((chain) =>
+    [...chain.tokens.values()].flatMap((token) => {
+      const owed = settled.has(token.asset) ? null : takersByPeg.get(token.peg);
+      const amount = owed === undefined ? undefined : toTokenAmount(asked, token, rates);
+      if (amount === undefined || amount.value >= tooMuch[chain.family]) return [];
+      return [{ chain, token, amount: amount.value, rate: amount.rate, owed: owed ?? null }];
+    }),
+  );
+}
+
+/** Returns false for a push asset in test mode: no money moves there, so the wallet has no transaction to send. */
+export function isOffered(mode: Mode, { kind }: Pick<Token, "kind">): boolean {
+  return mode === "live" || kind !== "push";
+}
+
+/** Explains to the merchant why no asset can pay a payment for which `findPayable` returned none. */
+export function explainUnpayable(
+  { chains }: Pick<Deps, "chains">,
+  { unit }: Asked,
+  { settled }: Pick<Settled, "settled">,
+): string {
+  if (settled.size === 0) return "amount: no asset can pay it, the merchant has no settlement destination";
+  const tokens = listTokens(chains);
+  const own = tokens.filter(({ asset }) => settled.has(asset));
+  if (own.length === 0)
+    return "amount: no asset can pay it, no configured network has an asset that the merchant is paid in";
+  if (unit.toLowerCase().startsWith("caip19/")) {
+    const named = canonicalAsset(unit.slice("caip19/".length));
+    if (!tokens.some(({ asset }) => asset === named)) return "amount.unit: no configured network has this asset";
+    if (!settled.has(named)) return "amount.unit: the merchant has no settlement destination for this asset";
+  } else if (!own.some(({ peg }) => peg === unit)) {
+    const pegs = [...new Set(own.map(({ peg }) => peg))].join(", ");
+    return `amount.unit: no price of ${unit} is available in ${pegs}, which the merchant is paid in`;
+  }
+  return "amount.value: exceeds what any asset can pay";
+}
+
+/**
+ * Returns, by currency, the asset that a payment made in another asset of that currency is owed in. Empty for an amount
+ * that names an asset: it is paid in that asset only.
+ */
+function listTakers(chains: Deps["chains"], { unit }: Asked, takers: ReadonlySet<string>): Map<string, Token> {
+  if (takers.size === 0 || !unit.startsWith("iso4217/")) return new Map();
+  const own = listTokens(chains).filter(({ asset }) => takers.has(asset));
+  return new Map(own.map((token) => [token.peg, token]));
+}
+
+/** Returns the peg currencies of a merchant's assets. */
+function listPegs({ chains }: Pick<Deps, "chains">, settled: ReadonlySet<string>): string[] {
+  const own = listTokens(chains).filter(({ asset }) => settled.has(asset));
+  return own.map(({ peg }) => peg);
+}
+
+const listTokens = (chains: Deps["chains"]): Token[] =>
+  [...chains.values()].flatMap((chain): Token[] => [...chain.tokens.values()]);

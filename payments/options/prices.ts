@@ -1,0 +1,94 @@
+import { getAddress } from "viem";
+import { type FeedState, readFeed } from "../../chains/evm/price-feeds.ts";
+import { getEvmChain } from "../../chains/open-chains.ts";
+import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/**
+ * The price of one unit of a currency in units of another: `numerator` / `denominator`. `source` records the feed's
+ * response for later audits.
+ */
+export type Rate = { numerator: bigint; denominator: bigint; source: string };
+/** The price of one unit of a payment's currency in other currencies, by their names (iso4217/USD). */
+export type Rates = ReadonlyMap<string, Rate>;
+
+/** Lifetime of a quote, milliseconds. */
+export const QUOTE_LIFETIME_MS = 120_000;
+/** Tolerance for a feed whose clock is ahead of ours, milliseconds. */
+const AHEAD_MS = 60_000;
+
+type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
+
+/**
+ * Reads on chain the exchange rates between a payment's currency and the given currencies. Omits, with a log line, a
+ * price that is stale, unavailable or inconsistent with the networks file: no price is better than a wrong one. Reads
+ * nothing for the payment's own currency, or for a currency without a feed.
+ */
+export async function readRates(deps: Deps, unit: string, currencies: Iterable<string>): Promise<Rates> {
+  const rates = new Map<string, Rate>();
+  const others = [...new Set(currencies)].filter((currency) => currency !== unit);
+  await Promise.all(
+    others.map(async (currency) => {
+      const source = deps.networks.prices.find(({ base, quote }) => joins(base, quote, unit, currency));
+      if (!source) return;
+      const rate = await readRate(deps, source, unit).catch((err: unknown) => {
+        deps.log.warn({ err, base: source.base, quote: source.quote }, "price could not be read");
+        return undefined;
+      });
+      if (rate) rates.set(currency, rate);
+    }),
+  );
+  return rates;
+}
+
+const joins = (base: string, quote: string, one: string, other: string) =>
+  (base === one && quote === other) || (base === other && quote === one);
+
+async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
+  const sequencer = source.sequencer && getAddress(source.sequencer.feed);
+  const found = await readFeed(getEvmChain(deps.chains, source.chain), getAddress(source.feed), sequencer);
+  const error = validatePriceFeed(source, found, deps.now());
+  if (error) {
+    deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);
+    return undefined;
+  }
+  const { answer, decimals, description, updatedAt } = found;
+  const one = 10n ** BigInt(decimals);
+  const text = `${description} ${answer} / 10^${decimals} at ${updatedAt.toISOString()}`;
+  return source.base === unit
+    ? { numerator: answer, denominator: one, source: text }
+    : { numerator: one, denominator: answer, source: text };
+}
+
+/** Validates a feed's response. Returns the error, or undefined. Pure. */
+export function validatePriceFeed(
+  source: Pick<PriceFeed, "base" | "quote" | "maxAgeSeconds" | "sequencer">,
+  { answer, decimals, updatedAt, description, sequencer }: FeedState,
+  now: Date,
+): string | undefined {
+  const { base, quote, maxAgeSeconds } = source;
+  const expected = `${codeOf(base)} / ${codeOf(quote)}`;
+  if (description !== expected) return `the feed's description is "${description}", expected "${expected}"`;
+  if (decimals > 36) return `the feed has ${decimals} decimals`;
+  if (answer <= 0n) return `the feed's price is ${answer}`;
+  const age = now.getTime() - updatedAt.getTime();
+  if (age > maxAgeSeconds * 1_000) return `the price is ${Math.round(age / 1_000)} seconds old`;
+  if (age < -AHEAD_MS) return "the price has a timestamp in the future";
+  return source.sequencer && validateSequencer(source.sequencer, sequencer, now);
+}
+
+/**
+ * Validates the state of an L2 sequencer. After an outage a feed's newest price is stale for a while, so prices are
+ * used only after a grace period (docs.chain.link, "L2 Sequencer Uptime Feeds").
+ */
+function validateSequencer(
+  { graceSeconds }: NonNullable<PriceFeed["sequencer"]>,
+  answer: FeedState["sequencer"],
+  now: Date,
+): string | undefined {
+  if (!answer?.isUp) return "the sequencer of its chain is down";
+  const seconds = Math.floor((now.getTime() - answer.since.getTime()) / 1_000);
+  return seconds <= graceSeconds ? `the sequencer of its chain has been up for only ${seconds} seconds` : undefined;
+}
+
+const codeOf = (currency: string) => currency.slice("iso4217/".length);

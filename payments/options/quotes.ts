@@ -1,0 +1,56 @@
+import { isDeepStrictEqual } from "node:util";
+import { parseAccountId } from "../../chains/caip.ts";
+import type { CurrentOption, NewOption, OptionRow } from "../../db/queries/payment-options.ts";
+import { type Refusal, refuse } from "../error-codes.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { Candidate } from "./candidates.ts";
+
+/** The columns that define a quote: what the buyer sees and signs, and what the merchant is owed. */
+const terms = [
+  ...(["chain", "token", "receiver", "direct", "kind", "authorization_nonce", "valid_before"] as const),
+  ...(["amount", "rate", "quoted_until", "fee", "fee_fixed", "fee_basis_points", "owed_asset", "owed_amount"] as const),
+  ...(["allowance", "needs_data"] as const),
+] as const satisfies readonly (keyof NewOption)[];
+
+/** Returns true when a quote equals the previous one, which is then reused. Pure. */
+export function isSameQuote(before: OptionRow, quote: NewOption): boolean {
+  return terms.every((term) => isDeepStrictEqual(before[term], quote[term]));
+}
+
+/** Returns true when two quotes ask for the same transfer, so that a movement on chain matches both. Pure. */
+export function isSameTransfer(one: OptionRow, other: OptionRow): boolean {
+  return (["asset", "payer", "receiver", "amount", "valid_before"] as const).every((term) => one[term] === other[term]);
+}
+
+/** Returns the candidate at the price of its previous quote, while that quote is valid. Pure. */
+export function keepQuotedPrice(candidate: Candidate, before: OptionRow | undefined, now: Date): Candidate {
+  if (candidate.rate === null || !before?.quoted_until || before.quoted_until <= now) return candidate;
+  const { amount, rate, quoted_until: quotedUntil } = before;
+  return { ...candidate, amount, rate, quotedUntil };
+}
+
+/** Returns the refusal (`quote_expired`) for a quote that can no longer be confirmed; undefined while it can. */
+export function findQuoteRefusal(deps: Pick<PaymentDeps, "chains" | "now">, quote: CurrentOption): Refusal | undefined {
+  if (quote.quoted_until && quote.quoted_until <= deps.now())
+    return refuse("quote_expired", "the option's quote has expired");
+  return isWithdrawn(deps, quote) ? refuse("quote_expired", OPTION_WITHDRAWN) : undefined;
+}
+
+/** The refusal of an option whose receiver is no longer valid. */
+export const OPTION_WITHDRAWN =
+  "the option was withdrawn because the merchant is paid elsewhere now; ask for options again";
+
+/**
+ * Returns true when a quote is no longer offered: its receiver is no longer valid, the merchant is no longer paid in
+ * its asset, or the networks file has removed the asset or changed its kind.
+ */
+function isWithdrawn(deps: Pick<PaymentDeps, "chains">, quote: CurrentOption): boolean {
+  const token = deps.chains.get(quote.chain)?.tokens.get(quote.asset);
+  return token?.kind !== quote.kind || quote.registered === null || hasStaleReceiver(deps, quote);
+}
+
+/** Returns true when the receiver of a quote is neither the merchant's current destination nor our current treasury. */
+export function hasStaleReceiver({ chains }: Pick<PaymentDeps, "chains">, quote: CurrentOption): boolean {
+  if (!quote.direct) return quote.receiver !== chains.get(quote.chain)?.treasury;
+  return parseAccountId(quote.registered ?? "")?.address.toLowerCase() !== quote.receiver;
+}

@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { base58 } from "@scure/base";
+import { getSolanaChain } from "../../chains/open-chains.ts";
+import { buildPayment } from "../../chains/solana/build-payment.ts";
+import { chooseLane } from "../../chains/solana/choose-lane.ts";
+import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
+import { recentBlockhash } from "../../chains/solana/recent-blockhash.ts";
+import { type OptionRow, recordBlockhash } from "../../db/queries/payment-options.ts";
+import type { Mode } from "../../db/tables.ts";
+import { PAYMENT_UNITS, toSplTransfer } from "../../transfers/solana/spl-transfer.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { WalletAction } from "../views.ts";
+
+/**
+ * Slots for which an option with a new blockhash is valid. A blockhash is valid for 150 blocks; the margin leaves time
+ * for the transaction to land.
+ */
+const GOOD_SLOTS = 125;
+
+/** Returns until when an option with a blockhash issued now is valid. */
+export function blockhashEnd(chain: SolanaChain, now: Date): Date {
+  return new Date(now.getTime() + GOOD_SLOTS * chain.network.slotMs);
+}
+
+/**
+ * Builds the transaction that pays an option, with a fresh blockhash, for the wallet to sign. The option is then valid
+ * as long as the blockhash. In test mode the blockhash is invented, so that the signed transaction can never move
+ * money. Throws `ChainError` when the cluster cannot be read.
+ */
+export async function buildSolanaAction(
+  deps: PaymentDeps,
+  { option, mode }: { option: OptionRow; mode: Mode },
+): Promise<WalletAction> {
+  const chain = getSolanaChain(deps.chains, option.chain);
+  const now = deps.now();
+  const isLive = mode === "live";
+  const blockhash = isLive ? (await recentBlockhash(chain, now.getTime())).blockhash : inventBlockhash(option);
+  const feePayer = await chooseLane(chain, { key: option.authorization_nonce, now: now.getTime(), isLive });
+  const unitPrice = isLive ? await chooseUnitPrice(chain, PAYMENT_UNITS, now.getTime()) : 0n;
+  const transfer = toSplTransfer(getSolanaToken(chain, option.asset), option, feePayer);
+  const bytes = buildPayment(transfer, { units: PAYMENT_UNITS, unitPrice }, blockhash);
+  await recordBlockhash(deps.db, { id: option.id, until: blockhashEnd(chain, now) });
+  const transaction = Buffer.from(bytes).toString("base64");
+  return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
+}
+
+function inventBlockhash(option: OptionRow): string {
+  return base58.encode(createHash("sha256").update(`test ${option.id}`).digest());
+}
+
+/** Returns the earlier of two times, either of which may be null. */
+export function earlier(one: Date | null, other: Date | null): Date | null {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
+}

@@ -1,0 +1,119 @@
+import { creditMerchants } from "../../db/queries/ledger-groups.ts";
+import type { PaymentRow } from "../../db/queries/payments.ts";
+import { listBlockedKeys } from "../../db/queries/payout-queue.ts";
+import {
+  type AccumulatingSettlement,
+  addToAccumulating,
+  beginAccumulating,
+  insertSettlements,
+  linkSettlements,
+  listPayoutSchedules,
+  type NewSettlement,
+} from "../../db/queries/settlements.ts";
+import type { Db } from "../../db/tables.ts";
+import { newId } from "../ids.ts";
+import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
+
+/**
+ * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment
+ * later; it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
+ */
+export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
+type Tie = { paymentId: string; settlementId: string };
+type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
+
+/**
+ * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement
+ * of its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that
+ * can begin now, without those whose payout queue is blocked.
+ */
+export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<string[]> {
+  const merchantIds = [...new Set(credits.map(({ payment }) => payment.merchant_id))];
+  const policies = await listPayoutSchedules(db, merchantIds);
+  const due = new Map<string, string[]>();
+  const ties: Tie[] = [];
+  for (const group of sumByBalance(credits)) {
+    const policy = policies.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
+    const { settlements, settlementOf } = policy
+      ? await accumulate(deps, db, group, policy)
+      : await settleEach(deps, db, group);
+    due.set(`${group.merchantId} ${group.asset}`, settlements);
+    for (const one of group.credits)
+      if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
+  }
+  await linkSettlements(db, ties);
+  if (due.size > 0)
+    for (const { merchantId, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchantId} ${asset}`);
+  return [...due.values()].flat();
+}
+
+function sumByBalance(credits: readonly Credit[]): Group[] {
+  const groups = groupByBalance(credits, ({ payment, asset }) => ({ merchantId: payment.merchant_id, asset }));
+  return groups.map(({ items, ...key }) => {
+    const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);
+    return { ...key, amount, credits: items };
+  });
+}
+
+type Settled = { settlements: string[]; settlementOf: (credit: Credit) => string };
+
+/** Creates a settlement for each payment, due at once. */
+async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group): Promise<Settled> {
+  const at = deps.now();
+  const [first = 0] = await creditMerchants(db, [{ ...group, settlements: group.credits.length }]);
+  const dueAt = new Date(at.getTime() + REENQUEUE_AFTER_MS);
+  const rows = new Map(
+    group.credits.map((one, index): [Credit, NewSettlement] => {
+      const { merchantId, asset } = group;
+      const { mode } = one.payment;
+      const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
+      return [one, { ...row, converted: one.converted === true }];
+    }),
+  );
+  await insertSettlements(db, [...rows.values()], at);
+  return {
+    settlements: [...rows.values()].map(({ id }) => id),
+    settlementOf: (one) => rows.get(one)?.id ?? "",
+  };
+}
+
+/** Adds the payments to the accumulating settlement, or creates one. It becomes due by age or by amount. */
+async function accumulate(
+  deps: Pick<PaymentDeps, "now">,
+  db: Db,
+  group: Group,
+  policy: { ms: number; amount: bigint | null },
+): Promise<Settled> {
+  const at = deps.now();
+  const { merchantId, asset, amount } = group;
+  const open = await addToAccumulating(db, {
+    merchantId,
+    asset,
+    amount,
+    converted: isConverted(group),
+    limit: policy.amount,
+    at,
+  });
+  const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
+  const settlement = open ?? (await createAccumulating(db, { group, policy, number, at }));
+  return {
+    settlements: settlement.dueAt <= at ? [settlement.id] : [],
+    settlementOf: () => settlement.id,
+  };
+}
+
+const isConverted = ({ credits }: Group) => credits.some(({ converted }) => converted);
+
+function createAccumulating(
+  db: Db,
+  args: { group: Group; policy: { ms: number; amount: bigint | null }; number: number; at: Date },
+): Promise<AccumulatingSettlement> {
+  const { group, policy, number, at } = args;
+  const { merchantId, asset, amount } = group;
+  const mode = group.credits[0]?.payment.mode ?? "live";
+  const isEnough = policy.amount !== null && amount >= policy.amount;
+  const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
+  const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };
+  return beginAccumulating(db, { ...row, converted: isConverted(group) }, at);
+}

@@ -1,0 +1,162 @@
+import { findExceptionBooking } from "../../db/queries/exceptions.ts";
+import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../db/queries/ledger-groups.ts";
+import type { ObservationRow } from "../../db/queries/observations.ts";
+import { wakeSettlements } from "../../db/queries/payout-queue.ts";
+import {
+  findRefund,
+  insertRefund,
+  listRefunds,
+  type RefundRow,
+  recordReceiver,
+  reduceRefund,
+} from "../../db/queries/refunds.ts";
+import {
+  chooseNotBegun,
+  findSettlement,
+  increaseSettlement,
+  insertSettlements,
+  lockNotBegun,
+  type NotBegun,
+  recordDestination,
+  reduceSettlement,
+  relinkPayments,
+  type SettlementRow,
+} from "../../db/queries/settlements.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import type { BookAdopted } from "../../transfers/adopt-payouts.ts";
+import { overpaidGroup, refundLessenedGroup, settlementChangedGroup } from "../accounting/ledger-groups.ts";
+import { newId } from "../ids.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { deductFromSettlement } from "./begin-refunds.ts";
+
+type Deps = Pick<PaymentDeps, "now" | "log">;
+
+/**
+ * Books a payout that was sent before the database was restored from a backup. The amount on chain wins:
+ * - It is less than the row's amount: the row is reduced to it, and the remainder gets a new settlement or refund with
+ *   its own number.
+ * - It is more: the payout absorbs further settlements of the merchant that have not begun. Any excess beyond those is
+ *   booked as an exception.
+ * A merchant's balance never becomes negative.
+ */
+export function adoptPayout(deps: Deps): BookAdopted {
+  return async (db, transfer, movement) => {
+    if (movement.booked) await reverseException(deps, db, transfer, movement);
+    const rest = transfer.amount - movement.amount;
+    if (transfer.settlement_id !== null) {
+      const settlement = await findSettlement(db, transfer.settlement_id);
+      if (transfer.receiver !== movement.receiver)
+        await recordDestination(db, { id: settlement.id, destination: `${transfer.chain}:${movement.receiver}` });
+      if (rest > 0n) await splitSettlement(deps, db, settlement, rest);
+      // The merchant's other settlements waited for this one.
+      await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
+      const covered = rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n;
+      const amount = rest > 0n ? movement.amount : transfer.amount + covered;
+      await bookOverpaid(deps, db, { transfer, movement, amount });
+      return amount;
+    }
+    const refund = await findRefund(db, transfer.refund_id ?? "");
+    if (transfer.receiver !== movement.receiver)
+      await recordReceiver(db, { id: refund.id, receiver: movement.receiver });
+    // The nonce of a refund without a merchant is derived from the movement it returns, so a smaller amount is
+    // unexplained.
+    if (rest > 0n && refund.merchant_id === null) return undefined;
+    if (rest > 0n) await splitRefund(deps, db, refund, rest);
+    const amount = rest > 0n ? movement.amount : transfer.amount;
+    await bookOverpaid(deps, db, { transfer, movement, amount });
+    return amount;
+  };
+}
+
+/** Reverses the exception booking of the movement, and the operator's resolution of it if there is one. */
+async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movement: ObservationRow): Promise<void> {
+  const booking = await findExceptionBooking(db, movement);
+  if (!booking) return;
+  const sums = new Map<string, Entry>();
+  for (const { account, asset, amount } of booking.entries) {
+    const key = `${account} ${asset}`;
+    sums.set(key, { account, asset, amount: (sums.get(key)?.amount ?? 0n) - amount });
+  }
+  const entries = [...sums.values()].filter(({ amount }) => amount !== 0n);
+  const kind = booking.resolved ? "exception_reversed" : "exception_resolved";
+  const group = { kind, subject: String(booking.groupId), entries, note: `is ${transfer.id}` };
+  await insertGroups(db, [group], deps.now());
+}
+
+/** Credits the unpaid part of a settlement to the merchant again, as a new settlement that is due at once. */
+async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, rest: bigint): Promise<void> {
+  const { id, merchant_id: merchantId, mode, asset, converted } = settlement;
+  const at = deps.now();
+  await reduceSettlement(db, { id, by: rest });
+  const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: rest, settlements: 1 }]);
+  const row = { id: newId("stl"), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };
+  await insertSettlements(db, [row], at);
+  await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: -rest })], at);
+}
+
+/**
+ * Attributes the amount paid beyond a settlement to the merchant's next settlements that have not begun. Returns how
+ * much of it they cover, minor units.
+ */
+async function fillSettlement(deps: Deps, db: Db, settlement: SettlementRow, more: bigint): Promise<bigint> {
+  const { id, merchant_id: merchantId, asset } = settlement;
+  const at = deps.now();
+  let left = more;
+  for (const one of await lockCovering(db, { merchantId, asset, own: null, amount: more })) {
+    const taken = await deductFromSettlement(db, one, left, at);
+    if (taken > 0n && taken === one.amount) await relinkPayments(db, { from: one.id, to: id });
+    left -= taken;
+  }
+  const covered = more - left;
+  if (covered === 0n) return 0n;
+  await increaseSettlement(db, { id, by: covered });
+  if (!(await debitMerchant(db, { merchantId, asset, amount: covered })))
+    throw new Error(`the settlements of ${merchantId} exceed its balance`);
+  await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: covered })], at);
+  return covered;
+}
+
+/** Locks the oldest settlements that cover an amount. Chooses again when one of them begins before it is locked. */
+async function lockCovering(db: Db, of: Parameters<typeof chooseNotBegun>[1]): Promise<NotBegun[]> {
+  for (;;) {
+    const chosen = await chooseNotBegun(db, of);
+    const ids = chosen.map(({ id }) => id);
+    const locked = await lockNotBegun(db, ids);
+    if (locked.length === chosen.length) return locked;
+  }
+}
+
+/** Creates a new refund for the unsent part of a refund, drawn on the merchant's balance. */
+async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
+  const { id, payment_id: paymentId, merchant_id: merchantId, owed_asset, owed_amount } = refund;
+  if (paymentId === null || merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
+  const at = deps.now();
+  const sent = refund.amount - rest;
+  const owedSent = owed_amount === null ? null : (owed_amount * sent + refund.amount - 1n) / refund.amount;
+  const owedRest = owed_amount === null || owedSent === null ? null : owed_amount - owedSent;
+  const back = { asset: owed_asset ?? refund.asset, amount: owedRest ?? rest };
+  const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
+  await reduceRefund(db, { id, amount: sent, owedAmount: owedSent });
+  const { due_retries: _, paid_at: __, ...copied } = refund;
+  const further = { id: newId("rfnd"), number: Math.max(...numbers) + 1, amount: rest, owed_amount: owedRest };
+  await insertRefund(db, { ...copied, ...further, state: "due", created_at: at, due_at: at });
+  const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
+  const settlement = { id: newId("stl"), merchantId, mode: "live" as const, ...back, number, dueAt: at };
+  await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
+  await insertGroups(db, [refundLessenedGroup({ id, asset: refund.asset, amount: rest, merchantId, back })], at);
+}
+
+async function bookOverpaid(
+  deps: Deps,
+  db: Db,
+  { transfer, movement, amount }: { transfer: TransferRow; movement: ObservationRow; amount: bigint },
+): Promise<void> {
+  const over = movement.amount - amount;
+  if (over <= 0n) return;
+  await insertGroups(db, [overpaidGroup(transfer, movement, over)], deps.now());
+  deps.log.error(
+    { transfer: transfer.id, tx: movement.tx_hash, amount: String(over) },
+    "payout moved more than is owed; the difference is booked as an exception",
+  );
+}

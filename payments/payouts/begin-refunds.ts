@@ -1,0 +1,191 @@
+import { getChain } from "../../chains/open-chains.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
+import { moveRows } from "../../db/moves.ts";
+import { readInventory } from "../../db/queries/inventory.ts";
+import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
+import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
+import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
+import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
+import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { DatabaseLostCommits } from "../../transfers/database-epoch.ts";
+import { screenAccounts } from "../../transfers/screen-accounts.ts";
+import { refundBegunGroup } from "../accounting/ledger-groups.ts";
+import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitByKnownAsset } from "./sign-payout.ts";
+
+/** The outcome of a refund: begun (now, before, or withdrawn), or the reason why it waits. */
+export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
+type Deps = PaymentDeps & PayoutDeps;
+
+/**
+ * Begins refunds. In one database transaction per refund, the treasury signs a transfer back to the payer, and the
+ * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
+ * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
+ * settlements of that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails
+ * screening is held until an operator decides. Returns outcomes in the order of `refundIds`.
+ */
+export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
+  const [due, unknown] = splitByKnownAsset(deps, await listDueRefunds(deps.db, refundIds));
+  const caughtUp = await listCaughtUp(
+    deps,
+    due.map(({ asset }) => chainOf(asset)),
+  );
+  const outcomes = new Map<string, RefundOutcome>();
+  for (const { id, asset } of unknown) {
+    deps.log.error({ refund: id, asset }, "refund waits: its asset is not in the networks file");
+    outcomes.set(id, "unknown_asset");
+  }
+  const begun: NewTransfer[] = [];
+  const failures: unknown[] = [];
+  // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
+  for (const refund of due) {
+    try {
+      const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
+      const outcome = obstacle ?? (await begin(deps, refund, caughtUp.get(chainOf(refund.asset)) ?? ""));
+      if (typeof outcome === "string") outcomes.set(refund.id, outcome);
+      else begun.push(outcome);
+    } catch (error) {
+      // This refund falls due again; the refunds that have begun continue.
+      failures.push(error);
+    }
+  }
+  await enqueueRelays(
+    deps,
+    begun.map(({ id, chain }) => ({ chain, transferId: id })),
+  );
+  if (failures.length > 0) throw failures[0];
+  return refundIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+/**
+ * Screens a refund's receiver. Holds the refund and returns `not_served` when the operator does not serve the receiver.
+ */
+async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<RefundOutcome | undefined> {
+  const accounts = [receiver ?? ""];
+  const refused = await screenAccounts(deps, getChain(deps.chains, chainOf(asset)), accounts);
+  if (refused.size === 0) return undefined;
+  deps.log.error({ refund: id }, "refund held: screening rejects its receiver");
+  await moveRows(deps.db, "refund", { ids: [id], from: "due", to: "held", at: deps.now(), set: { due_at: null } });
+  return "not_served";
+}
+
+type Drawn = DueRefund & { merchant_id: string };
+/** Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen. */
+type Rollback = "balance_short" | "changed";
+type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
+
+/** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
+async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
+  const { id, asset, amount, receiver } = refund;
+  const of = { purpose: "refund" as const, refund_id: id };
+  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
+  try {
+    let written: Written;
+    do {
+      written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
+    } while (!written.ok && written.why === "changed");
+    if (!written.ok) return "balance_short";
+    if (!written.counted) return "begun";
+    await written.counted();
+  } catch (error) {
+    if (error instanceof DatabaseLostCommits) return "watcher_behind";
+    throw error;
+  }
+  return transfer;
+}
+
+/** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
+async function writeBegun(
+  deps: Deps,
+  db: Db,
+  { refund, transfer, epoch }: { refund: DueRefund; transfer: NewTransfer; epoch: string },
+): Promise<Written> {
+  const at = deps.now();
+  const ids = [refund.id];
+  const moved = await moveRows(db, "refund", { ids, from: "due", to: "paying", at, set: { due_at: null } });
+  // Another worker has begun this refund, or it was withdrawn.
+  if (moved.length === 0) return { ok: true };
+  if (refund.merchant_id !== null) {
+    const why = await debit(db, { ...refund, merchant_id: refund.merchant_id }, at);
+    if (why) return { ok: false, why };
+  }
+  await insertTransfers(db, [transfer], at);
+  return { ok: true, counted: await deps.epoch.pass(db, epoch) };
+}
+
+/** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
+async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
+  const { merchant_id: merchantId, asset, amount } = refund;
+  const drawn = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
+  const why = await draw(db, refund, { ...drawn, merchantId }, at);
+  if (why) return why;
+  await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
+  // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
+  const isShort = refund.owed_asset !== null && (await readInventory(db, asset)) < 0n;
+  return isShort ? "balance_short" : undefined;
+}
+
+/**
+ * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a
+ * refund without a payment returns. The key contains no generated id, because a restored database would generate other
+ * ids.
+ */
+export function refundKey({
+  payment_id,
+  number,
+  chain,
+  tx_hash,
+  log_index,
+}: Pick<DueRefund, "payment_id" | "number" | "chain" | "tx_hash" | "log_index">): string[] {
+  return payment_id === null
+    ? ["refund", "movement", chain ?? "", tx_hash ?? "", String(log_index)]
+    : ["refund", "payment", payment_id, String(number)];
+}
+
+/**
+ * Deducts a refund from its merchant's balance and settlements. The amount is deducted first from the settlement of the
+ * refunded payment, then from the oldest settlements that have not begun; each of them is reduced or netted. The
+ * balance stays equal to the sum of the open settlements, and the deductions are reported with the payments of those
+ * settlements. Returns why it cannot, or undefined.
+ */
+async function draw(
+  db: Db,
+  refund: Drawn,
+  { merchantId, asset, amount }: { merchantId: string; asset: string; amount: bigint },
+  at: Date,
+): Promise<Rollback | undefined> {
+  // Lock order: settlements, then balances (avoids deadlock).
+  const chosen = await chooseNotBegun(db, { merchantId, asset, own: refund.settlement_id, amount });
+  const ids = chosen.map(({ id }) => id);
+  const locked = await lockNotBegun(db, ids);
+  if (sumOf(locked) < amount && sumOf(chosen) >= amount) return "changed";
+  if (!(await debitMerchant(db, { merchantId, asset, amount }))) return "balance_short";
+  let left = amount;
+  for (const settlement of locked) {
+    const taken = await deductFromSettlement(db, settlement, left, at);
+    const of = { refundId: refund.id, settlementId: settlement.id, paymentId: refund.payment_id };
+    if (taken > 0n) await insertDeductions(db, { ...of, amount: taken });
+    left -= taken;
+  }
+  // A concurrent payment may have created a settlement that is not locked here; the next retry finds it.
+  return left > 0n ? "balance_short" : undefined;
+}
+
+/** Deducts up to `atMost` (minor units) from a locked settlement that has not begun. Returns the amount deducted. */
+export async function deductFromSettlement(
+  db: Db,
+  { id, state, amount }: NotBegun,
+  atMost: bigint,
+  at: Date,
+): Promise<bigint> {
+  if (atMost === 0n) return 0n;
+  if (amount > atMost) {
+    await reduceSettlement(db, { id, by: atMost });
+    return atMost;
+  }
+  const set = { amount: 0n, due_at: null };
+  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
+  return amount;
+}

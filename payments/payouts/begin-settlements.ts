@@ -1,0 +1,219 @@
+import { sql } from "kysely";
+import { parseAccountId } from "../../chains/caip.ts";
+import { getChain } from "../../chains/open-chains.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
+import { moveRows } from "../../db/moves.ts";
+import { readInventory } from "../../db/queries/inventory.ts";
+import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
+import { closeAccumulating, listDueSettlements, type SettlementWithDestination } from "../../db/queries/settlements.ts";
+import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { DatabaseLostCommits } from "../../transfers/database-epoch.ts";
+import { screenAccounts } from "../../transfers/screen-accounts.ts";
+import { settlementBegunGroup } from "../accounting/ledger-groups.ts";
+import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { groupByBalance } from "./group-by-balance.ts";
+import { listBlockedByForgottenPayouts } from "./paid-before-restore.ts";
+import { enqueueRefunds } from "./refund-payment.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitByKnownAsset } from "./sign-payout.ts";
+
+/** The outcome of a settlement: begun (now or before), or the reason why it waits. */
+export type SettleOutcome =
+  | "begun"
+  | "watcher_behind"
+  | "unrecorded_payout"
+  | "unknown_asset"
+  | "no_destination"
+  | "not_served"
+  | "held"
+  | "balance_short"
+  | "inventory_short"
+  | "refund_pending";
+
+type Deps = PaymentDeps & PayoutDeps;
+type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
+
+/**
+ * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and
+ * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
+ * second payout of it. Returns outcomes in the order of `settlementIds`.
+ */
+export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
+  await closeAccumulating(deps.db, settlementIds, deps.now());
+  const due = await listDueSettlements(deps.db, settlementIds);
+  const outcomes = new Map<string, SettleOutcome>();
+  const payouts: Payout[] = [];
+  const caughtUp = await listCaughtUp(
+    deps,
+    due.map(({ asset }) => chainOf(asset)),
+  );
+  const [known, unknown] = splitByKnownAsset(deps, due);
+  for (const { id, asset } of unknown)
+    deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
+  const behind = await listBlockedByForgottenPayouts(deps, known);
+  const obstacleOf = (settlement: SettlementWithDestination) => {
+    if (unknown.includes(settlement)) return "unknown_asset";
+    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "unrecorded_payout" : undefined);
+  };
+  const refused = await screenDestinations(
+    deps,
+    due.filter((settlement) => !obstacleOf(settlement)),
+  );
+  for (const settlement of due) {
+    const blocked = obstacleOf(settlement) ?? refused.get(settlement.id);
+    if (blocked) outcomes.set(settlement.id, blocked);
+    else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
+  }
+  const { begun, waiting } = await begin(deps, payouts, caughtUp);
+  for (const payout of waiting) {
+    outcomes.set(payout.settlement.id, payout.why);
+    if (payout.why === "inventory_short") reportInventoryShort(deps, payout);
+  }
+  for (const { settlement } of begun)
+    deps.metrics.settlementTransitions.inc({ mode: settlement.mode, from: "due", to: "paying" });
+  await enqueueRelays(
+    deps,
+    begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
+  );
+  await enqueueRefunds(
+    deps,
+    due.flatMap(({ refunds }) => refunds),
+  );
+  return settlementIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+function findObstacle(
+  { asset, registered, held, refunds }: SettlementWithDestination,
+  caughtUp: ReadonlyMap<string, string>,
+): SettleOutcome | undefined {
+  if (held) return "held";
+  // The merchant's refunds have priority: they draw on the same balance.
+  if (refunds.length > 0) return "refund_pending";
+  if (!parseAccountId(registered ?? "")) return "no_destination";
+  return caughtUp.has(chainOf(asset)) ? undefined : "watcher_behind";
+}
+
+/** Screens the destinations. A settlement whose destination is rejected waits; the others continue. */
+async function screenDestinations(
+  deps: Deps,
+  settlements: readonly SettlementWithDestination[],
+): Promise<Map<string, SettleOutcome>> {
+  const outcomes = new Map<string, SettleOutcome>();
+  for (const [id, some] of Map.groupBy(settlements, ({ asset }) => chainOf(asset))) {
+    const accounts = some.map(({ registered }) => receiverOf(id, registered));
+    const refused = await screenAccounts(deps, getChain(deps.chains, id), [...new Set(accounts)]);
+    for (const [index, { id: settlement, merchant_id: merchant }] of some.entries()) {
+      if (!refused.has(accounts[index] ?? "")) continue;
+      deps.log.error({ settlement, merchant }, "settlement waits: screening rejects the merchant's destination");
+      outcomes.set(settlement, "not_served");
+    }
+  }
+  return outcomes;
+}
+
+/** Returns the address of a destination as transfers store it: in lower case on EVM. */
+function receiverOf(chain: string, destination: string | null): string {
+  const address = parseAccountId(destination ?? "")?.address ?? "";
+  return chain.startsWith("eip155:") ? address.toLowerCase() : address;
+}
+
+function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
+  const { id, asset, amount, registered } = settlement;
+  const receiver = receiverOf(asset, registered);
+  const key = settlementKey(settlement);
+  return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
+}
+
+/** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
+type Obstacle = "balance_short" | "inventory_short" | "watcher_behind";
+type DeliveryAttempt = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
+type Result = { begun: Payout[]; waiting: (Payout & { why: Obstacle })[] };
+
+/**
+ * Begins payouts in one transaction. If a balance or the inventory does not cover the batch, begins each payout in a
+ * transaction of its own, so that the payouts that are covered do not wait.
+ */
+async function begin(deps: Deps, payouts: readonly Payout[], epochs: ReadonlyMap<string, string>): Promise<Result> {
+  if (payouts.length === 0) return { begun: [], waiting: [] };
+  const batch = await tryBegin(deps, payouts, epochs);
+  if (batch.ok) return { begun: batch.begun, waiting: [] };
+  if (payouts.length === 1 || batch.why === "watcher_behind")
+    return { begun: [], waiting: payouts.map((payout) => ({ ...payout, why: batch.why })) };
+  const result: Result = { begun: [], waiting: [] };
+  for (const payout of payouts) {
+    const single = await tryBegin(deps, [payout], epochs);
+    if (single.ok) result.begun.push(...single.begun);
+    else result.waiting.push({ ...payout, why: single.why });
+  }
+  return result;
+}
+
+/** Begins payouts in one transaction, all or none. */
+async function tryBegin(
+  deps: Deps,
+  payouts: readonly Payout[],
+  epochs: ReadonlyMap<string, string>,
+): Promise<DeliveryAttempt> {
+  try {
+    const written = await commitIfOk(deps.db, async (db) => {
+      const attempted = await writeBegun(deps, db, payouts);
+      if (!attempted.ok) return attempted;
+      return { ...attempted, counted: await deps.epoch.pass(db, ...epochs.values()) };
+    });
+    if (written.ok) await written.counted();
+    return written;
+  } catch (error) {
+    if (error instanceof DatabaseLostCommits) return { ok: false, why: "watcher_behind" };
+    throw error;
+  }
+}
+
+/** Reports a payout of converted money that the treasury's inventory does not cover. */
+function reportInventoryShort(deps: Deps, { settlement, transfer }: Payout): void {
+  const { id, asset, amount } = settlement;
+  deps.metrics.inventoryShort.inc({ chain: transfer.chain, asset });
+  deps.log.error({ settlement: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
+}
+
+/** Writes state, balances, ledger and transfers of payouts. Returns the payouts that moved to `paying`. */
+async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<DeliveryAttempt> {
+  const at = deps.now();
+  const begun = await moveToPaying(db, payouts, at);
+  const converted = begun.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
+  // Money that came in another asset is paid out of the treasury's inventory beyond what it owes to other merchants.
+  for (const asset of [...new Set(converted)].sort())
+    if ((await readInventory(db, asset)) < 0n) return { ok: false, why: "inventory_short" };
+  const keyOf = ({ settlement }: Payout) => ({ merchantId: settlement.merchant_id, asset: settlement.asset });
+  for (const { merchantId, asset, items } of groupByBalance(begun, keyOf)) {
+    const amount = items.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
+    if (!(await debitMerchant(db, { merchantId, asset, amount }))) return { ok: false, why: "balance_short" };
+  }
+  const groups = begun.map(({ settlement }) =>
+    settlementBegunGroup({ ...settlement, merchantId: settlement.merchant_id }),
+  );
+  await insertGroups(db, groups, at);
+  await insertTransfers(
+    db,
+    begun.map(({ transfer }) => transfer),
+    at,
+  );
+  return { ok: true, begun };
+}
+
+/**
+ * Moves settlements to `paying` and records their destinations. Skips a settlement whose amount (a refund) or
+ * destination has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
+ */
+async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promise<Payout[]> {
+  const ids = payouts.map(({ settlement }) => settlement.id);
+  const destinations = payouts.map(({ settlement }) => settlement.registered);
+  const amounts = payouts.map(({ transfer }) => transfer.amount);
+  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
+    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.destination = ${destination})`;
+  const set = { destination, due_at: null };
+  const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
+  return payouts.filter(({ settlement }) => moved.has(settlement.id));
+}

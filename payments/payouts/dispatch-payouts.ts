@@ -1,0 +1,116 @@
+import {
+  amountObstacles,
+  type BlockedQueue,
+  blockQueue,
+  deferRows,
+  listBlockedQueues,
+  listQueuedIds,
+  listQueuedRows,
+  listStillAccumulating,
+  type Obstacle,
+  type PayoutKind,
+  type QueuedRow,
+  type QueueKey,
+  restQueues,
+  resumeQueue,
+  takeDueQueues,
+} from "../../db/queries/payout-queue.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { beginRefunds, type RefundOutcome } from "./begin-refunds.ts";
+import { beginSettlements, type SettleOutcome } from "./begin-settlements.ts";
+import { listCaughtUp, type PayoutDeps } from "./sign-payout.ts";
+
+type Deps = PaymentDeps & PayoutDeps;
+
+/** Queues taken per chain in one sweep. */
+const QUEUES = 500;
+/** Rows of a queue per job. */
+const BATCH = 100;
+/** Rows of a blocked queue that are retried when it is checked again. */
+const PROBE = 10;
+
+/** Due rows of one queue, for one job. `retry` is the retry number in the job's id. */
+export type DuePayouts = { ids: [string, ...string[]]; retry: number };
+
+/**
+ * Takes due payouts. For each chain whose watcher is at the head, takes up to `QUEUES` queues (a queue is a merchant
+ * and an asset), longest due first, and at most one batch of each queue. A blocked queue is taken only when its
+ * obstacle is gone or its next check is due. The caller must enqueue a job for each result.
+ */
+export async function takePayouts(
+  deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps,
+  kind: PayoutKind,
+): Promise<DuePayouts[]> {
+  const now = deps.now();
+  const chains = [...(await listCaughtUp(deps, [...deps.chains.keys()])).keys()];
+  const taken = await takeDueQueues(deps.db, { kind, chains, now, limit: QUEUES });
+  const queues = taken.map((queue) => ({ ...queue, limit: queue.blocked ? PROBE : BATCH }));
+  const found = await listQueuedIds(deps.db, { kind, queues, now });
+  const due: DuePayouts[] = [];
+  for (const [index, queue] of taken.entries()) {
+    const [first, ...others] = found[index] ?? [];
+    if (first) due.push({ ids: [first, ...others], retry: queue.version });
+  }
+  await restQueues(deps.db, { kind, queues: taken.filter((_queue, index) => found[index]?.length === 0) });
+  return due;
+}
+
+/**
+ * Begins settlements, and records for each queue whether it may continue or which obstacle blocks it. Returns outcomes
+ * in the order of `ids`.
+ */
+export async function dispatchSettlements(deps: Deps, ids: readonly string[]): Promise<(SettleOutcome | Obstacle)[]> {
+  const rows = await listQueuedRows(deps.db, { kind: "settlement", ids });
+  const begun = await beginSettlements(deps, ids);
+  const accumulating = rows.filter(({ state }) => state === "accumulating").map(({ id }) => id);
+  const still = accumulating.length > 0 ? await listStillAccumulating(deps.db, accumulating) : [];
+  const kept = new Map(still.map(({ id, held }): [string, Obstacle] => [id, held ? "held" : "minimum"]));
+  const outcomes = ids.map((id, index) => kept.get(id) ?? begun[index] ?? "begun");
+  await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, outcomes[index] ?? "begun"])) });
+  return outcomes;
+}
+
+/** Begins refunds, and records the state of their queues as `dispatchSettlements` does. Returns outcomes in the order of `ids`. */
+export async function dispatchRefunds(deps: Deps, ids: readonly string[]): Promise<RefundOutcome[]> {
+  const rows = await listQueuedRows(deps.db, { kind: "refund", ids });
+  const outcomes = await beginRefunds(deps, ids);
+  // A refund that screening rejects is held: it leaves its queue, and the next one may follow.
+  const left = outcomes.map((outcome) => (outcome === "not_served" ? "begun" : outcome));
+  await reportOutcomes(deps, { rows, outcomes: new Map(ids.map((id, index) => [id, left[index] ?? "begun"])) });
+  return outcomes;
+}
+
+type Outcome = "begun" | "watcher_behind" | Obstacle;
+
+/**
+ * Records the outcomes of a run with the queues. `rows` were read before the run, so their `version` detects concurrent
+ * changes, which win.
+ */
+async function reportOutcomes(
+  deps: Pick<PaymentDeps, "db" | "now">,
+  { rows, outcomes }: { rows: readonly QueuedRow[]; outcomes: ReadonlyMap<string, Outcome> },
+): Promise<void> {
+  const queues = Map.groupBy(rows, ({ merchantId, asset, chain }) => `${merchantId} ${asset} ${chain}`);
+  for (const [first, ...others] of queues.values()) {
+    if (!first) continue;
+    const all = [first, ...others];
+    const found = all.map(({ id }) => ({ id, outcome: outcomes.get(id) ?? "begun" }));
+    const short = found.filter(({ outcome }) => amountObstacles.some((obstacle) => obstacle === outcome));
+    if (short.length > 0) await deferRows(deps.db, { kind: first.kind, ids: short.map(({ id }) => id) });
+    const key: QueueKey & { now: Date } = { ...first, now: deps.now() };
+    if (found.some(({ outcome }) => outcome === "begun")) {
+      if (!first.isFresh || short.length > 0) await resumeQueue(deps.db, key);
+      continue;
+    }
+    const obstacle = found.map(({ outcome }) => outcome).find(isObstacle);
+    // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
+    if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle });
+  }
+}
+
+const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
+
+/** Lists blocked queues for operators, longest blocked first. */
+export function listBlockedPayouts({ db }: Pick<Deps, "db">, limit: number): Promise<BlockedQueue[]> {
+  return listBlockedQueues(db, limit);
+}

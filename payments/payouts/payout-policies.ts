@@ -1,0 +1,152 @@
+import type { Db, Tables } from "../../db/tables.ts";
+import type { EvmAsset, SolanaAsset } from "../../runtime/networks/read-networks.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { findDestination, noSuchDestination, withMerchantLock } from "../merchants/destinations.ts";
+import type { Owner } from "../merchants/merchants.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "now"> & Partial<Pick<PaymentDeps, "networks">>;
+
+/** Default amount at which an accumulating settlement is paid out, whole units of the asset. */
+const DEFAULT_UNITS = 1_000n;
+
+/**
+ * When an accumulating settlement is paid out: after `ms` milliseconds from its first payment, or when it reaches
+ * `amount` (minor units; by default 1,000 units of the asset), whichever comes first, and never below `minimum`.
+ */
+export type PayoutSchedule = { ms: number; amount?: bigint | undefined; minimum?: bigint | undefined };
+export type PolicyView = {
+  id: string;
+  asset: string;
+  seconds: number | null;
+  amount: bigint | null;
+  minimum: bigint | null;
+};
+
+/**
+ * Sets the payout schedule of a destination: one transfer for several payments, or without `schedule` one transfer per
+ * payment. A settlement that already accumulates keeps its due time. Refuses with `merchant_not_found`, and with
+ * `params_validation` when the amount is unset and no configured network has the asset, or when the minimum is above
+ * the amount.
+ */
+export async function setPayoutSchedule(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; schedule: PayoutSchedule | undefined },
+): Promise<Result<PolicyView>> {
+  const { merchantId, id, schedule } = args;
+  return withMerchantLock(deps, args, async (db) => {
+    const row = await findDestination(db, { merchantId, id });
+    if (!row) return noSuchDestination();
+    const amount = schedule && (schedule.amount ?? defaultAmount(deps, row.asset));
+    if (schedule && amount === undefined)
+      return refuse("params_validation", `amount: is required, because ${row.asset} is not in the networks file`);
+    if (schedule?.minimum !== undefined && amount !== undefined && schedule.minimum > amount)
+      return refuse("params_validation", "minimum: is above the amount at which a settlement is paid out");
+    const policy = {
+      accumulation_ms: schedule?.ms ?? null,
+      accumulation_amount: amount ?? null,
+      minimum: schedule?.minimum ?? null,
+    };
+    await db
+      .updateTable("settlement_destination")
+      .set({ ...policy, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    const seconds = schedule ? schedule.ms / 1_000 : null;
+    return done({ id, asset: row.asset, seconds, amount: policy.accumulation_amount, minimum: policy.minimum });
+  });
+}
+
+function findAsset({ networks }: Deps, wanted: string) {
+  const entries = (networks?.chains ?? []).flatMap(({ assets }): (EvmAsset | SolanaAsset)[] => [...assets]);
+  return entries.find(({ asset }) => asset === wanted);
+}
+
+function defaultAmount(deps: Deps, wanted: string): bigint | undefined {
+  const known = findAsset(deps, wanted);
+  return known && DEFAULT_UNITS * 10n ** BigInt(known.decimals);
+}
+
+/**
+ * Enables or disables direct payment of a destination. With it, buyers pay the merchant's account directly: we never
+ * hold the money, and a confirmed payment is settled. Applies to options created from now on. Refuses with
+ * `merchant_not_found`, and with `params_validation` for an asset without EIP-3009 authorizations or that no configured
+ * network has.
+ */
+export async function setDirectPayment(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; direct: boolean },
+): Promise<Result<{ id: string; asset: string; direct: boolean }>> {
+  const { merchantId, id, direct } = args;
+  return withMerchantLock(deps, args, async (db) => {
+    const row = await findDestination(db, { merchantId, id });
+    if (!row) return noSuchDestination();
+    if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
+      return refuse("params_validation", `${row.asset} is not an EIP-3009 asset of the networks file`);
+    await db
+      .updateTable("settlement_destination")
+      .set({ direct, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    return done({ id, asset: row.asset, direct });
+  });
+}
+
+/**
+ * Enables or disables payments in other assets of the same currency. They are credited in the destination's asset and
+ * paid out of the treasury's inventory of it. A merchant can enable this for one destination per currency. Applies to
+ * options created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no
+ * configured network has or when another destination already accepts other assets of the currency.
+ */
+export async function setTakesOthers(
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; take: boolean },
+): Promise<Result<{ id: string; asset: string; takesOthers: boolean }>> {
+  const { merchantId, id, take } = args;
+  return withMerchantLock(deps, args, async (db) => {
+    const rows = await db
+      .selectFrom("settlement_destination")
+      .select(["id", "asset", "accepts_other_assets"])
+      .where("merchant_id", "=", merchantId)
+      .execute();
+    const row = rows.find((one) => one.id === id);
+    if (!row) return noSuchDestination();
+    const peg = findAsset(deps, row.asset)?.peg;
+    if (take && peg === undefined) return refuse("params_validation", `${row.asset} is not in the networks file`);
+    const rival = rows.find(
+      (one) => one.accepts_other_assets && one.id !== id && findAsset(deps, one.asset)?.peg === peg,
+    );
+    if (take && rival)
+      return refuse("params_validation", `the destination for ${rival.asset} already takes other assets of ${peg}`);
+    await db
+      .updateTable("settlement_destination")
+      .set({ accepts_other_assets: take, updated_at: deps.now() })
+      .where("id", "=", id)
+      .execute();
+    return done({ id, asset: row.asset, takesOthers: take });
+  });
+}
+
+/** Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`. */
+export async function holdPayouts(
+  deps: Pick<Deps, "db" | "now">,
+  args: Owner & { merchantId: string; hold: boolean },
+): Promise<Result<{ merchantId: string; heldSince: Date | null }>> {
+  return withMerchantLock(deps, args, async (db) => {
+    const heldSince = args.hold ? deps.now() : null;
+    await db.updateTable("merchant").set({ payouts_held_at: heldSince }).where("id", "=", args.merchantId).execute();
+    return done({ merchantId: args.merchantId, heldSince });
+  });
+}
+
+export type DestinationChange = Pick<Tables["destination_change"], "asset" | "before" | "after" | "at">;
+
+/** Lists the changes of a merchant's destinations, oldest first, including deleted destinations. */
+export async function listDestinationChanges({ db }: { db: Db }, merchantId: string): Promise<DestinationChange[]> {
+  return db
+    .selectFrom("destination_change")
+    .select(["asset", "before", "after", "at"])
+    .where("merchant_id", "=", merchantId)
+    .orderBy("id")
+    .execute();
+}

@@ -1,0 +1,87 @@
+import { inTransaction } from "../../db/in-transaction.ts";
+import { findOption } from "../../db/queries/payment-options.ts";
+import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
+import { insertRefund, listRefunds } from "../../db/queries/refunds.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import type { PaymentQuery } from "../lifecycle/read-payment.ts";
+import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+
+/** An amount in minor units of the payment's unit, or of the asset that it was paid in (`caip19/` and the asset). */
+export type RefundAmount = { unit: string; value: bigint };
+/** The payment and the refund that was created. */
+export type CreatedRefund = { paymentId: string; refundId: string };
+
+/**
+ * Creates a refund of a payment, in full or in part, to the account, chain and asset that it came from. The merchant's
+ * balance pays for it (`beginRefunds`). In test mode, and where the buyer paid the merchant directly, the refund is
+ * only marked. Refuses with `payment_not_found`, `payment_not_succeeded`, `already_refunded` when nothing is left, and
+ * `params_validation` for an invalid amount.
+ */
+export async function refundPayment(
+  deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
+  query: PaymentQuery & { amount?: RefundAmount | undefined },
+): Promise<Result<CreatedRefund>> {
+  const made = await inTransaction(deps.db, async (db) => {
+    const payment = await findPayment(db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+    if (!payment) return refuse("payment_not_found", "no such payment");
+    // Succeeded is a final state, so this still holds when the row is written.
+    if (payment.state !== "succeeded") return refuse("payment_not_succeeded", `the payment is ${payment.state}`);
+    // The lock serializes the refunds of a payment, because the limit applies to their sum.
+    await lockPayments(db, [payment.id]);
+    const before = await listRefunds(db, payment.id);
+    const standing = before.filter(({ state }) => state !== "withdrawn");
+    const left = (payment.paid_amount ?? 0n) - standing.reduce((sum, { amount }) => sum + amount, 0n);
+    if (left <= 0n) return refuse("already_refunded", "the payment has been refunded before");
+    const amount = query.amount ? toPaidAsset(payment, query.amount) : left;
+    if (amount === undefined)
+      return refuse("params_validation", `amount.unit: expected ${payment.unit} or caip19/${payment.paid_asset}`);
+    if (amount <= 0n || amount > left)
+      return refuse(
+        "params_validation",
+        `amount.value: is zero, or exceeds what is left of the payment (${left} left)`,
+      );
+    const option = await findOption(db, { id: payment.option_id ?? "", paymentId: payment.id });
+    // The merchant itself returns money that went directly to it.
+    const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
+    const at = deps.now();
+    const id = newId("rfnd");
+    await insertRefund(db, {
+      ...{ id, payment_id: payment.id, exception_id: null, merchant_id: payment.merchant_id },
+      // Withdrawn refunds count too: a refund number is never reused.
+      ...{ number: before.length + 1, asset: payment.paid_asset ?? "", amount, receiver: option?.payer ?? null },
+      ...drawnFor(payment, amount),
+      ...{ state: isMoved ? "due" : "marked", created_at: at },
+      due_at: isMoved ? new Date(at.getTime() + REENQUEUE_AFTER_MS) : null,
+    });
+    return done({ paymentId: payment.id, refundId: id, isMoved });
+  });
+  if (!made.ok) return made;
+  const { isMoved, ...value } = made.value;
+  if (isMoved) await enqueueRefunds(deps, [value.refundId]);
+  return done(value);
+}
+
+/** Converts a refund amount to minor units of the paid asset; undefined for another unit. Rounds down. */
+function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint | undefined {
+  if (unit === `caip19/${payment.paid_asset}`) return value;
+  if (unit !== payment.unit) return undefined;
+  return ((payment.paid_amount ?? 0n) * value) / payment.value;
+}
+
+/**
+ * Returns what a refund debits from the merchant's balance if that balance is in another asset: the refunded share of
+ * the amount credited for the payment, including its fee, rounded up.
+ */
+function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amount: bigint) {
+  if (owed_asset === null || owed_amount === null || paid_amount === null)
+    return { owed_asset: null, owed_amount: null };
+  const net = paid_amount - fee;
+  return { owed_asset, owed_amount: (owed_amount * amount + net - 1n) / net };
+}
+
+/** Enqueues refunds that can begin. */
+export async function enqueueRefunds(deps: Pick<PaymentDeps, "enqueue">, ids: readonly string[]): Promise<void> {
+  const [first, ...others] = new Set(ids);
+  if (first) await deps.enqueue("refund", [{ data: { refundIds: [first, ...others] } }]);
+}

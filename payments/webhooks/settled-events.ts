@@ -1,0 +1,43 @@
+import {
+  advanceFanout,
+  deleteFanouts,
+  insertSettledEvents,
+  listFanoutPayments,
+  lockFanouts,
+} from "../../db/queries/webhook-fanouts.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/** Maximum number of events written in one transaction. */
+const PART = 500;
+/** Settlements handled in one transaction. Most have a single payment. */
+const SETTLEMENTS = 100;
+
+/**
+ * Writes the next `payment.settled` events of paid settlements for an endpoint, at most 500 in one transaction. The
+ * transaction that confirms a payout only records that events are pending, so its cost does not grow with the number of
+ * payments. Each part advances the settlement's cursor in the transaction that writes the events, so that a crash or a
+ * concurrent caller neither duplicates nor skips an event. Returns the number of payments and settlements finished; 0
+ * when none is left.
+ */
+export async function writeSettledEvents(
+  deps: Pick<PaymentDeps, "db" | "now">,
+  args: { endpointId: string },
+): Promise<number> {
+  const { endpointId } = args;
+  return deps.db.transaction().execute(async (db) => {
+    const fanouts = await lockFanouts(db, { endpointId, limit: SETTLEMENTS });
+    if (fanouts.length === 0) return 0;
+    const part = await listFanoutPayments(db, { fanouts, limit: PART });
+    const paidAt = new Map(fanouts.map(({ settlementId, at }) => [settlementId, at]));
+    const dueAt = deps.now();
+    const events = part.map(({ id, settlementId }) => ({ paymentId: id, at: paidAt.get(settlementId) ?? dueAt }));
+    await insertSettledEvents(db, { endpointId, events, dueAt });
+    // A full part may end in the middle of a settlement; the settlements before it are complete.
+    const last = part.length < PART ? undefined : part.at(-1);
+    const complete = last ? fanouts.findIndex((one) => one.settlementId === last.settlementId) : fanouts.length;
+    const ids = fanouts.slice(0, complete).map(({ settlementId }) => settlementId);
+    await deleteFanouts(db, { endpointId, ids });
+    if (last) await advanceFanout(db, { endpointId, settlementId: last.settlementId, afterPayment: last.id });
+    return part.length + ids.length;
+  });
+}

@@ -1,0 +1,120 @@
+import { randomBytes } from "node:crypto";
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type EndpointRow, findLiveEndpoint, giveUpDeliveries } from "../../db/queries/webhook-deliveries.ts";
+import type { Db, Mode } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { newId } from "../ids.ts";
+import type { Owner } from "../merchants/merchants.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+
+/** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
+export const ROTATION_MS = 24 * 60 * 60_000;
+
+type Deps = Pick<PaymentDeps, "now" | "encryption"> & { db: Db };
+
+/**
+ * The URL that receives the events of an account's payments of one mode. `previousUntil`: until when two secrets sign.
+ */
+export type EndpointView = {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  url: string;
+  createdAt: Date;
+  previousUntil: Date | null;
+};
+
+/**
+ * Sets the webhook endpoint of an account and mode. From then on, every state change of its payments creates an event.
+ * If an endpoint exists, its URL changes, pending events go to the new URL, and the secret is rotated. Returns the
+ * secret once and stores it encrypted. Refuses with `params_validation` an unknown account, or a URL that
+ * `validateUrl` rejects.
+ */
+export async function setEndpoint(
+  deps: Deps & { validateUrl: (url: string) => string | undefined },
+  args: Owner & { url: string },
+): Promise<Result<{ id: string; secret: string }>> {
+  const error = deps.validateUrl(args.url);
+  if (error) return refuse("params_validation", `url: ${error}`);
+  return inTransaction(deps.db, async (db) => {
+    // The lock serializes calls, so that an account gets one endpoint. It does not block inserts of the account's
+    // payments.
+    const account = await db
+      .selectFrom("account")
+      .select("id")
+      .where("id", "=", args.accountId)
+      .forNoKeyUpdate()
+      .executeTakeFirst();
+    if (!account) return refuse("params_validation", "accountId: there is no such account");
+    // Lock the endpoint too. Otherwise a concurrent rotation or deletion could return a secret that never signs.
+    const there = await findLiveEndpoint(db, args, { lock: true });
+    if (there) {
+      const secret = await replaceSecret({ ...deps, db }, there);
+      await db.updateTable("webhook_endpoint").set({ url: args.url }).where("id", "=", there.id).execute();
+      return done({ id: there.id, secret });
+    }
+    const id = newId("whe");
+    const secret = makeSecret();
+    const { keyId: key_id, ciphertext } = deps.encryption.encrypt(secret, id);
+    await db
+      .insertInto("webhook_endpoint")
+      .values({
+        ...{ id, account_id: args.accountId, mode: args.mode, url: args.url, key_id, secret: ciphertext },
+        ...{ previous_key_id: null, previous_secret: null, previous_until: null, owner: null, lease_until: null },
+        ...{ created_at: deps.now(), deleted_at: null },
+      })
+      .execute();
+    return done({ id, secret });
+  });
+}
+
+/**
+ * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
+ * stops at once. Refuses like `findEndpoint`.
+ */
+export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ secret: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const there = await findLiveEndpoint(db, args, { lock: true });
+    return there ? done({ secret: await replaceSecret({ ...deps, db }, there) }) : noEndpoint();
+  });
+}
+
+/** Deletes an endpoint. Nothing more is sent to it, and its pending events are dropped. Refuses like `findEndpoint`. */
+export async function deleteEndpoint(deps: Omit<Deps, "encryption">, args: Owner): Promise<Result<{ id: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const there = await findLiveEndpoint(db, args, { lock: true });
+    if (!there) return noEndpoint();
+    await db.updateTable("webhook_endpoint").set({ deleted_at: deps.now() }).where("id", "=", there.id).execute();
+    await giveUpDeliveries(db, there.id);
+    return done({ id: there.id });
+  });
+}
+
+/** Returns the endpoint of an account and mode. Refuses with `invalid_params` when there is none. */
+export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise<Result<EndpointView>> {
+  const row = await findLiveEndpoint(deps.db, args);
+  if (!row) return noEndpoint();
+  const { id, url, created_at: createdAt, previous_until: previousUntil } = row;
+  return done({ id, accountId: args.accountId, mode: args.mode, url, createdAt, previousUntil });
+}
+
+const noEndpoint = () => refuse("invalid_params", "the account has no webhook endpoint in this mode");
+
+/** Generates a secret: 256 random bits in the format of Standard Webhooks. */
+function makeSecret(): string {
+  return `whsec_${randomBytes(32).toString("base64")}`;
+}
+
+async function replaceSecret(deps: Deps, row: EndpointRow): Promise<string> {
+  const secret = makeSecret();
+  const { keyId, ciphertext } = deps.encryption.encrypt(secret, row.id);
+  await deps.db
+    .updateTable("webhook_endpoint")
+    .set({
+      ...{ key_id: keyId, secret: ciphertext, previous_key_id: row.key_id, previous_secret: row.secret },
+      previous_until: new Date(deps.now().getTime() + ROTATION_MS),
+    })
+    .where("id", "=", row.id)
+    .execute();
+  return secret;
+}

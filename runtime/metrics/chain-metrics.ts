@@ -1,0 +1,59 @@
+import type { MetricFactory } from "./metric-factory.ts";
+
+/** Returns the metrics of the watchers and of RPC endpoints. */
+export const createChainMetrics = ({ counter, gauge, histogram, systemGauge }: MetricFactory) => ({
+  headBlock: gauge("pay_chain_head_block", "Newest block that an endpoint has reported", ["chain"]),
+  cursorBlock: systemGauge("pay_chain_cursor_block", "Newest block that the watcher has read", ["chain"]),
+  cursorLagSeconds: systemGauge("pay_chain_cursor_lag_seconds", "Time since a watcher last reached the head", [
+    "chain",
+  ]),
+  clockSkew: gauge(
+    "pay_clock_skew_seconds",
+    'How far one clock is ahead of another: this host ahead of Postgres (against="postgres"), or Postgres ahead of the newest block of a chain (against=its CAIP-2 id)',
+    ["against"],
+  ),
+  historyUnread: systemGauge(
+    "pay_history_unread_transactions",
+    "Transactions of the treasury's history that are not read yet",
+    ["chain"],
+  ),
+  historyUnreadable: systemGauge(
+    "pay_history_unreadable_transactions",
+    "Transactions of the treasury's history that could not be read or recorded for minutes",
+    ["chain"],
+  ),
+  reorgs: counter("pay_chain_reorgs_total", "Reorgs that the watcher has followed", ["chain"]),
+  reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
+  chainEndpoints: gauge(
+    "pay_chain_endpoints",
+    "RPC endpoints of a chain in the networks file; a single endpoint decides alone what is final",
+    ["chain"],
+  ),
+  endpointDisagreements: counter(
+    "pay_endpoint_disagreements_total",
+    "Final blocks for which an endpoint returned less than, or something else than, the endpoint that was read first",
+    ["chain", "endpoint"],
+  ),
+  agreementWaits: counter(
+    "pay_agreement_waits_total",
+    "Watcher passes that left a large movement unbooked because no two endpoints agreed on it",
+    ["chain"],
+  ),
+  singleEndpointConfirmations: counter(
+    "pay_single_endpoint_confirmations_total",
+    "Watcher passes that confirmed blocks from one endpoint alone because no second endpoint answered in time",
+    ["chain"],
+  ),
+  rpcCalls: counter("pay_rpc_calls_total", "RPC calls, by endpoint, method and outcome", [
+    "chain",
+    "endpoint",
+    "method",
+    "outcome",
+  ]),
+  rpcSeconds: histogram(
+    "pay_rpc_duration_seconds",
+    "Duration of RPC calls",
+    ["chain", "method"],
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  ),
+});

@@ -1,0 +1,22 @@
+import type { MetricFactory } from "./metric-factory.ts";
+
+/** Returns the metrics of Postgres as the processes see it. */
+export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }: MetricFactory) => ({
+  sqlStatements: counter("pay_sql_statements_total", "SQL statements sent", ["outcome"]),
+  sqlSeconds: histogram(
+    "pay_sql_statement_duration_seconds",
+    "Duration of SQL statements",
+    [],
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
+  ),
+  poolConnections: gauge("pay_db_pool_connections", "Connections of this process's pool", ["state"]),
+  databaseLostCommits: systemGauge(
+    "pay_database_lost_commits_timestamp_seconds",
+    "Time when the database was last found to have lost committed transactions; absent when it never did",
+  ),
+  chainRereadPending: systemGauge(
+    "pay_chain_reread_pending",
+    "1 while a chain has to be read again because the database lost committed transactions; nothing is signed on it",
+    ["chain"],
+  ),
+});

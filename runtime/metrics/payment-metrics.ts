@@ -1,0 +1,46 @@
+import type { MetricFactory } from "./metric-factory.ts";
+
+/** Returns the metrics of payments, payouts, the ledger and webhooks. */
+export const createPaymentMetrics = ({ counter, histogram, systemGauge }: MetricFactory) => ({
+  paymentTransitions: counter("pay_payment_transitions_total", "State transitions of payments", ["mode", "from", "to"]),
+  confirmToSucceeded: histogram(
+    "pay_confirm_to_succeeded_seconds",
+    "Time from the accepted confirm to succeeded, live payments",
+    ["chain"],
+    [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800],
+  ),
+  attempts: counter("pay_attempts_total", "Verified confirms, by outcome", ["outcome"]),
+  settlementTransitions: counter("pay_settlement_transitions_total", "State transitions of settlements", [
+    "mode",
+    "from",
+    "to",
+  ]),
+  payoutsBlocked: systemGauge(
+    "pay_payouts_blocked",
+    "Pairs of merchant and asset whose settlements or refunds are blocked, by obstacle",
+    ["kind", "obstacle"],
+  ),
+  inventoryShort: counter(
+    "pay_inventory_short_total",
+    "Payouts in another asset than the buyer's that were delayed because the treasury holds too little of it",
+    ["chain", "asset"],
+  ),
+  ledgerDifference: systemGauge(
+    "pay_ledger_difference_minor_units",
+    "Difference between ledger and chain in minor units, summed over all accounts of an asset",
+    ["chain", "asset"],
+  ),
+  ledgerReconciliationAgeSeconds: systemGauge(
+    "pay_ledger_reconciliation_age_seconds",
+    "Time since the ledger was last compared with the chain",
+    ["chain"],
+  ),
+  failedBookings: systemGauge("pay_failed_bookings", "Rows that could not be booked and are set aside", ["chain"]),
+  webhookDeliveries: counter("pay_webhook_deliveries_total", "Delivery attempts of webhook events, by outcome", [
+    "outcome",
+  ]),
+  webhookOldestSeconds: systemGauge(
+    "pay_webhook_oldest_pending_age_seconds",
+    "Age of the oldest webhook event that its endpoint has not accepted",
+  ),
+});

@@ -1,0 +1,54 @@
+import { z } from "zod";
+
+/** Where to find a secret: the name of an environment variable, or a file. */
+export const secretSource = z.union([
+  z.strictObject({ env: z.string().min(1) }),
+  z.strictObject({ file: z.string().min(1) }),
+]);
+export type SecretSource = z.infer<typeof secretSource>;
+
+/** Members that the entry of every chain has. */
+export const networkMembers = {
+  name: z.string().min(1),
+  iconUrl: z.url().optional(),
+  rpcTimeoutMs: z.number().int().min(100).default(10_000),
+  /** How often the watcher polls for a new head, milliseconds. */
+  pollMs: z.number().int().min(10),
+  /**
+   * Maximum age of the chain's newest block, milliseconds. While the newest block is older, or that far in the future, the
+   * watcher is not caught up: nothing is paid out and no payment expires. Unset: one minute, or ten block times if that is
+   * longer. Null only for networks that make blocks on demand, such as a local Anvil.
+   */
+  maxHeadAgeMs: z.number().int().min(1_000).nullable().optional(),
+};
+
+/** Endpoints are tried in the order of the list. Metrics and logs show the name; the URL may contain a secret. */
+export const rpcEndpoint = z.strictObject({ name: z.string().regex(/^[a-z0-9-]+$/), url: z.url() });
+
+/** Members that the entry of every asset has. */
+export const assetMembers = {
+  symbol: z.string().min(1),
+  name: z.string().min(1),
+  decimals: z.number().int().min(0).max(36),
+  /** Currency that the asset is worth 1:1, for example iso4217/USD. */
+  peg: z.string().regex(/^iso4217\/[A-Z]{3}$/),
+  iconUrl: z.url().optional(),
+  /**
+   * Minor units, as a string. Smaller deposits into the treasury that belong to no payment are booked together, as one
+   * exception per day, because a stranger can make thousands of them for a few cents. 0 books each deposit by itself.
+   */
+  dust: z
+    .string()
+    .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+    .default("0"),
+  /**
+   * Minor units, as a string. A movement of this amount or more is booked only when two endpoints agree that it is final.
+   * Requires two endpoints. Unset: 10,000 whole units when the chain has two endpoints, no such check when it has one. Null
+   * disables the check.
+   */
+  agreementThreshold: z
+    .string()
+    .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+    .nullable()
+    .optional(),
+};

@@ -1,0 +1,151 @@
+import { z } from "zod";
+import { evmAssetPattern } from "../caip-patterns.ts";
+import { assetMembers, networkMembers, rpcEndpoint, secretSource } from "./common-members.ts";
+
+export const evmAddress = z.templateLiteral(
+  ["0x", z.string().regex(/^[0-9a-fA-F]{40}$/)],
+  "expected a 20 byte hex address",
+);
+const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
+
+/** Where to find a private key. The networks file never contains the key itself. */
+const keySource = z.union([
+  secretSource,
+  /** An encrypted file (Web3 Secret Storage, version 3), and where to find its password. */
+  z.strictObject({ keystore: z.string().min(1), password: secretSource }),
+  /** A key in AWS KMS: an id, an ARN or an alias. Credentials come from the usual places of AWS. */
+  z.strictObject({
+    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().min(1), endpoint: z.url().optional() }),
+  }),
+  /** A key in Google Cloud KMS: the full name of a key version. Credentials come from the usual places of Google Cloud. */
+  z.strictObject({
+    googleKms: z.strictObject({
+      name: z.string().regex(/^projects\/.+\/cryptoKeyVersions\/\d+$/),
+      endpoint: z.url().optional(),
+    }),
+  }),
+]);
+
+const domain = z.strictObject({ name: z.string(), version: z.string() });
+
+const everyToken = {
+  ...assetMembers,
+  /** CAIP-19, for example eip155:8453/erc20:0x8335…; compared in lower case. */
+  asset: z.string().regex(evmAssetPattern).toLowerCase(),
+};
+/** Gas limit of one transfer inside a batch; unused gas is not paid. */
+const transferGas = (usual: number) => z.number().int().min(50_000).max(1_000_000).default(usual);
+
+/** An asset. Its `kind` says how buyers pay with it, and is compared with the chain at start. */
+const evmAsset = z.discriminatedUnion("kind", [
+  z.strictObject({
+    ...everyToken,
+    /** The token accepts signed authorizations (EIP-3009), as USDC does: the buyer needs no gas. */
+    kind: z.literal("eip3009"),
+    /** EIP-712 domain; its separator is compared with that of the token at start. */
+    domain,
+    /** The token also accepts signatures of any length (USDC since 2.2), which smart wallets need. */
+    bytesSignatures: z.boolean().default(true),
+    transferGas: transferGas(130_000),
+  }),
+  z.strictObject({
+    ...everyToken,
+    /** Any other ERC-20 token: the buyer signs a Permit2 transfer for our Collector. */
+    kind: z.literal("permit2"),
+    /**
+     * How a buyer approves Permit2 for the token the first time: by a signed EIP-2612 permit (no gas for the buyer), or by an
+     * approve transaction. `zeroAllowanceFirst` is for tokens that change an allowance only from zero, such as USDT on Ethereum; they
+     * need two transactions.
+     */
+    allowance: z.discriminatedUnion("by", [
+      z.strictObject({ by: z.literal("permit"), domain }),
+      z.strictObject({ by: z.literal("approve"), zeroAllowanceFirst: z.boolean().default(false) }),
+    ]),
+    transferGas: transferGas(220_000),
+  }),
+  z.strictObject({
+    ...everyToken,
+    /** Any ERC-20 token: the buyer sends the transfer as their own transaction. */
+    kind: z.literal("push"),
+    transferGas: transferGas(130_000),
+  }),
+]);
+
+const publicUrl = z.url({ protocol: /^https$/, normalize: true, error: "expected an https URL" });
+
+/** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
+const addEthereumChain = z.strictObject({
+  /** Public endpoints; never the deployment's own, whose URLs may contain a secret. */
+  rpc: z.array(publicUrl).min(1),
+  explorer: publicUrl.optional(),
+  /** The currency of gas; 18 decimals. */
+  currency: z
+    .strictObject({ name: z.string().min(1), symbol: z.string().regex(/^[A-Za-z0-9]{2,6}$/) })
+    .default({ name: "Ether", symbol: "ETH" }),
+});
+
+const entry = z.strictObject({
+  ...networkMembers,
+  chain: z.templateLiteral(["eip155:", z.int().min(1)]),
+  rpc: z.array(rpcEndpoint).min(1),
+  /** Usual time between blocks, milliseconds. */
+  blockMs: z.number().int().min(10),
+  /** When a block counts as confirmed: after this many blocks (1 = included), or by the chain's own tag. */
+  finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
+  multicall: evmAddress,
+  /** Uniswap's Permit2, which has this address on nearly every chain. Only assets of kind permit2 need it. */
+  permit2: evmAddress.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),
+  /**
+   * Factory contracts that may be called to deploy a payer's smart wallet before its payment (ERC-6492). The list is empty by
+   * default, because the relayer pays the gas of these calls.
+   */
+  walletFactories: z.array(evmAddress).default([]),
+  /** Gas limit of one transfer of a smart wallet, its deployment included. Such a transfer is never batched. */
+  walletGas: z.number().int().min(100_000).max(5_000_000).default(1_000_000),
+  /**
+   * The next three members limit the gas of transactions that move no money. A contract wallet can pass every simulation and
+   * still burn the whole gas limit of its transaction (docs/decisions/contract-wallets.md). This one limits all contract
+   * wallets of the chain together, per hour. Beyond it, transfers wait and new confirms are refused.
+   */
+  walletGasPerHour: z.number().int().min(0).default(10_000_000),
+  /** The limit for contract wallets with the same code, per hour. */
+  walletGasPerCode: z.number().int().min(0).default(5_000_000),
+  /** The limit for one payer, a key or a contract, per day; beyond it the payer is barred for the rest of the day. */
+  walletGasPerPayer: z.number().int().min(0).default(3_200_000),
+  /** A contract that lists sanctioned accounts, with the interface of the Chainalysis oracle: `isSanctioned(address)`. */
+  screening: z.strictObject({ oracle: evmAddress }).optional(),
+  fees: z.strictObject({
+    /** Most that any of our transactions offers per gas. */
+    maxFeePerGas: wei,
+    priorityFeePerGas: wei,
+  }),
+  /** Gas limit of a batch; it holds as many transfers as fit. */
+  batchGas: z.number().int().min(200_000).default(4_000_000),
+  /** Most unconfirmed nonces of a lane. */
+  laneWindow: z.number().int().min(1).default(32),
+  treasury: z.strictObject({ address: evmAddress, key: keySource }),
+  /**
+   * Relayer keys. With two or more, the last lane sends only for contract wallets, so that payers with plain keys never wait
+   * for contract code. With one, transfers of contract wallets come last, one at a time.
+   */
+  lanes: z.array(z.strictObject({ address: evmAddress, key: keySource })).min(1),
+  assets: z.array(evmAsset).min(1),
+  /** When it is missing, buyers whose wallet does not know the network have to add it themselves. */
+  addEthereumChain: addEthereumChain.optional(),
+});
+
+/** The entry of an EVM chain. */
+export const evmNetwork = entry.superRefine(({ rpc, addEthereumChain }, context) => {
+  const own = new Set(rpc.map(({ url }) => URL.parse(url)?.href));
+  for (const [index, url] of addEthereumChain?.rpc.entries() ?? [])
+    if (own.has(url))
+      context.addIssue({
+        code: "custom",
+        path: ["addEthereumChain", "rpc", index],
+        message: "is also listed in rpc: the deployment's own endpoints must not be shown to buyers",
+      });
+});
+
+export type EvmNetwork = Readonly<z.infer<typeof evmNetwork>>;
+export type EvmAsset = EvmNetwork["assets"][number];
+export type KeySource = z.infer<typeof keySource>;

@@ -1,0 +1,126 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { ConfigError, describeIssues } from "../config.ts";
+import type { SecretSource } from "./common-members.ts";
+import { type EvmNetwork, evmAddress, evmNetwork } from "./evm-network.ts";
+import { type SolanaNetwork, solanaNetwork } from "./solana-network.ts";
+
+/** One chain, parsed by the schema of its family, so that an error names the right member. */
+const withChain = z.object({ chain: z.string() });
+const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwork => {
+  const chain = withChain.safeParse(entry).data?.chain;
+  const schema = chain?.startsWith("solana:") ? solanaNetwork : evmNetwork;
+  const parsed = schema.safeParse(entry, { reportInput: false });
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+  return z.NEVER;
+});
+
+const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
+/** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
+const priceFeed = z.strictObject({
+  base: currency,
+  quote: currency,
+  chain: z.string(),
+  feed: evmAddress,
+  /** Older answers are not used. Set it a little above the feed's heartbeat. */
+  maxAgeSeconds: z.number().int().min(1),
+  /**
+   * Chainlink's L2 sequencer uptime feed of the chain; set it on every rollup that has one. While the sequencer is down, and
+   * for `graceSeconds` after it is up again, prices may be older than their timestamps and are not used.
+   */
+  sequencer: z.strictObject({ feed: evmAddress, graceSeconds: z.number().int().min(0).default(3_600) }).optional(),
+});
+
+const Networks = z.strictObject({
+  /** Part of every authorization nonce, so that the nonces of two deployments on one treasury cannot collide. */
+  deployment: z.string().regex(/^[-_.a-zA-Z0-9]{1,64}$/, "expected up to 64 letters, digits, dots, dashes"),
+  chains: z.array(network).min(1),
+  /** Sources of prices between currencies. None is needed when every payment is in the currency of its asset. */
+  prices: z.array(priceFeed).default([]),
+});
+
+export type Networks = Readonly<z.infer<typeof Networks>>;
+export type { SecretSource } from "./common-members.ts";
+export type { EvmAsset, EvmNetwork, KeySource } from "./evm-network.ts";
+export type { SolanaAsset, SolanaNetwork } from "./solana-network.ts";
+export type PriceFeed = Networks["prices"][number];
+/** The entry of a chain. */
+export type Network = Networks["chains"][number];
+
+/** Returns the EVM chains of a networks file. */
+export function listEvmNetworks(networks: Networks): EvmNetwork[] {
+  return networks.chains.filter((one): one is EvmNetwork => one.chain.startsWith("eip155:"));
+}
+
+/** Validates a networks document. Throws a ConfigError that names the invalid member and never its value. */
+export function parseNetworks(document: unknown, where = "the networks document"): Networks {
+  const parsed = Networks.safeParse(document, { reportInput: false });
+  if (!parsed.success) throw new ConfigError(describeIssues(where, parsed.error));
+  for (const [index, network] of parsed.data.chains.entries()) {
+    for (const [at, entry] of network.assets.entries()) {
+      if (!entry.asset.startsWith(`${network.chain}/`))
+        throw new ConfigError(`${where} is invalid:\n  chains.${index}.assets.${at}.asset: belongs to another chain`);
+      if (typeof entry.agreementThreshold === "string" && network.rpc.length < 2)
+        throw new ConfigError(
+          `${where} is invalid:\n  chains.${index}.assets.${at}.agreementThreshold: requires two endpoints in chains.${index}.rpc`,
+        );
+    }
+  }
+  const chains = new Set<string>(parsed.data.chains.map((network) => network.chain));
+  if (chains.size !== parsed.data.chains.length)
+    throw new ConfigError(`${where} is invalid:\n  chains: a chain is listed twice`);
+  const pairs = new Set<string>();
+  for (const [index, { chain, base, quote }] of parsed.data.prices.entries()) {
+    const at = `${where} is invalid:\n  prices.${index}`;
+    if (!chain.startsWith("eip155:") || !chains.has(chain))
+      throw new ConfigError(`${at}.chain: is not an EVM chain of this file`);
+    const pair = [base, quote].sort().join(" ");
+    if (base === quote || pairs.has(pair))
+      throw new ConfigError(`${at}: repeats a pair of currencies, or names one currency twice`);
+    pairs.add(pair);
+  }
+  return Object.freeze(parsed.data);
+}
+
+/** Reads the networks file: the chains, assets and keys of the deployment. Throws ConfigError. */
+export function readNetworks(file: string): Networks {
+  let document: unknown;
+  try {
+    document = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new ConfigError("the networks file (NETWORKS_FILE) cannot be read as JSON", { cause });
+  }
+  return parseNetworks(document, "the networks file (NETWORKS_FILE)");
+}
+
+/** Reads a secret from the place that the networks file names. Throws a ConfigError that names the place, never the secret. */
+export function readSecret(source: SecretSource, env: NodeJS.ProcessEnv = process.env): string {
+  // The line feed at the end of a file is not part of the secret; other white space may be.
+  const text = ("env" in source ? env[source.env] : readText(source.file))?.replace(/\r?\n$/, "");
+  if (!text) throw new ConfigError(`the ${placeOf(source)} that the networks file names is missing or empty`);
+  return text;
+}
+
+/** Reads a private key like `readSecret`; ignores white space around it. */
+export function readKey(source: SecretSource, env: NodeJS.ProcessEnv = process.env): `0x${string}` {
+  const key = ("env" in source ? env[source.env] : readText(source.file))?.trim();
+  if (!isPrivateKey(key))
+    throw new ConfigError(`the private key in ${placeOf(source)} is missing or is not 0x and 64 hex digits`);
+  return key;
+}
+
+const isPrivateKey = (text: string | undefined): text is `0x${string}` => /^0x[0-9a-fA-F]{64}$/.test(text ?? "");
+
+/** Returns the content of a file that the networks file names. Throws ConfigError. */
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new ConfigError(`file ${file}, which the networks file names, cannot be read`, { cause });
+  }
+}
+
+function placeOf(source: SecretSource): string {
+  return "env" in source ? `environment variable ${source.env}` : `file ${source.file}`;
+}

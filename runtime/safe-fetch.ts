@@ -1,0 +1,231 @@
+import { lookup as dnsLookup } from "node:dns/promises";
+import { isIP, type LookupFunction } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { Agent, type Dispatcher, errors, request as sendRequest } from "undici";
+import { isPublicAddress } from "./public-addresses.ts";
+import { TimeoutError, withTimeout } from "./timeout.ts";
+
+/** A request to a server that a caller of the API has named. */
+export type SafeFetchRequest = {
+  method: "GET" | "POST";
+  url: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** Time limit from now to the last byte, redirects included, milliseconds. */
+  timeoutMs: number;
+  /** Longest body that is read, bytes; a longer one closes the connection. */
+  maxBytes: number;
+  /** Number of redirects that are followed. Each target is checked like the first URL. */
+  redirects: number;
+  /** True when only the status matters: the result comes with the headers, and the body is discarded. */
+  statusOnly?: boolean;
+  /**
+   * True for a server that receives many requests: the connection is kept for the next one. A kept connection that fails
+   * before the response is replaced and the request is sent a second time, so the request must be safe to repeat.
+   */
+  keepAlive?: boolean;
+};
+
+/**
+ * Why there is no response: no connection, the time limit, an address that is not on the public internet, or a response
+ * or URL that is not accepted.
+ */
+export type SafeFetchError = "unreachable" | "timeout" | "private_address" | "unfit";
+
+type Response = { status: number; headers: Dispatcher.ResponseData["headers"]; body: Buffer };
+
+/** A complete response, or why there is none; `reason` is a text for the caller of the API. */
+export type SafeFetchResult = ({ ok: true } & Response) | { ok: false; error: SafeFetchError; reason: string };
+
+/** Sends a request to a server on the public internet, and never to one of a private network. Never throws. */
+export type SafeFetch = (request: SafeFetchRequest) => Promise<SafeFetchResult>;
+
+export type SafeFetchOptions = {
+  /** Allows any address, and plain HTTP; for development. */
+  allowPrivate: boolean;
+  /** Certificates to trust instead of the usual ones; for tests. */
+  ca?: string;
+  /** Resolves a name to addresses; the system's resolver when unset. */
+  resolve?: (name: string) => Promise<string[]>;
+  /** Decides which addresses are public; for tests, whose servers all run on this machine. */
+  isPublic?: (address: string) => boolean;
+};
+
+/** An error whose message is for the caller of the API. Any other error is reported as "cannot be reached". */
+class Unfit extends Error {
+  readonly error: SafeFetchError;
+  constructor(reason: string, error: SafeFetchError = "unfit") {
+    super(reason);
+    this.error = error;
+  }
+}
+
+const ACCEPTED_ENCODING = "identity";
+/** Ends a connection attempt whose request has already timed out, milliseconds. */
+const CONNECT_MS = 30_000;
+/** How long an unused connection is kept, milliseconds. */
+const IDLE_MS = 30_000;
+
+type Client = SafeFetchOptions & { agents: { once: Agent; kept: Agent } };
+
+/** Returns a client. It opens no connection by itself. */
+export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
+  const { ca } = options;
+  const connect = { lookup: lookupChecked(options), timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
+  const agents = {
+    once: new Agent({ connect, allowH2: false, pipelining: 0 }),
+    kept: new Agent({ connect, allowH2: false, keepAliveTimeout: IDLE_MS }),
+  };
+  return async (request) => {
+    const { timeoutMs } = request;
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      // undici notices the signal of a request only once its connection is made.
+      const response = await withTimeout(follow({ ...options, agents }, request, signal), timeoutMs, "the request");
+      return { ok: true, ...response };
+    } catch (error) {
+      if (signal.aborted || error instanceof TimeoutError)
+        return { ok: false, error: "timeout", reason: `took longer than ${timeoutMs / 1_000} s` };
+      if (error instanceof Unfit) return { ok: false, error: error.error, reason: error.message };
+      return { ok: false, error: "unreachable", reason: "cannot be reached" };
+    }
+  };
+}
+
+/**
+ * Returns what is wrong with a URL for later requests, or undefined. Checks only what needs no network: the scheme, a
+ * password, a literal private address.
+ */
+export function validateUrl(options: SafeFetchOptions, text: string): string | undefined {
+  try {
+    const host = hostOf(readUrl(options, text));
+    if (isIP(host)) checkAddresses(options, [host]);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Unfit) return error.message;
+    throw error;
+  }
+}
+
+async function follow(client: Client, request: SafeFetchRequest, signal: AbortSignal): Promise<Response> {
+  let url = readUrl(client, request.url);
+  for (let hops = 0; ; hops += 1) {
+    const response = await send(client, request, url, signal);
+    const [location] = [response.headers.location].flat();
+    if (response.status < 300 || response.status > 399 || location === undefined || request.redirects === 0)
+      return response;
+    if (hops >= request.redirects) throw new Unfit(`redirects more than ${request.redirects} times`);
+    url = readUrl(client, URL.parse(location, url.href)?.href ?? "");
+  }
+}
+
+function readUrl({ allowPrivate }: SafeFetchOptions, text: string): URL {
+  const url = URL.parse(text);
+  if (!url) throw new Unfit("expected a URL");
+  if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:"))
+    throw new Unfit("expected an https URL");
+  if (url.username || url.password) throw new Unfit("holds a user name or password");
+  return url;
+}
+
+async function send(client: Client, request: SafeFetchRequest, url: URL, signal: AbortSignal): Promise<Response> {
+  const { method, body, headers } = request;
+  const host = hostOf(url);
+  // undici looks up neither a literal address nor a name that it has a kept connection to.
+  if (isIP(host)) checkAddresses(client, [host]);
+  else if (request.keepAlive) await resolveChecked(client, host);
+  const sendBy = (dispatcher: Agent) =>
+    sendRequest(url, {
+      method,
+      headers: { "accept-encoding": ACCEPTED_ENCODING, ...headers },
+      ...(body === undefined ? {} : { body }),
+      dispatcher,
+      signal,
+    });
+  const { once, kept } = client.agents;
+  const response = await (request.keepAlive
+    ? sendBy(kept).catch((error: unknown) => {
+        // The server may have closed the kept connection in the meantime.
+        if (!isConnectionLost(error)) throw error;
+        return sendBy(once);
+      })
+    : sendBy(once));
+  const bytes = await readBody(response, request, signal);
+  // undici takes a connection back one turn of the event loop after the last byte.
+  if (request.keepAlive) await setImmediate();
+  return { status: response.statusCode, headers: response.headers, body: bytes };
+}
+
+function isConnectionLost(error: unknown): boolean {
+  return (
+    error instanceof errors.SocketError || (error instanceof Error && "code" in error && error.code === "ECONNRESET")
+  );
+}
+
+/** Connects to an address that was checked when the connection is made: the name is not resolved a second time. */
+function lookupChecked(options: SafeFetchOptions): LookupFunction {
+  return (name, { all }, callback) => {
+    resolveChecked(options, name).then(
+      (address) => {
+        const family = isIP(address);
+        if (all) callback(null, [{ address, family }]);
+        else callback(null, address, family);
+      },
+      (error: Error) => callback(error, ""),
+    );
+  };
+}
+
+/** Returns the first address of a name; throws Unfit when one of its addresses is private. */
+async function resolveChecked(options: SafeFetchOptions, name: string): Promise<string> {
+  const addresses = await (options.resolve ?? resolveName)(name);
+  const [first] = addresses;
+  if (first === undefined) throw new Unfit("the name has no address", "unreachable");
+  checkAddresses(options, addresses);
+  return first;
+}
+
+/** Throws Unfit when one address is private: the owner of a name must not choose which of its addresses is used. */
+function checkAddresses(options: SafeFetchOptions, addresses: readonly string[]): void {
+  if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
+    throw new Unfit("is not on the public internet", "private_address");
+}
+
+/** Returns the host without the brackets of an IPv6 address. */
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
+
+async function resolveName(name: string): Promise<string[]> {
+  return (await dnsLookup(name, { all: true })).map(({ address }) => address);
+}
+
+/** Reads a body, up to the limit. Refuses a compressed one, because it could grow beyond any limit when it is opened. */
+async function readBody(
+  { headers, body }: Dispatcher.ResponseData,
+  { maxBytes, statusOnly }: SafeFetchRequest,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  // A body that is destroyed before its end emits an error, which needs a listener.
+  body.on("error", () => undefined);
+  if (statusOnly) {
+    void body.dump({ limit: maxBytes, signal }).catch(() => undefined);
+    return Buffer.alloc(0);
+  }
+  try {
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && encoding !== ACCEPTED_ENCODING)
+      throw new Unfit("is compressed, which was not requested");
+    if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
+    const parts: Buffer[] = [];
+    let size = 0;
+    for await (const part of body as AsyncIterable<Buffer>) {
+      size += part.length;
+      if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
+  } finally {
+    body.destroy();
+  }
+}
+
+const tooLarge = (maxBytes: number) => `is larger than ${maxBytes} bytes`;

@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+
+/** The modules that each module may import values from. Types may come from any module, because Node removes them. */
+export const allowedImports: Readonly<Record<string, readonly string[]>> = {
+  api: ["payments", "queues"],
+  workers: ["payments", "queues"],
+  payments: ["transfers", "chains", "db"],
+  transfers: ["chains", "db"],
+  queues: [],
+  // The compiled contracts.
+  chains: ["contracts"],
+  contracts: [],
+  db: [],
+  ops: [],
+};
+
+/** Files that every module may import: they import no module themselves. */
+const forAll: ReadonlySet<string> = new Set([
+  "runtime/clean-text.ts",
+  "runtime/caip-patterns.ts",
+  "runtime/timeout.ts",
+]);
+
+export type Source = { path: string; text: string };
+export type Violation = { path: string; line: number; from: string; to: string };
+
+/** Returns true for files that may import every module: entry points, the command line and the local stack. */
+const isExempt = (path: string): boolean =>
+  path.endsWith("/main.ts") || path.startsWith("ops/local/") || path.startsWith("ops/admin/");
+
+const moduleOf = (path: string): string => path.split("/", 1)[0] ?? "";
+
+/** Returns the value imports that are not allowed. Paths are relative to the project, with forward slashes. */
+export function findViolations(sources: readonly Source[]): Violation[] {
+  return sources.flatMap(({ path, text }) => {
+    const from = moduleOf(path);
+    const allowed = allowedImports[from];
+    if (allowed === undefined || isExempt(path)) return [];
+    return valueImports(text).flatMap(({ target, line }) => {
+      if (!target.startsWith(".")) return [];
+      const file = posix.join(posix.dirname(path), target);
+      const to = moduleOf(file);
+      // Files outside all modules, such as package.json, are allowed.
+      return !file.includes("/") || to === from || allowed.includes(to) || forAll.has(file)
+        ? []
+        : [{ path, line, from, to }];
+    });
+  });
+}
+
+/** Returns the imports of values. `import { type A } from` is one: Node removes the name and still loads the file. */
+function valueImports(text: string): { target: string; line: number }[] {
+  const statement = /^[ \t]*(?:import|export)\b(?!\s+type\b)[^;"'`()]*?\bfrom\s*["']([^"']+)["']/gm;
+  const bare = /^[ \t]*import\s*["']([^"']+)["']/gm;
+  const dynamic = /\bimport\(\s*["']([^"']+)["']/g;
+  return [statement, bare, dynamic].flatMap((pattern) =>
+    [...text.matchAll(pattern)].map((match) => ({
+      target: match[1] ?? "",
+      line: text.slice(0, match.index).split("\n").length,
+    })),
+  );
+}
+
+function readSources(): Source[] {
+  const root = new URL("../", import.meta.url);
+  return Object.keys(allowedImports).flatMap((module) =>
+    readdirSync(new URL(module, root), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => `${module}/${file.replaceAll("\\", "/")}`)
+      .map((path) => ({ path, text: readFileSync(new URL(path, root), "utf8") })),
+  );
+}
+
+if (import.meta.main) {
+  const sources = readSources();
+  const violations = findViolations(sources);
+  for (const { path, line, from, to } of violations)
+    console.error(`${path}:${line} ${from} must not import from ${to}`);
+  console.log(`imports: ${sources.length} files, ${violations.length} not allowed`);
+  // Without any file, the check has read the wrong folder.
+  if (violations.length > 0 || sources.length === 0) process.exitCode = 1;
+}

@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Say } from "../../local/service.ts";
+import type { StackFile } from "../../local/stack-file.ts";
+import { percentile, printTable } from "./bench-stats.ts";
+import { createClient, type SendRequest } from "./http-client.ts";
+
+type Args = { concurrency: number; seconds: number; say: Say };
+type Load = { perSecond: number; p50: number; p99: number };
+
+/** Measures the creation and the status of payments on one api process, beside a bare fastify route in the same run. */
+export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
+  const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
+  const service = createClient(stack.baseUrl, headers, args.concurrency);
+  const bare = await startBare();
+  try {
+    const reference = createClient(bare.url, headers, args.concurrency);
+    const body = JSON.stringify({ referenceId: "bench", amount: { unit: "iso4217/USD", value: "100" } });
+    const ids: string[] = [];
+    const create = async () => {
+      const { status, text } = await service("POST", "/v1/payments", body);
+      if (status !== 201) throw new Error(`creating a payment returned ${status}: ${text}`);
+      ids.push((JSON.parse(text) as { paymentId: string }).paymentId);
+    };
+    const getStatus = async (index: number) =>
+      expectOk(await service("GET", `/v1/payments/${ids[index % ids.length]}/status`));
+    const post = async () => expectOk(await reference("POST", "/", body));
+    const get = async () => expectOk(await reference("GET", "/"));
+
+    const runs: [string, (index: number) => Promise<void>][] = [
+      ["bare POST", post],
+      ["create payment", create],
+      ["bare GET", get],
+      ["get status", getStatus],
+    ];
+    await load(create, { ...args, seconds: 2 });
+    const loads = new Map<string, Load>();
+    for (const [name, once] of runs) {
+      args.say(`${name}: ${args.seconds} s at ${args.concurrency}`);
+      loads.set(name, await load(once, args));
+    }
+    const of = (name: string) => loads.get(name)?.perSecond ?? 0;
+    printTable([
+      ...[...loads].map(([name, { perSecond, p50, p99 }]): [string, string] => [
+        name,
+        `${perSecond.toFixed(0)}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
+      ]),
+      ["create payment, ratio to bare", (of("create payment") / of("bare POST")).toFixed(2)],
+      ["get status, ratio to bare", (of("get status") / of("bare GET")).toFixed(2)],
+    ]);
+  } finally {
+    bare.process.kill();
+  }
+}
+
+function expectOk({ status, text }: Awaited<ReturnType<SendRequest>>): void {
+  if (status !== 200) throw new Error(`returned ${status}: ${text}`);
+}
+
+/** Runs `concurrency` request loops until the time is over. */
+async function load(
+  once: (index: number) => Promise<void>,
+  args: Pick<Args, "concurrency" | "seconds">,
+): Promise<Load> {
+  const times: number[] = [];
+  const begun = performance.now();
+  const until = begun + args.seconds * 1_000;
+  let index = 0;
+  const lane = async () => {
+    while (performance.now() < until) {
+      const sent = performance.now();
+      await once(index++);
+      times.push(performance.now() - sent);
+    }
+  };
+  await Promise.all(Array.from({ length: args.concurrency }, lane));
+  const seconds = (performance.now() - begun) / 1_000;
+  return { perSecond: times.length / seconds, p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
+}
+
+async function startBare(): Promise<{ url: string; process: ChildProcess }> {
+  const file = new URL("./bare-server.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "inherit"] });
+  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return { url, process: child };
+}

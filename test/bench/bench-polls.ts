@@ -1,0 +1,151 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { moveRows } from "../../db/moves.ts";
+import { openDb } from "../../db/open.ts";
+import { insertPayment } from "../../db/queries/payments.ts";
+import type { Pool } from "../../db/tables.ts";
+import type { Say } from "../../local/service.ts";
+import type { StackFile } from "../../local/stack-file.ts";
+import { newId } from "../../payments/ids.ts";
+import { createPaymentChangePublisher } from "../../queues/payment-changes.ts";
+import { openRetryingRedis } from "../../queues/redis-connections.ts";
+import { percentile, printTable, runPool } from "./bench-stats.ts";
+import { createClient } from "./http-client.ts";
+
+type Args = { waiters: number; seconds: number; say: Say };
+type Woken = { p50: number; p99: number; worst: number; changed: number };
+
+/** The number of payments that change each second. */
+const CHANGES_PER_SECOND = 200;
+/** The number of long polls in the reference. */
+const FEW = 50;
+
+/**
+ * Measures many long polls on one api process while payments change: the time from a payment's commit to the response.
+ * The reference is the same with few long polls; the difference is the cost of the waiting ones.
+ */
+export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
+  const db = openDb(stack.postgresUrl, { max: 8, applicationName: "pay-bench" });
+  const redis = openRetryingRedis(stack.redisUrl, () => undefined);
+  try {
+    const publishPaymentChanges = createPaymentChangePublisher(redis, process.env.REDIS_PREFIX ?? "pay");
+    const [pid] = stack.processes.api;
+    const change = async (id: string) => {
+      await moveRows(db, "payment", { ids: [id], from: "requires_action", to: "cancelled", at: new Date() });
+      const committed = performance.now();
+      await publishPaymentChanges([id]);
+      return committed;
+    };
+    const run = async (waiters: number) => {
+      args.say(`creating ${waiters + CHANGES_PER_SECOND * args.seconds} payments`);
+      const ids = await insertPayments(db, stack, waiters + CHANGES_PER_SECOND * args.seconds);
+      const before = readMemory(pid);
+      args.say(`${waiters} long polls while ${CHANGES_PER_SECOND} payments change per second, for ${args.seconds} s`);
+      return { ...(await wake(stack, { ids, waiters, change, memory: () => readMemory(pid) - before })) };
+    };
+    const few = await run(FEW);
+    const many = await run(args.waiters);
+    const line = ({ p50, p99, worst, changed }: Woken) =>
+      `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, worst ${worst.toFixed(1)} ms, of ${changed}`;
+    printTable([
+      [`commit to response, ${args.waiters} polls`, line(many)],
+      [`commit to response, ${FEW} polls`, line(few)],
+      ["ratio of the p99", (many.p99 / few.p99).toFixed(2)],
+      ["resident memory per waiter", `${(many.bytes / args.waiters / 1024).toFixed(1)} KiB`],
+    ]);
+    if (many.p99 > 100) throw new Error("the p99 is over 100 ms");
+  } finally {
+    redis.disconnect();
+    await db.destroy();
+  }
+}
+
+type Waking = {
+  ids: readonly string[];
+  waiters: number;
+  /** Commits and announces a change; returns the time of the commit. */
+  change: (id: string) => Promise<number>;
+  memory: () => number;
+};
+
+/** Runs the long polls. A poll that returned continues with the next free payment, so that the number stays constant. */
+async function wake(stack: StackFile, { ids, waiters, change, memory }: Waking): Promise<Woken & { bytes: number }> {
+  const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
+  const ask = createClient(stack.baseUrl, headers, waiters + CHANGES_PER_SECOND);
+  const answered = new Map<string, number>();
+  let next = 0;
+  let over = false;
+  const wait = async (): Promise<void> => {
+    for (let id = ids[next++]; id !== undefined && !over; ) {
+      const { status, text } = await ask("GET", `/v1/payments/${id}/status?maxPollMs=25000`);
+      if (status !== 200) throw new Error(`a long poll returned ${status}: ${text}`);
+      // A poll that timed out is repeated, as by a wallet.
+      if (!(JSON.parse(text) as { isFinal: boolean }).isFinal) continue;
+      answered.set(id, performance.now());
+      id = ids[next++];
+    }
+  };
+  const waiting = Array.from({ length: waiters }, wait);
+  await untilHeld(stack, waiters);
+  const bytes = memory();
+
+  const committed = new Map<string, number>();
+  const changes = ids.length - waiters;
+  const begun = performance.now();
+  const changing: Promise<unknown>[] = [];
+  for (let done = 0; done < changes; done += 1) {
+    const id = ids[done] as string;
+    await pause(Math.max(0, begun + (done * 1_000) / CHANGES_PER_SECOND - performance.now()));
+    changing.push(change(id).then((at) => committed.set(id, at)));
+  }
+  await Promise.all(changing);
+  for (const until = Date.now() + 10_000; answered.size < changes && Date.now() < until; ) await pause(20);
+  over = true;
+  // Abort the remaining polls, so that the process has none when the next part begins.
+  await runPool(ids.slice(changes), 8, change);
+  await Promise.all(waiting);
+  const times = [...committed].map(([id, at]) => (answered.get(id) ?? Number.POSITIVE_INFINITY) - at);
+  const worst = Math.max(...times);
+  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), worst, changed: times.length, bytes };
+}
+
+/** Waits until the api reports that it holds all long polls. */
+async function untilHeld(stack: StackFile, waiters: number): Promise<void> {
+  const [url] = stack.metricsUrls;
+  for (const until = Date.now() + 60_000; Date.now() < until; await pause(100)) {
+    const text = await (await fetch(url as string)).text();
+    const held = Number(/^pay_long_polls_waiting\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0);
+    if (held >= waiters) return;
+  }
+  throw new Error("the api does not hold all long polls after a minute");
+}
+
+/** Inserts payments into the table directly: `--http` measures their creation. */
+async function insertPayments(db: Pool, stack: StackFile, count: number): Promise<string[]> {
+  const { account_id } = await db
+    .selectFrom("merchant")
+    .select("account_id")
+    .where("id", "=", stack.live.merchantId)
+    .executeTakeFirstOrThrow();
+  const now = new Date();
+  return runPool(Array.from({ length: count }), 8, async () => {
+    const { id } = await insertPayment(db, {
+      id: newId("pay"),
+      account_id,
+      merchant_id: stack.live.merchantId,
+      mode: "live",
+      unit: "iso4217/USD",
+      value: 1n,
+      state: "requires_action",
+      created_at: now,
+      updated_at: now,
+      expires_at: new Date(now.getTime() + 3_600_000),
+    });
+    return id;
+  });
+}
+
+/** Returns the resident bytes of a process, as Linux reports them. */
+function readMemory(pid: number | undefined): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024;
+}

@@ -1,0 +1,112 @@
+import { type Hex, hexToNumber, keccak256, toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import type { StackFile } from "../../local/stack-file.ts";
+import { runPool } from "./bench-stats.ts";
+
+/** The amount of each raw transfer, minor units. */
+const AMOUNT = 10_000n;
+const GAS = 150_000n;
+/** The time without a new nonce after which a transaction counts as lost, milliseconds. */
+const STALLED_MS = 1_500;
+/** The number of receipts that are read: the last ones, whose storage slots have been written before. */
+const LOOKED_AT = 20;
+const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
+
+/**
+ * Runs the reference: one key with local nonces, without database, queue and checks. Signs and sends one relay per
+ * authorization with the given concurrency, until the last one is mined. Returns the relays per second, and their gas.
+ */
+export async function runRaw(
+  stack: StackFile,
+  args: { payments: number; concurrency: number },
+): Promise<{ perSecond: number; gas: number }> {
+  const rpc = createRpc(stack.evm.rpcUrl);
+  const chainId = hexToNumber((await rpc("eth_chainId", [])) as Hex);
+  const [relayer] = stack.evm.buyers;
+  if (!relayer) throw new Error("the stack has no buyers");
+  const account = privateKeyToAccount(relayer.privateKey as Hex);
+  const authorizations = await signAuthorizations(stack, chainId, args.payments);
+
+  const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
+  const begun = performance.now();
+  const sent: Hex[] = [];
+  const hashes = await runPool(authorizations, args.concurrency, async (data, index) => {
+    const nonce = first + index;
+    const unsigned = { type: "eip1559" as const, chainId, nonce, to: stack.evm.token as Hex, data, gas: GAS, ...FEES };
+    sent[index] = await account.signTransaction(unsigned);
+    return (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
+  });
+  await waitMined(rpc, { address: account.address, first, sent });
+  const seconds = (performance.now() - begun) / 1000;
+  const ends = (await Promise.all(
+    hashes.slice(-LOOKED_AT).map((hash) => rpc("eth_getTransactionReceipt", [hash])),
+  )) as { status: Hex; gasUsed: Hex }[];
+  if (ends.some(({ status }) => status !== "0x1"))
+    throw new Error("a raw relay failed on chain, so the reference is invalid");
+  const gas = ends.reduce((sum, { gasUsed }) => sum + hexToNumber(gasUsed), 0) / ends.length;
+  return { perSecond: args.payments / seconds, gas };
+}
+
+/** Signs the authorizations before the measurement starts, as in the measured run. */
+async function signAuthorizations(stack: StackFile, chainId: number, count: number): Promise<Hex[]> {
+  const separator = domainSeparator({
+    name: "USD Coin",
+    version: "2",
+    chainId,
+    verifyingContract: stack.evm.token as Hex,
+  });
+  const to = stack.evm.buyers.at(-1)?.address as Hex;
+  const payers = stack.evm.buyers.slice(2, -1);
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const payer = payers[index % payers.length];
+      if (!payer) throw new Error("the stack has too few buyers");
+      const authorization = {
+        token: stack.evm.token as Hex,
+        from: payer.address as Hex,
+        to,
+        value: AMOUNT,
+        validBefore: 4_102_444_800,
+        nonce: keccak256(toHex(`raw ${performance.now()} ${Math.random()} ${index}`)),
+      };
+      const signature = await privateKeyToAccount(payer.privateKey as Hex).sign({
+        hash: hashAuthorization(separator, authorization),
+      });
+      return encodeTransfer(authorization, signature);
+    }),
+  );
+}
+
+type RawRpc = (method: string, params: unknown[]) => Promise<unknown>;
+
+function createRpc(url: string): RawRpc {
+  let id = 0;
+  return async (method, params) => {
+    id += 1;
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+    const answer = (await response.json()) as { result?: unknown; error?: { message: string } };
+    if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
+    return answer.result;
+  };
+}
+
+/** Waits for the last nonce, and sends again what the node has lost. */
+async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent: readonly Hex[] }): Promise<void> {
+  const { address, first, sent } = args;
+  let before = first;
+  for (let since = performance.now(); ; ) {
+    const count = hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex);
+    if (count >= first + sent.length) return;
+    if (count > before) [before, since] = [count, performance.now()];
+    else if (performance.now() - since > STALLED_MS) {
+      for (const bytes of sent.slice(count - first))
+        await rpc("eth_sendRawTransaction", [bytes]).catch(() => undefined);
+      // An Anvil that mines per transaction may leave some in its pool until the next block.
+      await rpc("evm_mine", []);
+      since = performance.now();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { createSafeFetch } from "../../runtime/safe-fetch.ts";
+import { startHttps } from "../support/https-server.ts";
+import { photo } from "../support/sample-pictures.ts";
+import { openShop } from "./browser-shop.ts";
+import { none, openPage } from "./open-browser.ts";
+import { makeViews } from "./page-views.ts";
+import { openViewMerchants } from "./view-merchants.ts";
+
+const picture = await photo(1_000).jpeg({ quality: 95 }).toBuffer();
+const icons = await startHttps(["icons.test"], (_request, response) => void response.end(picture));
+const resolve = async () => ["127.0.0.1"];
+const { api } = await openShop({ safeFetch: createSafeFetch({ allowPrivate: true, ca: icons.ca, resolve }) });
+
+test("a page with a photograph as its logo has at most 25 kB in three requests, a script of at most 12 kB, and no requests to other hosts", async () => {
+  expect(picture.length).toBeGreaterThan(100_000);
+  const iconUrl = `https://icons.test:${icons.port}/logo.jpg`;
+  const views = await makeViews(await openViewMerchants(api, iconUrl));
+  for (const { name, path } of views.filter(({ before, reach }) => !before && !reach)) {
+    const { page, context, pageErrors } = await openPage(api.url);
+    const session = await context.newCDPSession(page);
+    await session.send("Network.enable");
+    const sizes: { url: string; bytes: number }[] = [];
+    const urls = new Map<string, string>();
+    session.on("Network.requestWillBeSent", ({ requestId, request }) => void urls.set(requestId, request.url));
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+      sizes.push({ url: urls.get(requestId) ?? "", bytes: encodedDataLength });
+    });
+    // A wallet whose icon is on another server.
+    await page.addInitScript(() => {
+      const provider = { request: async () => [] };
+      const info = { uuid: "a", name: "A", icon: "https://tracker.example.test/a.png", rdns: "a" };
+      const detail = { info, provider };
+      const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", tell);
+    });
+    await page.goto(`${api.url}${path}`);
+    await page.waitForTimeout(300);
+    const first = sizes.filter(({ url }) => !url.includes("/status"));
+    const total = first.reduce((sum, { bytes }) => sum + bytes, 0);
+    const script = first.filter(({ url }) => url.endsWith(".js")).reduce((sum, { bytes }) => sum + bytes, 0);
+    expect({ name, requests: first.length }).toEqual({ name, requests: requestsOf(name) });
+    expect(total, `${name}: ${total} bytes`).toBeLessThan(25_000);
+    expect(script, `${name}: script of ${script} bytes`).toBeLessThan(12_000);
+    expect({ name, ...pageErrors }).toEqual({ name, ...none });
+    await context.close();
+  }
+});
+
+/** Returns the number of requests of a page: the data page shows no logo, and the not-found page has no script either. */
+function requestsOf(name: string): number {
+  if (name === "not-found") return 1;
+  return name.startsWith("data") ? 2 : 3;
+}

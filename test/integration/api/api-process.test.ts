@@ -1,0 +1,109 @@
+import { execFile } from "node:child_process";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import { makeScratch } from "../../../local/scratch-folder.ts";
+import { createAccount } from "../../../payments/merchants/accounts.ts";
+import { saveLogo } from "../../../payments/merchants/logos.ts";
+import { createMerchant } from "../../../payments/merchants/merchants.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { networksFileFor, startChain } from "../../support/evm-chain.ts";
+import { redisPrefix } from "../../support/redis-prefix.ts";
+import { photo } from "../../support/sample-pictures.ts";
+import { spawnProcess } from "../../support/spawn-process.ts";
+import { createDatabase } from "../../support/test-database.ts";
+import { testDataKeys } from "../../support/test-deps.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { networksDocument } from "./start-api.ts";
+
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const folder = await makeScratch("networks");
+  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const networks = join(folder, "networks.json");
+  await writeFile(networks, JSON.stringify(networksDocument));
+  const redis = redisPrefix();
+  env = {
+    DATABASE_URL: await createDatabase(),
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    NETWORKS_FILE: networks,
+    DATA_KEYS: testDataKeys,
+    PUBLIC_URL: "http://127.0.0.1:8080/",
+  };
+});
+
+/** Runs the process until it ends. */
+function run(given: Record<string, string>): Promise<{ code: number; output: string }> {
+  const { promise, resolve } = Promise.withResolvers<{ code: number; output: string }>();
+  const ports = { HOST: "127.0.0.1", PORT: "0", METRICS_PORT: "0" };
+  execFile(
+    process.execPath,
+    ["api/main.ts"],
+    { env: { ...ports, ...given }, timeout: 30_000 },
+    (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), output: stdout + stderr }),
+  );
+  return promise;
+}
+
+describe("the process", () => {
+  test("the process serves while no RPC endpoint responds, and exits within seconds of SIGTERM", async () => {
+    const api = await spawnProcess({ role: "api", env });
+    const answer = await fetch(`${api.url}/v1/payments`, { method: "POST" });
+    expect(answer.status).toBe(401);
+    await answer.text();
+    await waitFor(() => api.records().some(({ msg }) => msg === "listening"), { within: 5_000 });
+
+    const began = performance.now();
+    const killed = api.kill("SIGTERM");
+    const ready = api.metricsUrl.replace("/metrics", "/readyz");
+    await waitFor(async () => (await fetch(ready)).status === 503, { within: 2_000, what: "the process is not ready" });
+    // It still serves for a moment, for clients that have not noticed yet.
+    const late = await fetch(`${api.url}/v1/payments`, { method: "POST" });
+    expect([late.status, late.headers.get("connection")]).toEqual([401, "close"]);
+    await killed;
+    expect(await api.gone).toEqual({ code: 0, signal: null });
+    expect(performance.now() - began).toBeLessThan(8_000);
+  });
+
+  test("the process resizes the logos that an older release stored unchanged", async () => {
+    const db = openDb(env.DATABASE_URL ?? "", { max: 1 });
+    addCleanup(() => db.destroy());
+    const deps = { db, now: () => new Date() };
+    const bytes = await photo(1_000).jpeg().toBuffer();
+    const large = { contentType: "image/webp", bytes, width: 1_000, height: 1_000 } as const;
+    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const logoId = await saveLogo(deps, large);
+    const shop = { name: "Shop", email: "shop@example.test", logoId };
+    const { id } = await createMerchant(deps, { accountId, mode: "live", ...shop });
+    await spawnProcess({ role: "api", env });
+    const find = () =>
+      db
+        .selectFrom("merchant as m")
+        .innerJoin("logo as l", "l.id", "m.logo_id")
+        .select(["l.width", "l.bytes"])
+        .where("m.id", "=", id)
+        .executeTakeFirstOrThrow();
+    await waitFor(async () => (await find()).width === 160, { within: 10_000, what: "the small logo" });
+    expect((await find()).bytes.length).toBeLessThanOrEqual(6_000);
+  });
+
+  test("the process names invalid environment variables, prints no value and exits with 1", async () => {
+    const { code, output } = await run({ ...env, DATABASE_URL: "mysql://user:hunter2@db", PUBLIC_URL: "not a url" });
+    expect(code).toBe(1);
+    expect(output).toContain("DATABASE_URL: ");
+    expect(output).toContain("PUBLIC_URL: ");
+    expect(output).not.toMatch(/hunter2|not a url|\n\s+at /);
+  });
+
+  test("the process exits with 1 when the networks file does not match the chain", async () => {
+    const chain = await startChain();
+    const fitting = JSON.parse(await readFile(await networksFileFor(chain), "utf8"));
+    const assets = [{ ...fitting.chains[0].assets[0], decimals: 7 }];
+    const { code, output } = await run({ ...env, NETWORKS_FILE: await networksFileFor(chain, { change: { assets } }) });
+    expect(code).toBe(1);
+    expect(output).toContain("does not have 7 decimals");
+  });
+});

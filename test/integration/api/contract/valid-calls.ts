@@ -1,0 +1,136 @@
+import { randomUUID } from "node:crypto";
+import { privateKeyToAccount } from "viem/accounts";
+import { newKey } from "../../../../local/networks-document.ts";
+import { type Api, asset, destination, makeMerchant, makePayment, movePayment } from "../start-api.ts";
+
+/** A request that succeeds; a test may send it or change it first. */
+export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
+
+/** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
+export async function makeValidCalls(api: Api): Promise<Record<string, () => Promise<ValidCall>>> {
+  const merchant = await makeMerchant(api);
+  const { headers, wallet } = merchant;
+  const fresh = () => ({ ...headers, "idempotency-key": randomUUID() });
+  const account = { "api-key": merchant.key };
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  const accounts = [`eip155:31337:${buyer.address}`];
+  const ofMerchant = (path: string) => `/v1/merchants/${merchant.merchantId}${path}`;
+  const onGateway = async (method: string, action: string, body?: unknown): Promise<ValidCall> => ({
+    method,
+    path: `/v1/gateway/payment/${await makePayment(api, merchant)}${action}`,
+    headers: wallet,
+    ...(body === undefined ? {} : { body }),
+  });
+  const withOption = async (action: string, toBody: (optionId: string, typedData: string) => Promise<object>) => {
+    const call = await onGateway("POST", action);
+    const asked = call.path.replace(action, "/options");
+    const answer = await api.post(asked, wallet, { accounts });
+    const [option] = answer.body.options as [{ id: string; actions: [{ data: { params: [string, string] } }] }];
+    return { ...call, body: await toBody(option.id, option.actions[0].data.params[1]) };
+  };
+  const payment = { referenceId: "order-1", amount: { unit: "iso4217/USD", value: "500" } };
+  const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
+  const newMerchant = async () => ((await api.post("/v1/merchants", fresh(), shop)).body.merchant as { id: string }).id;
+  const newSettlement = async () => {
+    const id = await newMerchant();
+    const path = `/v1/merchants/${id}/settlements/crypto`;
+    const { body } = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
+    return `${path}/${(body.settlements as [{ id: string }])[0].id}`;
+  };
+  const get =
+    (path: string, to: Record<string, string> = headers) =>
+    async (): Promise<ValidCall> => ({ method: "GET", path, headers: to });
+
+  return {
+    createPayment: async () => ({ method: "POST", path: "/v1/payments", headers: fresh(), body: payment }),
+    createMerchantPayment: async () => ({ method: "POST", path: "/v1/merchant/payment", headers, body: payment }),
+    getPaymentStatus: async () => ({
+      ...(await get("")()),
+      path: `/v1/payments/${await makePayment(api, merchant)}/status`,
+    }),
+    getMerchantPaymentStatus: async () => ({
+      ...(await get("")()),
+      path: `/v1/merchant/payment/${await makePayment(api, merchant)}/status?maxPollMs=1`,
+    }),
+    getPayment: async () => ({ ...(await get("")()), path: `/v1/payments/${await makePayment(api, merchant)}` }),
+    cancelPayment: async () => ({
+      method: "POST",
+      path: `/v1/payments/${await makePayment(api, merchant)}/cancel`,
+      headers,
+      body: {},
+    }),
+    simulatePayment: async () => ({
+      method: "POST",
+      path: `/v1/payments/${await makePayment(api, merchant)}/simulate`,
+      headers,
+      body: { status: "succeeded" },
+    }),
+    createRefund: async () => {
+      const paymentId = await makePayment(api, merchant);
+      await movePayment(api, paymentId, "requires_action", "processing");
+      await movePayment(api, paymentId, "processing", "succeeded");
+      return { method: "POST", path: "/v1/refunds", headers, body: { paymentId } };
+    },
+    listPaymentRefunds: async () => ({
+      ...(await get("")()),
+      path: `/v1/payments/${await makePayment(api, merchant)}/refunds`,
+    }),
+    withdrawRefund: async () => {
+      const paymentId = await makePayment(api, merchant);
+      await movePayment(api, paymentId, "requires_action", "processing");
+      await movePayment(api, paymentId, "processing", "succeeded");
+      const { refundId } = (await api.post("/v1/refunds", headers, { paymentId })).body as { refundId: string };
+      await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+      return { method: "POST", path: `/v1/refunds/${refundId}/withdraw`, headers, body: {} };
+    },
+    listMerchantPayments: get(
+      "/v1/merchants/payments?limit=2&status=succeeded&status=expired&sortBy=amount&sortDir=asc",
+    ),
+    listPayments: get("/v1/payments?limit=2&startTs=2026-01-01T00:00:00Z&referenceId=order", account),
+    createMerchant: async () => ({
+      method: "POST",
+      path: "/v1/merchants",
+      headers: { ...account, "idempotency-key": randomUUID() },
+      body: shop,
+    }),
+    listMerchants: get("/v1/merchants?limit=1&search=Shop&status=active", account),
+    getMerchant: get(ofMerchant(""), account),
+    updateMerchant: async () => ({
+      method: "PATCH",
+      path: ofMerchant(""),
+      headers: account,
+      body: { merchantName: "Shop" },
+    }),
+    deleteMerchant: async () => ({ method: "DELETE", path: `/v1/merchants/${await newMerchant()}`, headers: account }),
+    listSettlements: get(ofMerchant("/settlements"), account),
+    createCryptoSettlements: async () => ({
+      method: "POST",
+      path: `/v1/merchants/${await newMerchant()}/settlements/crypto`,
+      headers: { ...account, "idempotency-key": randomUUID() },
+      body: { settlements: [{ asset, destination }] },
+    }),
+    updateCryptoSettlement: async () => ({
+      method: "PUT",
+      path: await newSettlement(),
+      headers: account,
+      body: { destination },
+    }),
+    deleteCryptoSettlement: async () => ({ method: "DELETE", path: await newSettlement(), headers: account }),
+    gatewayGetPayment: () => onGateway("GET", ""),
+    gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
+    gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),
+    gatewayConfirmPayment: () =>
+      withOption("/confirm", async (optionId, typedData) => {
+        const { types, ...rest } = JSON.parse(typedData);
+        const { EIP712Domain: _, ...own } = types;
+        const signature = await buyer.signTypedData({ ...rest, types: own });
+        return { optionId, results: [{ type: "walletRpc", data: [signature] }] };
+      }),
+    gatewayGetPaymentStatus: () => onGateway("GET", "/status?maxPollMs=0"),
+    gatewayCancelPayment: async () => {
+      const call = await onGateway("POST", "/cancel", {});
+      await api.post(call.path.replace("/cancel", "/options"), wallet, { accounts });
+      return call;
+    },
+  };
+}

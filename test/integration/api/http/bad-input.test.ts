@@ -1,0 +1,268 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  type Answer,
+  type Api,
+  countRows,
+  makeMerchant,
+  makePayment,
+  startApi,
+  type TestMerchant,
+} from "../start-api.ts";
+
+let api: Api;
+let shop: TestMerchant;
+let id: string;
+
+beforeAll(async () => {
+  api = await startApi();
+  shop = await makeMerchant(api);
+  id = await makePayment(api, shop);
+});
+
+const good = { amount: { unit: "iso4217/USD", value: "500" } };
+const account = `eip155:31337:0x${"cc".repeat(20)}`;
+const gateway = (step: string) => `/v1/gateway/payment/${id}/${step}`;
+
+/** Expects that the request is refused with an ErrorResponse and nothing else, and that no row is inserted. */
+async function expectRefused(ask: () => Promise<Answer>): Promise<{ status: number; code: unknown; message: unknown }> {
+  const before = await countRows(api);
+  const { status, headers, body } = await ask();
+  expect(Object.keys(body).sort()).toEqual(["code", "message"]);
+  expect(headers.get("content-type")).toMatch(/^application\/json/);
+  expect(headers.get("x-request-id")).toBeTruthy();
+  expect(await countRows(api)).toEqual(before);
+  return { status, code: body.code, message: body.message };
+}
+
+describe("creating a payment", () => {
+  const amounts: [string, unknown, RegExp][] = [
+    ["no amount", undefined, /^amount: /],
+    ["an amount that is text", "500", /^amount: /],
+    ["no value", { unit: "iso4217/USD" }, /^amount\.value: /],
+    ["a number for value", { unit: "iso4217/USD", value: 500 }, /^amount\.value: /],
+    ["zero", { unit: "iso4217/USD", value: "0" }, /^amount\.value: /],
+    ["a leading zero", { unit: "iso4217/USD", value: "0500" }, /^amount\.value: /],
+    ["a sign", { unit: "iso4217/USD", value: "-500" }, /^amount\.value: /],
+    ["a fraction", { unit: "iso4217/USD", value: "5.00" }, /^amount\.value: /],
+    ["79 digits", { unit: "iso4217/USD", value: "9".repeat(79) }, /^amount\.value: /],
+    ["no unit", { value: "500" }, /^amount\.unit: /],
+    ["a unit without its prefix", { unit: "USD", value: "500" }, /^amount\.unit: /],
+    ["an unknown currency", { unit: "iso4217/XQQ", value: "500" }, /^amount\.unit: /],
+    ["an invalid asset", { unit: "caip19/eip155:31337", value: "500" }, /^amount\.unit: /],
+  ];
+  const others: [string, object, RegExp][] = [
+    ["a reference of 36 characters", { referenceId: "x".repeat(36) }, /^referenceId: /],
+    ["a reference with other characters", { referenceId: "a_b" }, /^referenceId: /],
+    ["a reference with a zero byte", { referenceId: "a\0" }, /^referenceId: /],
+    ["a time in the past", { expiresAt: 1_000_000_000 }, /^expiresAt: /],
+    ["a time in milliseconds", { expiresAt: Date.now() + 60_000 }, /^expiresAt: /],
+    ["a time as text", { expiresAt: "2030-01-01T00:00:00Z" }, /^expiresAt: /],
+  ];
+  const bodies: [string, unknown, RegExp][] = [
+    ...amounts.map(([name, amount, names]): [string, unknown, RegExp] => [name, { amount }, names]),
+    ...others.map(([name, more, names]): [string, unknown, RegExp] => [name, { ...good, ...more }, names]),
+    ["a list for a body", [], /^body: /],
+    ["null for a body", null, /^body: /],
+  ];
+
+  describe.each(["/v1/payments", "/v1/merchant/payment"])("creating a payment at %s", (path) => {
+    test.each(bodies)("a body with %s is refused, and the message names the member", async (_name, body, names) => {
+      const { status, code, message } = await expectRefused(() => api.post(path, shop.headers, body));
+      expect([status, code]).toEqual([400, "params_validation"]);
+      expect(message).toMatch(names);
+    });
+
+    test("a request without a body is refused", async () => {
+      expect(await expectRefused(() => api.ask("POST", path, { headers: shop.headers }))).toMatchObject({
+        status: 400,
+        code: "params_validation",
+      });
+    });
+  });
+
+  test("the message names every invalid member", async () => {
+    const body = { amount: { unit: "USD", value: "0" }, referenceId: "_" };
+    const { message } = await expectRefused(() => api.post("/v1/payments", shop.headers, body));
+    for (const name of ["amount.unit: ", "amount.value: ", "referenceId: "]) expect(message).toContain(name);
+  });
+
+  test.each([
+    ["a checkout that is not an object", "https://shop.test"],
+    ["one URL only", { successUrl: "https://shop.test/ok" }],
+    ["plain http", { successUrl: "http://shop.test/ok", errorUrl: "https://shop.test/no" }],
+    ["a zero byte in a URL", { successUrl: "https://shop.test/\0", errorUrl: "https://shop.test/no" }],
+    ["an unpaired surrogate in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
+    ["a javascript: URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
+  ])("a payment is created without a redirect for %s", async (_name, checkout) => {
+    const made = await makePayment(api, shop, { checkout });
+    const rows = await api.db.selectFrom("payment").select("checkout").where("id", "=", made).execute();
+    expect(rows).toEqual([{ checkout: null }]);
+  });
+
+  test("a payment keeps a checkout whose URLs are both https, and unknown members are ignored", async () => {
+    const checkout = { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/no" };
+    const made = await makePayment(api, shop, { checkout, surprise: { a: 1 }, referenceId: null });
+    const rows = await api.db
+      .selectFrom("payment")
+      .select(["checkout", "reference_id"])
+      .where("id", "=", made)
+      .execute();
+    expect(rows).toEqual([{ checkout, reference_id: null }]);
+  });
+});
+
+describe("the gateway", () => {
+  const confirm = { optionId: "opt_x", results: [{ type: "walletRpc", data: ["0x00"] }] };
+  const bodies: [string, string, unknown, RegExp][] = [
+    ["no accounts", "options", {}, /^accounts: /],
+    ["an empty list of accounts", "options", { accounts: [] }, /^accounts: /],
+    ["51 accounts", "options", { accounts: Array(51).fill(account) }, /^accounts: /],
+    ["an account that is a number", "options", { accounts: [1] }, /^accounts\.0: /],
+    ["an account without its chain", "options", { accounts: [account, `0x${"cc".repeat(20)}`] }, /^accounts\.1: /],
+    ["an invalid flag", "options?includePaymentInfo=1", { accounts: [account] }, /^includePaymentInfo: /],
+    ["no option to fetch", "fetch", { data: "" }, /^optionId: /],
+    ["data that is an object", "fetch", { optionId: "opt_x", data: {} }, /^data: /],
+    ["an option with a zero byte", "fetch", { optionId: "opt_\0", data: "" }, /^optionId: /],
+    ["an option that is not of the payment", "fetch", { optionId: "opt_x", data: "" }, /^optionId: /],
+    ["no results", "confirm", { optionId: "opt_x" }, /^results: /],
+    ["17 results", "confirm", { ...confirm, results: Array(17).fill(confirm.results[0]) }, /^results: /],
+    [
+      "a result of another type",
+      "confirm",
+      { ...confirm, results: [{ type: "build", data: ["x"] }] },
+      /^results\.0\.type: /,
+    ],
+    [
+      "a result without data",
+      "confirm",
+      { ...confirm, results: [{ type: "walletRpc", data: [] }] },
+      /^results\.0\.data: /,
+    ],
+    [
+      "data that is a number",
+      "confirm",
+      { ...confirm, results: [{ type: "walletRpc", data: [7] }] },
+      /^results\.0\.data\.0: /,
+    ],
+    [
+      "an unpaired surrogate",
+      "confirm",
+      { ...confirm, results: [{ type: "walletRpc", data: ["\ud800"] }] },
+      /^results\.0\.data\.0: /,
+    ],
+    ["an option that is not of the payment, confirmed", "confirm", confirm, /^optionId: /],
+    [
+      "collected data in the flat form",
+      "confirm",
+      { ...confirm, collectedData: { fullName: "A" } },
+      /^collectedData\.fields: /,
+    ],
+    [
+      "a collected value that is not a string",
+      "confirm",
+      { ...confirm, collectedData: { fields: [{ id: "tosConfirmed", value: true }] } },
+      /^collectedData\.fields\.0\.value: /,
+    ],
+    ["a negative wait", "confirm?maxPollMs=-1", confirm, /^maxPollMs: /],
+  ];
+  test.each(bodies)("the gateway refuses %s, and the message names the member", async (_name, step, body, names) => {
+    const { status, code, message } = await expectRefused(() => api.post(gateway(step), shop.wallet, body));
+    expect([status, code]).toEqual([400, "invalid_params"]);
+    expect(message).toMatch(names);
+  });
+
+  test.each(["abc", "-1", "1.5", "", "1&maxPollMs=2"])("the gateway refuses maxPollMs=%s", async (wait) => {
+    const { status, code, message } = await expectRefused(() =>
+      api.get(gateway(`status?maxPollMs=${wait}`), shop.wallet),
+    );
+    expect([status, code]).toEqual([400, "invalid_params"]);
+    expect(message).toMatch(/^maxPollMs: /);
+  });
+
+  test.each(["nope", "pay_1", `pay_${"0".repeat(32)}`, "a%2Fb", "%00", "pay_%F0%9F%98%80", "x".repeat(2_000)])(
+    "the payment id %s is unknown",
+    async (name) => {
+      const steps = ["", "/status", "/status?maxPollMs=5000"].map((step) => `/v1/gateway/payment/${name}${step}`);
+      for (const path of steps)
+        expect(await expectRefused(() => api.get(path, shop.wallet))).toMatchObject({
+          status: 404,
+          code: "payment_not_found",
+        });
+      for (const [step, body] of [
+        ["options", { accounts: [account] }],
+        ["fetch", { optionId: "o", data: "" }],
+        ["confirm", confirm],
+      ] as const)
+        expect(
+          await expectRefused(() => api.post(`/v1/gateway/payment/${name}/${step}`, shop.wallet, body)),
+        ).toMatchObject({
+          status: 404,
+          code: "payment_not_found",
+        });
+      expect(await expectRefused(() => api.get(`/v1/payments/${name}/status`, shop.headers))).toMatchObject({
+        status: 404,
+        code: "payment_not_found",
+      });
+    },
+  );
+});
+
+describe("a request that cannot be read", () => {
+  const send = (text: string, type = "application/json") =>
+    expectRefused(() => api.ask("POST", "/v1/payments", { text, headers: { ...shop.headers, "content-type": type } }));
+
+  test("a body that is not JSON is refused", async () => {
+    for (const text of ["{", "{'a':1}", '{"a":1}}', '{"__proto__":{"a":1}}'])
+      expect(await send(text)).toMatchObject({ status: 400, code: "invalid_params", message: "the body is not JSON" });
+  });
+
+  test("an empty body is refused for the members that it lacks", async () => {
+    expect(await send("")).toMatchObject({ status: 400, code: "params_validation" });
+  });
+
+  test("a content type other than JSON is refused with 415", async () => {
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx"])
+      expect(await send(JSON.stringify(good), type)).toMatchObject({ status: 415, code: "invalid_params" });
+  });
+
+  test("a body above 64 KiB is refused with 413, and one of 64 KiB is accepted", async () => {
+    const filled = (size: number) => {
+      const body = JSON.stringify({ ...good, filling: "" });
+      return body.replace('""', `"${"x".repeat(size - body.length)}"`);
+    };
+    expect(await send(filled(64 * 1024 + 1))).toMatchObject({ status: 413, code: "invalid_params" });
+    const headers = { ...shop.headers, "content-type": "application/json" };
+    expect(await api.ask("POST", "/v1/payments", { text: filled(64 * 1024), headers })).toMatchObject({ status: 201 });
+  });
+
+  test("an unknown path is refused with 404, whatever the request carries", async () => {
+    for (const path of ["/v1", "/v2/payments", "/v1/payment", "/v1/gateway/payment", "/favicon.ico"])
+      expect(await expectRefused(() => api.get(path))).toMatchObject({ status: 404, code: "invalid_params" });
+    const asked = { text: "<a/>", headers: { "content-type": "text/xml" } };
+    expect(await expectRefused(() => api.ask("POST", "/nowhere", asked))).toMatchObject({
+      status: 404,
+      code: "invalid_params",
+    });
+  });
+
+  test("an unsupported method is refused with 405 and the methods of the path", async () => {
+    for (const [method, path, allow] of [
+      ["PUT", "/v1/payments", "POST, GET"],
+      ["DELETE", "/v1/merchant/payment", "POST"],
+      ["PUT", gateway("confirm"), "POST"],
+      ["POST", gateway("status"), "GET"],
+      ["PATCH", `/v1/payments/${id}/status`, "GET"],
+      ["OPTIONS", "/v1/payments", "POST, GET"],
+    ] as const) {
+      const answer = await api.ask(method, path, { headers: shop.headers });
+      expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([405, "invalid_params", allow]);
+    }
+  });
+
+  test("a path with invalid encoding is refused", async () => {
+    expect(await expectRefused(() => api.get("/v1/gateway/payment/%zz/status", shop.wallet))).toMatchObject({
+      status: 400,
+      code: "invalid_params",
+    });
+  });
+});

@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import { addressGroup } from "../../../../api/http/rate-limits.ts";
+import { startPrivateRedis } from "../../../support/private-services.ts";
+import { makeMerchant, makePayment, startApi } from "../start-api.ts";
+
+type Api = Awaited<ReturnType<typeof startApi>>;
+const status = (api: Api, headers: Record<string, string>) => api.get("/v1/payments", headers);
+const from = (ip: string) => ({ "x-forwarded-for": ip });
+
+test("a key has a limit per minute over all processes together, and a refused caller learns when to retry", async () => {
+  const limits = { perAddress: 0, perKey: 5 };
+  const one = await startApi({ limits });
+  const two = await startApi({ limits, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
+  const { headers, wallet } = await makeMerchant(one);
+  const { headers: others } = await makeMerchant(one);
+  for (let calls = 1; calls <= 5; calls += 1) {
+    const answer = await status(calls % 2 ? one : two, headers);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("ratelimit-limit")).toBe("5");
+    expect(answer.headers.get("ratelimit-remaining")).toBe(String(5 - calls));
+  }
+  for (const api of [one, two]) {
+    const refused = await status(api, headers);
+    expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+    const seconds = Number(refused.headers.get("retry-after"));
+    expect(seconds).toBeGreaterThanOrEqual(1);
+    expect(seconds).toBeLessThanOrEqual(60);
+    expect(refused.headers.get("ratelimit-remaining")).toBe("0");
+    expect(refused.headers.get("ratelimit-reset")).toBe(String(seconds));
+  }
+  expect((await status(one, others)).status).toBe(200);
+  // Many wallets share an app id, so it does not count as one caller.
+  for (let calls = 0; calls < 7; calls += 1)
+    expect((await one.get(`/v1/gateway/payment/pay_${"0".repeat(32)}`, wallet)).status).toBe(404);
+  expect((await one.metrics.rateLimited.get()).values).toMatchObject([{ labels: { by: "key" }, value: 1 }]);
+});
+
+test("an address has a limit, even without a valid key", async () => {
+  const api = await startApi({ limits: { perAddress: 3, perKey: 0 }, trustedProxies: ["127.0.0.1"] });
+  const guess = (ip: string) => api.get("/v1/payments", { "api-key": `svc_${Math.random()}`, ...from(ip) });
+  for (let calls = 0; calls < 3; calls += 1) expect((await guess("203.0.113.1")).status).toBe(401);
+  expect(await guess("203.0.113.1")).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+  expect((await guess("203.0.113.2")).status).toBe(401);
+  // An address that the caller adds before the proxy's own entry changes nothing.
+  expect((await guess("198.51.100.7, 203.0.113.1")).status).toBe(429);
+});
+
+test("one address has a limit per payment on the gateway, and other addresses do not share it", async () => {
+  const limits = { perAddress: 0, perKey: 0, perPayment: 3 };
+  const api = await startApi({ limits, trustedProxies: ["127.0.0.1"] });
+  const merchant = await makeMerchant(api);
+  const [one, two] = [await makePayment(api, merchant), await makePayment(api, merchant)];
+  const confirm = (id: string, ip: string) =>
+    api.post(
+      `/v1/gateway/payment/${id}/confirm`,
+      { ...merchant.wallet, ...from(ip) },
+      { optionId: "opt_0", results: [] },
+    );
+  for (let calls = 0; calls < 3; calls += 1) expect((await confirm(one, "203.0.113.1")).status).toBe(400);
+  const refused = await confirm(one, "203.0.113.1");
+  expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  expect((await confirm(one, "203.0.113.2")).status).toBe(400);
+  expect((await confirm(two, "203.0.113.1")).status).toBe(400);
+});
+
+test("only a trusted proxy may set the client address", async () => {
+  const api = await startApi({ limits: { perAddress: 2, perKey: 0 } });
+  const guess = (ip: string) => api.get("/v1/payments", from(ip));
+  for (const ip of ["203.0.113.1", "203.0.113.2"]) expect((await guess(ip)).status).toBe(401);
+  expect((await guess("203.0.113.3")).status).toBe(429);
+});
+
+test.each([
+  ["203.0.113.9", "203.0.113.9"],
+  ["::ffff:203.0.113.9", "203.0.113.9"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["2001:db8:1:2::", "2001:db8:1:2::/64"],
+  ["what", "what"],
+])("the address %s is counted as %s", (ip, group) => {
+  expect(addressGroup(ip)).toBe(group);
+});
+
+test("without Redis, or with one that hangs, each process serves and counts by itself", async () => {
+  const redis = await startPrivateRedis();
+  const api = await startApi({ redisUrl: redis.url, limits: { perAddress: 0, perKey: 4 } });
+  const { headers } = await makeMerchant(api);
+  expect((await status(api, headers)).status).toBe(200);
+  await redis.kill("SIGSTOP");
+  const began = performance.now();
+  for (let calls = 0; calls < 4; calls += 1) expect((await status(api, headers)).status).toBe(200);
+  expect(performance.now() - began).toBeLessThan(5_000);
+  expect((await status(api, headers)).status).toBe(429);
+  await redis.kill("SIGCONT");
+});

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { asset, makeMerchant, makePayment, startApi } from "../start-api.ts";
+
+const api = await startApi();
+const merchant = await makeMerchant(api);
+const get = (id: string, headers: Record<string, string> = merchant.headers) => api.get(`/v1/payments/${id}`, headers);
+
+test("a merchant reads a payment's request, its status and how it was paid", async () => {
+  const checkout = { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/no" };
+  const expiresAt = Math.floor(Date.now() / 1000) + 900;
+  const id = await makePayment(api, merchant, { referenceId: "order/7", expiresAt, checkout });
+  const waiting = (await get(id)).body;
+  expect(waiting).toEqual({
+    id,
+    paymentId: id,
+    merchantId: merchant.merchantId,
+    referenceId: "order/7",
+    amount: {
+      unit: "iso4217/USD",
+      value: "500",
+      display: expect.objectContaining({ assetSymbol: "USD", decimals: 2 }),
+    },
+    createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    expiresAt,
+    checkout,
+    status: "requires_action",
+    isFinal: false,
+    pollInMs: 1000,
+    info: null,
+    settlement: null,
+  });
+  await api.post(`/v1/payments/${id}/simulate`, merchant.headers, { status: "succeeded" });
+  expect((await get(id)).body).toEqual({
+    ...waiting,
+    status: "succeeded",
+    isFinal: true,
+    pollInMs: null,
+    info: { txId: `test:${id}`, optionAmount: expect.objectContaining({ unit: `caip19/${asset}`, value: "5000000" }) },
+  });
+});
+
+test("a failed payment has a failure code", async () => {
+  const id = await makePayment(api, merchant);
+  await api.post(`/v1/payments/${id}/simulate`, merchant.headers, { status: "failed" });
+  expect((await get(id)).body).toMatchObject({ status: "failed", failureCode: "declined_user", info: null });
+});
+
+test("another merchant, account or mode cannot read the payment", async () => {
+  const id = await makePayment(api, merchant);
+  const strangers = [
+    (await makeMerchant(api)).headers,
+    (await makeMerchant(api, { mode: "live" })).headers,
+    { ...(await makeMerchant(api)).headers, "merchant-id": merchant.merchantId },
+    { ...merchant.headers, "merchant-id": `mrch_${"0".repeat(32)}` },
+  ];
+  for (const headers of strangers)
+    expect(await get(id, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+});

@@ -1,0 +1,53 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import {
+  readAccounts,
+  readBlockhash,
+  readFinal,
+  readHead,
+  readStatuses,
+} from "../../../../chains/solana/cluster-state.ts";
+import { readRent } from "../../../../chains/solana/nonce-accounts.ts";
+import { openSolanaChain, type SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
+import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
+import { describeSolana } from "../../../../local/solana-entry.ts";
+import { createMetrics } from "../../../../runtime/metrics.ts";
+import { parseNetworks, type SolanaNetwork } from "../../../../runtime/networks/read-networks.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { makeSolanaKeys, startTestSolana } from "../../../support/test-solana.ts";
+
+const solana = await startTestSolana();
+const keys = await makeSolanaKeys(solana);
+const first = await startFaultProxy({ target: solana.url });
+
+/** Opens the chain again, so that no endpoint is suspended. */
+function openChain(): SolanaChain {
+  const { id, mint, slotMs } = solana;
+  const entry = describeSolana({ id, mints: [mint], keys, rpcUrls: [first.url, solana.url], slotMs });
+  const [network] = parseNetworks({ deployment: "test", chains: [entry] }).chains;
+  return openSolanaChain(network as SolanaNetwork, createMetrics(new Registry(), "worker"));
+}
+
+const reads: [string, (chain: SolanaChain) => Promise<unknown>][] = [
+  ["the newest blockhash", readBlockhash],
+  ["the head", readHead],
+  ["the newest final slot", readFinal],
+  ["accounts", (chain) => readAccounts(chain, chain.lanes)],
+  ["statuses", (chain) => readStatuses(chain, ["1".repeat(64)], { history: true })],
+  ["a history", (chain) => listSignatures(chain, { account: chain.lanes[0] ?? "", atSlot: 0 })],
+  ["a rent", (chain) => readRent(chain)],
+];
+
+test.each(reads)("%s is read from the second endpoint while the first one does not answer", async (_what, read) => {
+  first.refuse(true);
+  expect(await read(openChain())).toBeDefined();
+});
+
+test("an endpoint's error is not read as a rent of zero", async () => {
+  first.refuse(false);
+  first.fail(({ method }) =>
+    method === "getMinimumBalanceForRentExemption" ? { code: -32_603, message: "no" } : undefined,
+  );
+  await expect(readRent(openChain())).rejects.toMatchObject({ code: "rpc_answer" });
+  first.fail(undefined);
+});

@@ -1,0 +1,195 @@
+import { sql } from "kysely";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  selectDueTransfers,
+  selectOldestDue,
+  takeDue,
+  takeDueChains,
+  takeDueTransfers,
+  takeEqualShares,
+} from "../../../db/due.ts";
+import { takeDueEndpoints } from "../../../db/queries/webhook-deliveries.ts";
+import { insertMerchant, insertPaymentRow, insertTransferRow, someChain } from "../../support/insert-rows.ts";
+import { openTestDb } from "../../support/open-test-db.ts";
+
+const { db } = await openTestDb(20);
+const now = new Date();
+const ago = (ms: number) => new Date(now.getTime() - ms);
+const later = (ms: number) => new Date(now.getTime() + ms);
+const take = (at = now, limit = 500, graceMs = 0) => takeDue(db, { table: "payment", now: at, limit, graceMs });
+
+// Rows of earlier tests are not due.
+beforeEach(() => db.updateTable("payment").set({ due_at: null }).execute());
+
+describe("due rows", () => {
+  test("each due row goes to one of several concurrent sweeps", async () => {
+    const merchant = await insertMerchant(db);
+    const ids = await Promise.all(
+      Array.from({ length: 60 }, () => insertPaymentRow(db, merchant, { dueAt: ago(1_000) })),
+    );
+    const taken = (await Promise.all(Array.from({ length: 12 }, () => take(now, 7)))).flat();
+    expect(new Set(taken.map(({ id }) => id)).size).toBe(taken.length);
+    const rest = await take();
+    expect([...taken, ...rest].map(({ id }) => id).sort()).toEqual(ids.toSorted());
+    expect(await take()).toEqual([]);
+  });
+
+  test("a row is due again after its wait, with its retry number raised and the wait longer", async () => {
+    const merchant = await insertMerchant(db);
+    const id = await insertPaymentRow(db, merchant, { dueAt: now });
+    const waits: number[] = [];
+    let at = now;
+    for (let round = 1; round <= 9; round += 1) {
+      expect(await take(at)).toEqual([{ id, retry: round }]);
+      const row = await db.selectFrom("payment").select("due_at").where("id", "=", id).executeTakeFirstOrThrow();
+      waits.push(((row.due_at as Date).getTime() - at.getTime()) / 1000);
+      expect(await take(new Date((row.due_at as Date).getTime() - 1))).toEqual([]);
+      at = row.due_at as Date;
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+
+  test("the sweep takes no row that is not due, has no due time, or is within the grace period of its own job", async () => {
+    const merchant = await insertMerchant(db);
+    await insertPaymentRow(db, merchant, { dueAt: later(1) });
+    await insertPaymentRow(db, merchant, { dueAt: null });
+    const graced = await insertPaymentRow(db, merchant, { dueAt: ago(4_999) });
+    expect(await take(now, 500, 5_000)).toEqual([]);
+    expect(await take(later(1), 500, 5_000)).toEqual([{ id: graced, retry: 1 }]);
+  });
+});
+
+describe("a chain without a watcher", () => {
+  test("a chain without a watcher goes to one sweep, with the block it waits for, and is due again after two seconds", async () => {
+    const cursor = { chain: "eip155:77", number: 41, hash: "0xa", final_number: 41, due_at: now };
+    const none = { reached_head_at: null, owner: null, lease_until: null };
+    await db
+      .insertInto("chain_cursor")
+      .values({ ...cursor, ...none })
+      .execute();
+    const chains = ["eip155:77"];
+    // A chain that has left the networks file keeps its cursor, and no worker can watch it.
+    expect(await takeDueChains(db, { chains: ["eip155:78"] })).toEqual([]);
+    const taken = (await Promise.all(Array.from({ length: 8 }, () => takeDueChains(db, { chains })))).flat();
+    expect(taken).toEqual([{ chain: "eip155:77", block: 42, retry: 1 }]);
+    expect(await takeDueChains(db, { chains })).toEqual([]);
+    const { rows } = await sql<{ left: number }>`
+      select extract(epoch from due_at - clock_timestamp())::float8 as left from chain_cursor`.execute(db);
+    expect(rows[0]?.left).toBeGreaterThan(0);
+    expect(rows[0]?.left).toBeLessThanOrEqual(2);
+    await sql`update chain_cursor set due_at = clock_timestamp()`.execute(db);
+    expect(await takeDueChains(db, { chains })).toEqual([{ chain: "eip155:77", block: 42, retry: 2 }]);
+  });
+});
+
+const merchantsOf = async (ids: readonly string[]) => {
+  const rows = await db
+    .selectFrom("payment")
+    .select(["id", "merchant_id"])
+    .where("id", "in", [...ids])
+    .execute();
+  return new Set(rows.map((row) => row.merchant_id));
+};
+
+/** Inserts expired payments of a merchant, the first one due `seconds` ago. */
+const flood = ({ accountId, merchantId }: { accountId: string; merchantId: string }, count: number, seconds: number) =>
+  sql`insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
+    select 'pay_' || md5(${merchantId} || n), ${accountId}, ${merchantId}, 'live', 'iso4217/USD', 100, 'requires_action', now(),
+      now(), ${now}, ${now}::timestamptz - ${seconds} * interval '1 second' + n * interval '1 millisecond'
+    from generate_series(1, ${sql.lit(count)}) n`.execute(db);
+
+/** Inserts a waiting, due attempt on a chain for each of these payments. */
+const confirmAll = async (paymentIds: readonly string[], chain: string) => {
+  await sql`
+    insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount, authorization_nonce,
+      valid_before, created_at)
+    select 'opt_' || md5(id), id, 'a', ${chain}, 's', 't', 'p', 'r', 1, 'n', 1, now() from unnest(${paymentIds}::text[]) id`.execute(
+    db,
+  );
+  await sql`
+    insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
+    select 'att_' || md5(id), id, 'opt_' || md5(id), '', '[]', 'waiting', now(), ${now} from unnest(${paymentIds}::text[]) id`.execute(
+    db,
+  );
+};
+
+const readPlan = async (statement: { compile: unknown; execute: unknown }) => {
+  const { rows } = await sql<Record<string, string>>`explain ${statement as never}`.execute(db);
+  return rows.map((row) => Object.values(row)[0]).join("\n");
+};
+
+describe("a flood of one merchant's rows", () => {
+  test("the first sweep gives every other merchant its share", async () => {
+    const loud = await insertMerchant(db);
+    const quiet = await Promise.all(Array.from({ length: 5 }, () => insertMerchant(db)));
+    await flood(loud, 20_000, 3_600);
+    for (const merchant of quiet) await insertPaymentRow(db, merchant, { dueAt: ago(1) });
+    const taken = (await take()).map(({ id }) => id);
+    expect(await merchantsOf(taken)).toEqual(new Set([loud, ...quiet].map(({ merchantId }) => merchantId)));
+    expect(taken).toHaveLength(1_000);
+    expect(new Set(taken).size).toBe(1_000);
+  });
+
+  test("the sweep takes a flood of payments through indexes", async () => {
+    for (let index = 0; index < 50; index += 1) await flood(await insertMerchant(db), 400, 60);
+    await sql`analyze payment`.execute(db);
+    const oldest = await readPlan(selectOldestDue({ table: "payment", now, limit: 500 }));
+    const shares = await readPlan(takeEqualShares({ table: "payment", now, limit: 500 }));
+    expect(oldest).toContain("payment_due");
+    expect(shares).toContain("payment_due_merchant");
+    for (const plan of [oldest, shares]) expect(plan).not.toContain("Seq Scan");
+  });
+});
+
+test("attempts on an unavailable chain leave the attempts on other chains and of other merchants their share", async () => {
+  const [loud, quiet] = [await insertMerchant(db), await insertMerchant(db)];
+  await flood(loud, 2_001, 60);
+  const all = await db.selectFrom("payment").select("id").where("merchant_id", "=", loud.merchantId).execute();
+  const [one = "", ...others] = all.map(({ id }) => id);
+  await confirmAll(others, "eip155:1");
+  // They are due later than all the others, so a sweep of only the oldest rows would never reach them.
+  await confirmAll([one], "eip155:2");
+  const theirs = await insertPaymentRow(db, quiet, { dueAt: null });
+  await confirmAll([theirs], "eip155:1");
+  await sql`update attempt set due_at = due_at - interval '1 minute' where payment_id = any(${others})`.execute(db);
+  const taken = await takeDue(db, { table: "attempt", now, limit: 500 });
+  const rows = await sql<{ chain: string; merchant_id: string }>`
+    select distinct chain, merchant_id from attempt where id = any(${taken.map(({ id }) => id)})`.execute(db);
+  expect(rows.rows).toHaveLength(3);
+  await sql`analyze attempt`.execute(db);
+  const plan = await readPlan(takeEqualShares({ table: "attempt", now, limit: 500 }));
+  expect(plan).toContain("attempt_due_by_merchant");
+  expect(plan).not.toContain("Seq Scan");
+});
+
+test("transfers of a chain that relays nothing leave those of other chains their share", async () => {
+  const merchant = await insertMerchant(db);
+  for (let index = 0; index < 8; index += 1) await insertTransferRow(db, merchant, { due_at: ago(60_000) });
+  const other = await insertTransferRow(db, merchant, { asset: "eip155:5/erc20:0x00", due_at: ago(1) });
+  const taken = await takeDueTransfers(db, { chains: [someChain, "eip155:5"], now, limit: 3 });
+  expect(taken.filter(({ chain }) => chain === someChain)).toHaveLength(3);
+  expect(taken.filter(({ chain }) => chain === "eip155:5")).toMatchObject([{ id: other.id }]);
+  expect(await takeDueTransfers(db, { chains: ["eip155:6"], now, limit: 3 })).toEqual([]);
+  await sql`set enable_seqscan = off`.execute(db);
+  expect(await readPlan(selectDueTransfers({ chains: [someChain], now, limit: 3 }))).toContain("transfer_due");
+});
+
+test("the webhook endpoints that have waited longest are served first", async () => {
+  const waits = [3_000, 9_000, 1_000];
+  for (const [index, ms] of waits.entries()) {
+    const merchant = await insertMerchant(db);
+    const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
+    await sql`insert into webhook_endpoint (id, account_id, mode, url, key_id, secret, created_at)
+      values (${`whe_${index}`}, ${merchant.accountId}, 'live', 'https://shop.example', 'k', '', now())`.execute(db);
+    await sql`insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+      values (${`evt_${index}`}, ${`whe_${index}`}, ${paymentId}, 'payment.created', 0, now(), ${ago(ms)})`.execute(db);
+  }
+  const takeOne = async () =>
+    (await takeDueEndpoints(db, { now, againAt: later(5_000), limit: 1 })).map(({ id }) => id)[0];
+  expect([await takeOne(), await takeOne(), await takeOne(), await takeOne()]).toEqual([
+    "whe_1",
+    "whe_0",
+    "whe_2",
+    undefined,
+  ]);
+});

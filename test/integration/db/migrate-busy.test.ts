@@ -1,0 +1,100 @@
+import { type Kysely, sql } from "kysely";
+import pg from "pg";
+import { expect, test } from "vitest";
+import { type Migrations, migrateDatabase, type OurMigration, readMigrations } from "../../../db/migrate.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { execute } from "../../support/execute-sql.ts";
+import { createDatabase } from "../../support/test-database.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const addColumn: OurMigration = {
+  up: async (db: Kysely<unknown>) => void (await sql`alter table payment add column planted text`.execute(db)),
+};
+const addIndex: OurMigration = {
+  up: async () => undefined,
+  concurrentIndexes: { payment_planted: "on payment (reference_id) where reference_id = 'planted'" },
+};
+
+/** Returns the migrations of this release followed by a planted one. */
+async function plant(migration: OurMigration): Promise<Migrations> {
+  return { ...(await readMigrations()), "9999_planted": migration };
+}
+
+/** Opens another client's session, which works on the database while it is migrated. */
+async function openSession(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, statement_timeout: 20_000 });
+  client.on("error", () => undefined);
+  await client.connect();
+  addCleanup(() => client.end());
+  return client;
+}
+
+/** Returns true while a session of the migrator waits for a lock. */
+async function isMigratorWaiting(url: string): Promise<boolean> {
+  const [row] = await execute(
+    url,
+    `select count(*)::int as count from pg_stat_activity where datname = current_database()
+      and application_name = 'pay-migrate' and wait_event_type = 'Lock'`,
+  );
+  return row?.count === 1;
+}
+
+const readIndex = async (url: string) =>
+  (
+    await execute(
+      url,
+      "select indexrelid as oid, indisvalid as valid from pg_index where indexrelid = to_regclass('payment_planted')",
+    )
+  )[0];
+
+test("a migration that meets a long transaction lets other statements pass and runs when the transaction has ended", async () => {
+  const url = await createDatabase();
+  const migrations = await plant(addColumn);
+  const long = await openSession(url);
+  await long.query("begin; select from payment");
+  const waits: string[] = [];
+  const migrated = migrateDatabase(url, { migrations, onWait: (name) => waits.push(name) });
+  await waitFor(() => isMigratorWaiting(url), { within: 20_000 });
+  const other = await openSession(url);
+  // This statement queues behind the migration for the table.
+  await other.query("select from payment");
+  await waitFor(async () => waits.length > 0, { within: 20_000 });
+  expect(waits[0]).toBe("9999_planted");
+  await long.query("rollback");
+  expect(await migrated).toEqual(["9999_planted"]);
+});
+
+test("a large index is built while transactions write to its table, and blocks no writer", async () => {
+  const url = await createDatabase();
+  const long = await openSession(url);
+  await long.query("begin; lock table payment in row exclusive mode");
+  const migrated = migrateDatabase(url, { migrations: await plant(addIndex) });
+  await waitFor(() => isMigratorWaiting(url), { within: 20_000 });
+  const other = await openSession(url);
+  await other.query("begin; lock table payment in row exclusive mode; commit");
+  await long.query("commit");
+  await migrated;
+  expect(await readIndex(url)).toMatchObject({ valid: true });
+});
+
+test("an index whose build was interrupted is built again, and a valid one is left alone", async () => {
+  const url = await createDatabase();
+  const migrations = await plant(addIndex);
+  await migrateDatabase(url, { migrations });
+  const valid = await readIndex(url);
+  await migrateDatabase(url, { migrations });
+  expect(await readIndex(url)).toEqual(valid);
+  await execute(url, "update pg_index set indisvalid = false where indexrelid = 'payment_planted'::regclass");
+  await Promise.all([migrateDatabase(url, { migrations }), migrateDatabase(url, { migrations })]);
+  expect(await readIndex(url)).toMatchObject({ valid: true });
+  expect((await readIndex(url))?.oid).not.toBe(valid?.oid);
+});
+
+test("an index that a run did not get to build is built by the next run", async () => {
+  const url = await createDatabase();
+  const migrations = await plant(addIndex);
+  await migrateDatabase(url, { migrations });
+  await execute(url, "drop index payment_planted");
+  expect(await migrateDatabase(url, { migrations })).toEqual([]);
+  expect(await readIndex(url)).toMatchObject({ valid: true });
+});

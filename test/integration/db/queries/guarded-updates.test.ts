@@ -1,0 +1,237 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { moveRows } from "../../../../db/moves.ts";
+import {
+  claimObservation,
+  insertObservations,
+  listUnmatched,
+  listUsedNumbers,
+  lockUnmatched,
+  orphanObservations,
+} from "../../../../db/queries/observations.ts";
+import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
+import {
+  expireTransactions,
+  keepFreeNonceAccounts,
+  markLanded,
+  storeTransactions,
+} from "../../../../db/queries/solana-transactions.ts";
+import {
+  finishTransactions,
+  insertTransaction,
+  markIncluded,
+  recordBroadcast,
+  revertIncluded,
+} from "../../../../db/queries/transactions.ts";
+import {
+  assignTransfers,
+  confirmTransfers,
+  holdTransfer,
+  lockReady,
+  type TransferRow,
+} from "../../../../db/queries/transfers.ts";
+import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
+import { openTestDb } from "../../../support/open-test-db.ts";
+
+const { db } = await openTestDb();
+const merchant = await insertMerchant(db);
+const at = new Date();
+const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
+const newChain = () => `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
+
+const readTransfer = (id: string) =>
+  db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+async function makeTransfer(chain = newChain()): Promise<TransferRow> {
+  const asset = `${chain}/erc20:0x${"a1".repeat(20)}`;
+  return readTransfer((await insertTransferRow(db, merchant, { asset })).id);
+}
+const move = (id: string, to: "assigned" | "included") =>
+  moveRows(db, "transfer", { ids: [id], from: "ready", to, at });
+
+const movementOf = (
+  transfer: TransferRow,
+  more: { transfer_id?: string; block_number?: number; booked?: boolean },
+) => ({
+  ...{ chain: transfer.chain, block_hash: hex(32), block_number: 10, log_index: 1, tx_hash: hex(32) },
+  ...{ token: transfer.token, payer: transfer.payer, receiver: transfer.receiver, amount: transfer.amount },
+  ...{ authorization_nonce: transfer.authorization_nonce, transfer_id: null as string | null, observed_at: at },
+  ...more,
+});
+
+describe("a transfer", () => {
+  test("a transfer is assigned only by the lane that claimed it", async () => {
+    const { id, chain } = await makeTransfer();
+    const [mine, other] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
+    await db.updateTable("transfer").set({ lane_id: mine.id }).where("id", "=", id).execute();
+    expect(await assignTransfers(db, { ids: [id], laneId: other.id, nonce: 0, at })).toEqual([]);
+    expect(await readTransfer(id)).toMatchObject({ state: "ready", lane_id: mine.id });
+    expect(await assignTransfers(db, { ids: [id], laneId: mine.id, nonce: 0, at })).toEqual([id]);
+  });
+
+  test("an assigned transfer keeps its lane when a slow process holds it", async () => {
+    const { id, chain } = await makeTransfer();
+    const lane = await insertLaneRow(db, chain);
+    await db.updateTable("transfer").set({ lane_id: lane.id }).where("id", "=", id).execute();
+    await assignTransfers(db, { ids: [id], laneId: lane.id, nonce: 3, at });
+    await holdTransfer(db, { id, error: "it would fail", now: at });
+    expect(await readTransfer(id)).toMatchObject({ state: "assigned", lane_id: lane.id, lane_nonce: 3, retries: 0 });
+  });
+
+  test("a transfer is locked for a Solana transaction only while it is ready", async () => {
+    const [ready, carried] = [await makeTransfer(), await makeTransfer()];
+    await move(carried.id, "assigned");
+    expect(await lockReady(db, [ready.id, carried.id])).toEqual(new Set([ready.id]));
+  });
+
+  test("a transfer does not claim a movement that is booked as an exception", async () => {
+    const transfer = await makeTransfer();
+    await insertObservations(db, [movementOf(transfer, { booked: true })]);
+    expect(await claimObservation(db, transfer)).toBe(false);
+  });
+
+  test("a transfer is not confirmed by a movement above the final height", async () => {
+    const transfer = await makeTransfer();
+    const { id } = transfer;
+    await insertObservations(db, [movementOf(transfer, { transfer_id: id, block_number: 10 })]);
+    await move(id, "included");
+    expect(await confirmTransfers(db, { ids: [id], upTo: 9, at })).toEqual([]);
+    expect((await readTransfer(id)).state).toBe("included");
+    expect(await confirmTransfers(db, { ids: [id], upTo: 10, at })).toMatchObject([{ id, block_number: 10 }]);
+  });
+
+  test("a transfer is not confirmed by a movement that a reorg removed", async () => {
+    const transfer = await makeTransfer();
+    const { id, chain } = transfer;
+    await insertObservations(db, [movementOf(transfer, { transfer_id: id, block_number: 10 })]);
+    await move(id, "included");
+    await orphanObservations(db, { chain, above: 9 });
+    expect(await confirmTransfers(db, { ids: [id], upTo: 10, at })).toEqual([]);
+    expect((await readTransfer(id)).state).toBe("included");
+  });
+});
+
+describe("a movement", () => {
+  test("a booked movement stays booked when it is observed again as a transfer's", async () => {
+    const transfer = await makeTransfer();
+    const row = movementOf(transfer, { booked: true });
+    await insertObservations(db, [row]);
+    await insertObservations(db, [{ ...row, booked: false, transfer_id: transfer.id }]);
+    const stored = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    expect(stored).toMatchObject([{ booked: true, transfer_id: null }]);
+  });
+
+  test("a movement that a reorg removed is not booked as an exception", async () => {
+    const transfer = await makeTransfer();
+    const { chain } = transfer;
+    await insertObservations(db, [movementOf(transfer, { block_number: 10 })]);
+    expect(await listUnmatched(db, { chain, upTo: 10, limit: 10 })).toHaveLength(1);
+    await orphanObservations(db, { chain, above: 9 });
+    expect(await listUnmatched(db, { chain, upTo: 10, limit: 10 })).toEqual([]);
+  });
+
+  test("a movement that was claimed or booked since it was listed is not locked for booking", async () => {
+    const [mine, booked, open] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
+    const rows = [
+      movementOf(mine, { transfer_id: mine.id }),
+      movementOf(booked, { booked: true }),
+      movementOf(open, {}),
+    ];
+    await insertObservations(db, rows);
+    expect((await lockUnmatched(db, rows)).map(({ chain }) => chain)).toEqual([open.chain]);
+  });
+
+  test("a movement that a reorg removed is not evidence of a payout", async () => {
+    const payout = await makeTransfer();
+    await insertObservations(db, [movementOf(payout, { block_number: 10 })]);
+    expect(await listUsedNumbers(db, [payout])).toEqual(new Set([payout.authorization_nonce]));
+    await orphanObservations(db, { chain: payout.chain, above: 9 });
+    expect(await listUsedNumbers(db, [payout])).toEqual(new Set());
+  });
+});
+
+/** A signed transaction with a lane's nonce. */
+const signed = (
+  chain: string,
+  lane_id: string,
+  more: { replacement?: number; nonce?: number; account?: string } = {},
+) => ({
+  ...{ lane_id, nonce: more.nonce ?? 0, replacement: more.replacement ?? 0, chain, hash: hex(32) },
+  ...{ bytes: randomBytes(8), gas_limit: 1n, max_fee_per_gas: 1n, max_priority_fee_per_gas: 1n },
+  ...{ state: "signed" as const, created_at: at, broadcast_at: null, block_number: null, block_hash: null },
+  ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+  nonce_account: more.account ?? null,
+  nonce_value: more.account ? "a nonce" : null,
+  nonce_slot: more.account ? 1 : null,
+});
+type Signed = ReturnType<typeof signed>;
+const include = (row: Signed, blockNumber: number) =>
+  markIncluded(db, [{ ...row, blockNumber, blockHash: hex(32), gasUsed: 1n, gasPrice: 1n, fee: 1n, reverted: false }]);
+const statesOf = async (rows: readonly Signed[]) => {
+  const found = await db.selectFrom("transaction").select(["hash", "state"]).execute();
+  return rows.map(({ hash }) => found.find((row) => row.hash === hash)?.state);
+};
+
+describe("a transaction", () => {
+  test("a transaction that is in a block already is not recorded as broadcast by the process that sent it", async () => {
+    const chain = newChain();
+    const row = signed(chain, (await insertLaneRow(db, chain)).id);
+    await insertTransaction(db, row);
+    await include(row, 10);
+    await recordBroadcast(db, row, { state: "accepted", at });
+    expect(await statesOf([row])).toEqual(["included"]);
+  });
+
+  test("a final transaction replaces the others with its nonce, and after a reorg all of them can land again", async () => {
+    const chain = newChain();
+    const { id } = await insertLaneRow(db, chain);
+    const [first, second] = [signed(chain, id), signed(chain, id, { replacement: 1 })];
+    const other = signed(chain, id, { nonce: 1 });
+    for (const row of [first, second, other]) await insertTransaction(db, row);
+    await include(second, 10);
+    await finishTransactions(db, { chain, upTo: 10, hashes: [second.hash] });
+    expect(await statesOf([first, second, other])).toEqual(["replaced", "final", "signed"]);
+    await revertIncluded(db, { chain, above: 9 });
+    expect(await statesOf([first, second, other])).toEqual(["accepted", "accepted", "signed"]);
+  });
+
+  test("a Solana transaction that landed is not declared expired", async () => {
+    const chain = newChain();
+    const row = signed(chain, (await insertLaneRow(db, chain)).id);
+    await storeTransactions(db, [row]);
+    await markLanded(db, { chain, landings: [{ hash: row.hash, slot: 10, fee: 1n, failed: false }] });
+    expect(await expireTransactions(db, { chain, hashes: [row.hash] })).toEqual([]);
+    expect(await statesOf([row])).toEqual(["included"]);
+  });
+
+  test("a Solana transaction keeps its durable nonce until it is final", async () => {
+    const chain = newChain();
+    const [used, free] = [hex(32), hex(32)];
+    const row = signed(chain, (await insertLaneRow(db, chain)).id, { account: used });
+    await storeTransactions(db, [row]);
+    await markLanded(db, { chain, landings: [{ hash: row.hash, slot: 10, fee: 1n, failed: false }] });
+    expect(await keepFreeNonceAccounts(db, { chain, accounts: [used, free] })).toEqual([free]);
+  });
+});
+
+describe("a settlement", () => {
+  const settlement = (id: string, asset: string, amount: bigint, number: number) => ({
+    ...{ id, merchantId: merchant.merchantId, mode: "live" as const, asset, number, amount, dueAt: at },
+  });
+
+  test("two bookings that start an accumulating settlement at the same moment share one, with the money of both", async () => {
+    const asset = `${newChain()}/erc20:0x${"a1".repeat(20)}`;
+    const first = await beginAccumulating(db, settlement(hex(8), asset, 5n, 1), at);
+    const second = await beginAccumulating(db, settlement(hex(8), asset, 7n, 1), at);
+    expect(second.id).toBe(first.id);
+    const rows = await db.selectFrom("settlement").select("amount").where("asset", "=", asset).execute();
+    expect(rows).toEqual([{ amount: 12n }]);
+  });
+
+  test("a settlement that has begun meanwhile is not locked for a refund", async () => {
+    const asset = `${newChain()}/erc20:0x${"a1".repeat(20)}`;
+    const [due, begun] = [hex(8), hex(8)];
+    await insertSettlements(db, [settlement(due, asset, 5n, 1), settlement(begun, asset, 7n, 2)], at);
+    await moveRows(db, "settlement", { ids: [begun], from: "due", to: "paying", at });
+    expect((await lockNotBegun(db, [begun, due])).map(({ id }) => id)).toEqual([due]);
+  });
+});

@@ -1,0 +1,120 @@
+import { sql } from "kysely";
+import { describe, expect, test } from "vitest";
+import { freeLane, takeLane } from "../../../../db/queries/lanes.ts";
+import { assignTransfers, claimReady, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
+import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
+import { openTestDb } from "../../../support/open-test-db.ts";
+
+const { db } = await openTestDb(20);
+const merchant = await insertMerchant(db);
+const now = new Date();
+const later = (ms: number) => new Date(now.getTime() + ms);
+
+/** A new chain with lanes and ready transfers, oldest first. */
+async function makeChain(lanes: number, transfers: number) {
+  const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
+  const held = [];
+  for (let index = 0; index < lanes; index += 1) {
+    const { address } = await insertLaneRow(db, chain);
+    const lease = await takeLane(db, { chain, addresses: [address], owner: `o${index}`, leaseMs: 60_000 });
+    if (!lease) throw new Error("no lane");
+    held.push(lease);
+  }
+  const asset = `${chain}/erc20:0x${"a1".repeat(20)}`;
+  const ids: string[] = [];
+  for (let index = 0; index < transfers; index += 1)
+    ids.push((await insertTransferRow(db, merchant, { asset }, later(index))).id);
+  const claim = (laneId: string, limit = 100, at = now) =>
+    claimReady(db, { chain, laneId, kinds: ["eip3009"], now: at, limit, mostInclusions: 3 }).then((rows) =>
+      rows.map(({ id }) => id),
+    );
+  return { chain, lanes: held, ids, claim };
+}
+
+describe("assigning transfers to a lane", () => {
+  test("a lane is assigned the oldest transfers first", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 7);
+    expect(await claim(lanes[0]?.id ?? "", 4)).toEqual(ids.slice(0, 4));
+  });
+
+  test("no transfer is assigned to two lanes that race", async () => {
+    const { lanes, ids, claim } = await makeChain(4, 40);
+    const given = await Promise.all(lanes.map(({ id }) => claim(id, 10)));
+    const all = given.flat();
+    expect(new Set(all).size).toBe(all.length);
+    for (const { id } of lanes) all.push(...(await claim(id, 100)));
+    expect(new Set(all)).toEqual(new Set(ids));
+    // A lane that claims again gets its own transfers and none of another lane's.
+    for (const [index, { id }] of lanes.entries())
+      for (const [other, rows] of given.entries())
+        if (other !== index) for (const row of rows) expect(await claim(id)).not.toContain(row);
+  });
+
+  test("transfers are free again when their lane is released or its lease expires", async () => {
+    const { lanes, ids, claim } = await makeChain(3, 2);
+    const [first, second, third] = lanes.map(({ id }) => id);
+    expect(await claim(first ?? "")).toEqual(ids);
+    expect(await claim(second ?? "")).toEqual([]);
+    if (lanes[0]) await freeLane(db, lanes[0]);
+    expect(await claim(second ?? "")).toEqual(ids);
+    expect(await claim(third ?? "")).toEqual([]);
+    await sql`update lane set lease_until = clock_timestamp() where id = ${second}`.execute(db);
+    expect(await claim(third ?? "")).toEqual(ids);
+  });
+
+  test("a lane is not assigned a held transfer until its wait is over", async () => {
+    const { lanes, ids, claim } = await makeChain(1, 2);
+    const lane = lanes[0]?.id ?? "";
+    await holdTransfer(db, { id: ids[0] ?? "", error: "balance", now });
+    expect(await claim(lane)).toEqual([ids[1]]);
+    expect(await claim(lane, 100, later(2_000))).toEqual(ids);
+  });
+});
+
+describe("a held transfer", () => {
+  test("a transfer waits longer after each error, up to a minute, and is due when its wait is over", async () => {
+    const { ids } = await makeChain(0, 1);
+    const waits: number[] = [];
+    for (let round = 0; round < 9; round += 1) {
+      await holdTransfer(db, { id: ids[0] ?? "", error: "balance", now });
+      const row = await db
+        .selectFrom("transfer")
+        .selectAll()
+        .where("id", "=", ids[0] ?? "")
+        .executeTakeFirstOrThrow();
+      expect(row.due_at).toEqual(row.hold_until);
+      waits.push(((row.hold_until as Date).getTime() - now.getTime()) / 1000);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+});
+
+describe("storing an assignment", () => {
+  test("a transfer is assigned once, only to the lane that claimed it, and a lane that lost it assigns nothing", async () => {
+    const { lanes, ids, claim } = await makeChain(2, 3);
+    const [mine, other] = lanes.map(({ id }) => id) as [string, string];
+    await claim(mine);
+    const carry = (laneId: string) => assignTransfers(db, { ids, laneId, nonce: 0, at: now });
+    expect(await carry(other)).toEqual([]);
+    const carried = await Promise.all([carry(mine), carry(mine), carry(mine)]);
+    expect(carried.flat().sort()).toEqual(ids.toSorted());
+  });
+
+  test("a transfer that is unassigned without a trace becomes ready again, and any lane retries it alone after a delay", async () => {
+    const { lanes, ids, claim: claimFor } = await makeChain(2, 1);
+    const [mine, other] = lanes.map(({ id }) => id) as [string, string];
+    await claimFor(mine);
+    await assignTransfers(db, { ids, laneId: mine, nonce: 0, at: now });
+    expect(await unassignTransfers(db, { ids, reason: "no trace", now })).toEqual(ids);
+    const claim = {
+      chain: lanes[0]?.chain ?? "",
+      laneId: other,
+      kinds: ["eip3009" as const],
+      limit: 1,
+      mostInclusions: 3,
+    };
+    expect(await claimReady(db, { ...claim, now }), "not at once").toEqual([]);
+    const [row] = await claimReady(db, { ...claim, now: later(60_000) });
+    expect(row).toMatchObject({ id: ids[0], alone: true, lane_nonce: null, last_error: "no trace" });
+  });
+});

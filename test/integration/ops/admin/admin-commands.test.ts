@@ -1,0 +1,264 @@
+import { expect, test } from "vitest";
+import { storeCollected } from "../../../../payments/buyer-data/collected-data.ts";
+import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collection-policies.ts";
+import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
+import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
+import { adminIn } from "../../../support/admin.ts";
+import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { testDataKeys } from "../../../support/test-deps.ts";
+
+const chain = await startChain();
+const fixture = await makeMerchantFixture(chain);
+const environment = { DATABASE_URL: fixture.databaseUrl, DATA_KEYS: testDataKeys, OPERATOR: "night watch" };
+const admin = adminIn(environment);
+async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await admin(...args, "--json");
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout) as T;
+}
+const owner = ["--account", fixture.accountId, "--mode", "live"];
+
+test("an operator creates, lists and shows an account and pins it to a newer version", async () => {
+  const { accountId } = await json("accounts", "new", "--name", "Second");
+  expect(await json<object[]>("accounts", "list")).toContainEqual(
+    expect.objectContaining({ id: accountId, name: "Second" }),
+  );
+  expect(await json("accounts", "pin", accountId as string, "--version", "2026-02-19")).toMatchObject({
+    version: "2026-02-19",
+  });
+  expect(await json("accounts", "show", accountId as string)).toMatchObject({ version: "2026-02-19", keys: 0 });
+  expect(await admin("accounts", "pin", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
+});
+
+test("an operator lets wallets cancel an account's payments, or the merchant alone", async () => {
+  const { accountId = "" } = await json("accounts", "new", "--name", "Third");
+  expect(await json("accounts", "show", accountId)).toMatchObject({ walletCancellationAllowed: true });
+  expect(await json("accounts", "wallet-cancel", accountId, "off")).toMatchObject({ walletCancellationAllowed: false });
+  expect(await json("accounts", "wallet-cancel", accountId, "on")).toMatchObject({ walletCancellationAllowed: true });
+  expect(await admin("accounts", "wallet-cancel", accountId, "maybe")).toMatchObject({ code: 2 });
+  expect(await admin("accounts", "wallet-cancel", "acct_0", "off")).toMatchObject({
+    code: 1,
+    stderr: "there is no account acct_0\n",
+  });
+  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", accountId).execute();
+  expect(actions.map(({ action }) => action)).toContain("accounts wallet-cancel off");
+});
+
+test("a key works until an operator revokes it, and is printed once", async () => {
+  const { keyId, apiKey } = await json<{ keyId: string; apiKey: string }>(
+    "keys",
+    "new",
+    ...owner,
+    "--scopes",
+    "gateway",
+  );
+  expect(await findCallerByKey(fixture.deps, apiKey)).toMatchObject({
+    accountId: fixture.accountId,
+    scopes: ["gateway"],
+  });
+  const listed = await admin("keys", "list", "--account", fixture.accountId);
+  expect(listed.stdout).toContain(keyId);
+  expect(listed.stdout).not.toContain(apiKey.slice(4, 20));
+  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
+  expect(await findCallerByKey(fixture.deps, apiKey)).toBeUndefined();
+  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
+  expect(await admin("keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
+  const { appId } = await json<{ appId: string }>("apps", "new", ...owner);
+  expect(await findCallerByApp(fixture.deps, appId)).toMatchObject({ accountId: fixture.accountId });
+  await json("apps", "revoke", appId);
+  expect(await findCallerByApp(fixture.deps, appId)).toBeUndefined();
+  expect(await json<{ revokedAt: string | null }[]>("apps", "list", "--account", fixture.accountId)).toMatchObject([
+    { revokedAt: expect.any(String) },
+  ]);
+});
+
+test("an operator creates, shows and removes a merchant, its destinations and its policies", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Corner", "--email", "c@example.test");
+  const to = `${chain.id}:0x${"cd".repeat(20)}`;
+  const added = await json<{ id: string }>("destinations", "add", merchantId, "--asset", chain.asset, "--to", to);
+  expect(await admin("destinations", "add", merchantId, "--asset", chain.asset, "--to", to)).toMatchObject({ code: 1 });
+  expect(await admin("destinations", "add", merchantId, "--asset", chain.asset, "--to", "eip155:1:0x00")).toMatchObject(
+    { code: 2 },
+  );
+  const { id: policy = "" } = await json("policies", "add", merchantId, "--unit", "iso4217/USD", "--minimum", "1000");
+  const shown = await admin("merchants", "show", merchantId);
+  for (const part of ["Corner", to, "from 1000 iso4217/USD"]) expect(shown.stdout).toContain(part);
+  expect(await json("merchants", "set-status", merchantId, "suspended")).toMatchObject({ status: "suspended" });
+  expect(await admin("merchants", "set-status", merchantId, "gone")).toMatchObject({ code: 2 });
+  await json("policies", "remove", policy);
+  await json("destinations", "remove", merchantId, added.id);
+  expect(await json("merchants", "show", merchantId)).toMatchObject({ settlements: [], policies: [] });
+});
+
+test("an operator accumulates, holds and releases a merchant's payouts and reads its former destinations", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Slow", "--email", "s@example.test");
+  const to = (byte: string) => `${chain.id}:0x${byte.repeat(20)}`;
+  const { id = "" } = await json("destinations", "add", merchantId, "--asset", chain.asset, "--to", to("cd"));
+  const scheduleArgs = ["destinations", "schedule", merchantId, id];
+  expect(await admin(...scheduleArgs)).toMatchObject({ code: 2, stderr: expect.stringContaining("NETWORKS_FILE") });
+  expect(await json(...scheduleArgs, "--amount", "5000", "--minimum", "100")).toMatchObject({
+    seconds: 600,
+    amount: "5000",
+    minimum: "100",
+  });
+  expect(await admin(...scheduleArgs, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
+  expect(await json("destinations", "at-once", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
+  expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
+  expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
+  await json("destinations", "change", merchantId, id, "--to", to("ce"));
+  expect(await json("destinations", "history", merchantId)).toMatchObject([
+    { before: null, after: to("cd") },
+    { before: to("cd"), after: to("ce") },
+  ]);
+});
+
+test("an operator adds, lists and removes sites that may frame the data page, and each change is recorded", async () => {
+  const origin = "https://wallet.example";
+  expect(await json("frames", "list", fixture.accountId)).toEqual([]);
+  expect(await json("frames", "add", fixture.accountId, origin)).toMatchObject([{ origin }]);
+  expect((await admin("frames", "list", fixture.accountId)).stdout).toContain(origin);
+  expect(await admin("frames", "add", fixture.accountId, "https://wallet.example/page")).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^origin: expected one such as https:\/\/wallet\.example/),
+  });
+  expect(await admin("frames", "add", "acct_0", origin)).toMatchObject({
+    code: 1,
+    stderr: "there is no account acct_0\n",
+  });
+  expect(await json("frames", "remove", fixture.accountId, origin)).toEqual([]);
+  expect(await admin("frames", "remove", fixture.accountId, origin)).toMatchObject({
+    code: 1,
+    stderr: `${origin} is not an allowed origin of ${fixture.accountId}\n`,
+  });
+  const actions = await fixture.db
+    .selectFrom("operator_action")
+    .selectAll()
+    .where("subject", "=", fixture.accountId)
+    .execute();
+  for (const action of [`frames add ${origin}`, `frames remove ${origin}`])
+    expect(actions).toContainEqual(expect.objectContaining({ action, who: "night watch" }));
+});
+
+test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
+  const set = ["webhooks", "set", ...owner, "--url"];
+  expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("https"),
+  });
+  const { secret = "" } = await json(...set, "https://shop.example/hooks");
+  expect(secret).toMatch(/^whsec_/);
+  const shown = await admin("webhooks", "show", ...owner);
+  expect(shown.stdout).toContain("https://shop.example/hooks");
+  expect(shown.stdout).not.toContain(secret);
+  expect((await json("webhooks", "rotate", ...owner)).secret).not.toBe(secret);
+  await fixture.create();
+  expect(await json<object[]>("webhooks", "deliveries", ...owner, "--state", "pending")).toMatchObject([
+    { type: "payment.created" },
+  ]);
+  expect(await admin("webhooks", "replay", ...owner)).toMatchObject({ code: 2 });
+  expect(await json("webhooks", "replay", ...owner, "--given-up")).toEqual({ count: 0 });
+  await json("webhooks", "delete", ...owner);
+  expect(await admin("webhooks", "show", ...owner)).toMatchObject({ code: 2 });
+});
+
+test("an operator reads everything that happened to a payment, up to the ledger", async () => {
+  const id = await fixture.pay(await fundBuyer(chain), 250n);
+  await fixture.settle((await fixture.settlementOf(id)).id);
+  await fixture.relay();
+  await fixture.watch();
+  const { stdout } = await admin("payments", "show", id);
+  const hashes = (await fixture.db.selectFrom("transaction").select("hash").execute()).map(({ hash }) => hash);
+  for (const part of [
+    id,
+    "requires_action > processing",
+    "processing > succeeded",
+    "due > paying",
+    ...hashes,
+    "treasury",
+    "History",
+    "Ledger",
+  ])
+    expect(stdout).toContain(part);
+  const report = await json<Record<string, unknown[]>>("payments", "show", id);
+  expect(report).toMatchObject({ payment: { id, state: "succeeded" }, settlement: { state: "paid" } });
+  for (const part of ["moves", "attempts", "transfers", "transactions", "ledger"])
+    expect(report[part]?.length).toBeGreaterThan(0);
+  expect(
+    await json<object[]>("payments", "list", "--state", "succeeded", "--account", fixture.accountId),
+  ).toMatchObject([{ id }]);
+  expect(await json<object[]>("payments", "list", "--since", "2099-01-01T00:00:00Z")).toEqual([]);
+});
+
+test("retry makes overdue work due now, and nothing else", async () => {
+  const id = await fixture.create();
+  const attempt = await fixture.attempt(id, await fundBuyer(chain));
+  const late = new Date(Date.now() + 3_600_000);
+  await fixture.db.updateTable("attempt").set({ due_at: late }).where("id", "=", attempt).execute();
+  expect((await takeDueWork(fixture.deps)).attempts).toEqual([]);
+  expect(await json<object>("retry", id)).toMatchObject({ attempts: 1, transfers: 0 });
+  expect((await takeDueWork(fixture.deps)).attempts).toMatchObject([{ id: attempt }]);
+  await fixture.verify(attempt);
+  await fixture.db
+    .updateTable("transfer")
+    .set({ due_at: late, hold_until: late })
+    .where("payment_id", "=", id)
+    .execute();
+  expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
+  await fixture.relay();
+  await fixture.watch();
+  expect((await fixture.status(id)).state).toBe("succeeded");
+  expect((await admin("retry", await fixture.create())).stdout).toBe("nothing is due\n");
+  expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
+});
+
+test("an operator reads a buyer's data, and the access is recorded", async () => {
+  const id = await fixture.create();
+  const every = { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null };
+  const { id: policyId } = await addPolicy(fixture.deps, every);
+  const [offered] = await fixture.offer(id, await fundBuyer(chain));
+  await removePolicy(fixture.deps, policyId);
+  const asked = {
+    paymentId: id,
+    mode: fixture.mode,
+    optionId: offered?.id ?? "",
+    requester: fixtureRequester,
+    keepMs: 60_000,
+  };
+  const fields = {
+    fullName: "Zoë",
+    dob: "1990-02-28",
+    porCountry: "SE",
+    porAddress: "Uppsala 17",
+    tosConfirmed: "true",
+  };
+  const given = Object.entries(fields).map(([name, value]) => ({ id: name, value }));
+  expect(await storeCollected(fixture.deps, { ...asked, fields: given })).toMatchObject({ ok: true });
+  const { stdout } = await admin("collected-data", "show", id);
+  expect(stdout).toContain("Zoë");
+  // Nothing has been signed, so the data is not proven to be the payer's.
+  expect(stdout).toMatch(/proven +false/);
+  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
+  expect(actions).toMatchObject([{ who: "night watch", action: "collected-data show" }]);
+});
+
+test.each([
+  [["nothing"], "unknown command 'nothing'"],
+  [["payments", "show"], "missing required argument 'payment'"],
+  [["payments", "list", "--state", "paid"], "--state"],
+  [["payments", "list", "--limit", "0"], "--limit"],
+  [["keys", "new", "--mode", "live"], "--account"],
+])("a wrong call %j exits with 2 and prints one sentence", async (args, said) => {
+  const run = await admin(...args);
+  expect(run).toMatchObject({ code: 2, stdout: "" });
+  expect(run.stderr).toContain(said);
+  expect(run.stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("an unavailable database is reported in one sentence, without its password", async () => {
+  const adminWithoutDatabase = adminIn({ ...environment, DATABASE_URL: "postgres://pay:hidden@127.0.0.1:1/pay" });
+  const { code, stderr } = await adminWithoutDatabase("accounts", "list");
+  expect(code).toBe(1);
+  expect(stderr).not.toContain("hidden");
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+});

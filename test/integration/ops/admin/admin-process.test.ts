@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { openDb } from "../../../../db/open.ts";
+import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
+import { adminIn } from "../../../support/admin.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { createDatabase } from "../../../support/test-database.ts";
+
+const url = await createDatabase();
+const db = openDb(url, { max: 1 });
+addCleanup(() => db.destroy());
+const token = `0x${"ab".repeat(20)}`;
+
+const env = { DATABASE_URL: url };
+const admin = adminIn(env);
+/** Runs the command as a separate process, as an operator does. */
+const adminProcess = (...args: string[]) =>
+  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env });
+const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test"];
+const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
+const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
+
+test("an operator creates an account whose key and app id work, and sees the key once", async () => {
+  const { stdout } = await adminProcess(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`));
+  const { accountId, merchantId, apiKey, appId } = JSON.parse(stdout);
+  expect(await findCallerByKey({ db }, apiKey)).toMatchObject({ accountId, mode: "live" });
+  expect(await findCallerByApp({ db }, appId)).toMatchObject({ accountId, scopes: ["gateway"] });
+  const destinations = await db.selectFrom("settlement_destination").selectAll().execute();
+  expect(destinations.map((row) => row.merchant_id)).toEqual([merchantId]);
+});
+
+test("a wrong call prints one sentence that names the option, and stores nothing", async () => {
+  const before = await countAccounts();
+  const wrong = [
+    [["new-account", "--name", "Shop"], "--merchant"],
+    [[...shop, "--mode", "demo"], "--mode"],
+    [[...shop, "--asset", `eip155:1/erc20:${token}`], "--destination"],
+    [[...shop, ...paidIn(`eip155:2:0x${"cd".repeat(20)}`)], "another chain"],
+    [[...shop, "--colour", "red"], "--colour"],
+  ] as const;
+  for (const [args, named] of wrong) {
+    const { code, stderr } = await admin(...args);
+    expect(code, named).toBe(2);
+    expect(stderr).toContain(named);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+  }
+  await expect(adminProcess("new-account", "--name", "Shop")).rejects.toMatchObject({ code: 2 });
+  expect(await countAccounts()).toBe(before);
+});

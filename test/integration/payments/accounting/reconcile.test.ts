@@ -1,0 +1,172 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { listDifferences } from "../../../../db/queries/reconciliations.ts";
+import { reconcileChain, takeReconciliations } from "../../../../payments/accounting/reconcile-chain.ts";
+import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+
+const differences = async (fixture: MerchantFixture, chain: TestChain, block?: number) =>
+  unwrap(await reconcileChain(fixture.deps, { chain: chain.id, block })).filter(({ difference }) => difference !== 0n);
+async function settle(fixture: MerchantFixture, paymentId: string) {
+  await fixture.settle((await fixture.settlementOf(paymentId)).id);
+  await fixture.relay();
+  await fixture.watch();
+}
+
+const steal = async (chain: TestChain, amount: bigint) =>
+  sendUsdc(chain, privateKeyToAccount(chain.keys.treasury.privateKey), (await fundBuyer(chain)).address, amount);
+
+test("the ledger matches the chain after payments, payouts and gas at every block that was read", async () => {
+  const chain = await startChain({ lanes: 2 });
+  const fixture = await makeMerchantFixture(chain);
+  const lines = unwrap(await reconcileChain(fixture.deps, { chain: chain.id }));
+  expect(lines.map(({ account }) => account).sort()).toEqual(
+    ["treasury", ...chain.keys.lanes.map(({ address }) => `lane:${address.toLowerCase()}`)].sort(),
+  );
+  const first = (await fixture.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow()).number;
+  for (let round = 0; round < 3; round += 1) await settle(fixture, await fixture.pay(await fundBuyer(chain), 250n));
+  await fixture.pay(await fundBuyer(chain), 700n);
+  expect(await differences(fixture, chain)).toEqual([]);
+  const last = (await fixture.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow()).number;
+  expect(last).toBeGreaterThan(first + 5);
+  for (let block = first; block <= last; block += 1)
+    expect([block, await differences(fixture, chain, block)]).toEqual([block, []]);
+  expect(await reconcileChain(fixture.deps, { chain: chain.id, block: last + 1 })).toMatchObject({
+    code: "invalid_state",
+  });
+});
+
+test("a transfer out of the treasury that the service did not make is a mismatch until an operator books it", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  await fixture.pay(await fundBuyer(chain), 500n);
+  await steal(chain, 2_000_000n);
+  await fixture.watch();
+  const found = {
+    account: "treasury",
+    asset: chain.asset,
+    booked: 5_000_000n,
+    held: 3_000_000n,
+    difference: -2_000_000n,
+  };
+  expect(await differences(fixture, chain)).toMatchObject([found]);
+  expect(
+    fixture.lines.some((text) => text.includes("ledger does not match the chain") && text.includes("-2000000")),
+  ).toBe(true);
+  expect(await listDifferences(fixture.db)).toContainEqual(
+    expect.objectContaining({ chain: chain.id, asset: chain.asset, difference: 2_000_000n }),
+  );
+  const [exception] = await listExceptions(fixture.deps, 10);
+  unwrap(await bookException(fixture.deps, { id: exception?.id ?? 0, as: "losses", note: "stolen" }));
+  expect(await differences(fixture, chain)).toEqual([]);
+});
+
+test("money that is observed but not final is not a mismatch", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain, { change: { finality: { blocks: 50 } } });
+  await fixture.pay(await fundBuyer(chain), 500n);
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 7n);
+  await fixture.watch();
+  const { number: block } = await fixture.db.selectFrom("chain_cursor").select("number").executeTakeFirstOrThrow();
+  const lines = unwrap(await reconcileChain(fixture.deps, { chain: chain.id, block }));
+  expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
+  expect(lines[0]).toMatchObject({ account: "treasury", booked: 0n, inFlight: 5_000_007n, held: 5_000_007n });
+});
+
+test("a lane that receives gas money is not a mismatch, and a lane that loses some is", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  await fixture.pay(await fundBuyer(chain));
+  expect(await differences(fixture, chain)).toEqual([]);
+  const address = chain.keys.lanes[0]?.address ?? "0x";
+  const changeBalance = async (by: bigint) => {
+    await chain.client.setBalance({ address, value: (await chain.client.getBalance({ address })) + by });
+    await chain.client.mine({ blocks: 1 });
+    await fixture.watch();
+  };
+  const capital = async () => (await listBalances(fixture.db, { account: "operator_capital" }))[0]?.amount ?? 0n;
+  const before = await capital();
+  await changeBalance(10n ** 18n);
+  const runs = await Promise.all([1, 2, 3].map(() => differences(fixture, chain)));
+  expect(runs).toEqual([[], [], []]);
+  expect(before - (await capital())).toBe(10n ** 18n);
+  await changeBalance(-5n);
+  expect(await differences(fixture, chain)).toMatchObject([
+    { account: `lane:${address.toLowerCase()}`, difference: -5n },
+  ]);
+});
+
+test("money that moved in unread blocks is a mismatch with its account, asset and amount", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain, { change: { finality: { blocks: 2 } } });
+  await fixture.pay(await fundBuyer(chain), 500n);
+  await chain.client.mine({ blocks: 1 });
+  await fixture.watch();
+  expect(await differences(fixture, chain)).toEqual([]);
+  await steal(chain, 2_000_000n);
+  const block = Number(await chain.client.getBlockNumber());
+  const { hash } = await chain.client.getBlock({ blockNumber: BigInt(block) });
+  await fixture.db.updateTable("chain_cursor").set({ number: block, hash, final_number: block }).execute();
+  const [line, ...others] = await differences(fixture, chain);
+  expect(others).toEqual([]);
+  expect(line).toMatchObject({
+    account: "treasury",
+    asset: chain.asset,
+    block,
+    booked: 5_000_000n,
+    held: 3_000_000n,
+    difference: -2_000_000n,
+  });
+});
+
+test("npm run reconcile prints a table and exits with 0, or with 1 and the mismatch", {
+  // Each call starts a process that loads the whole service.
+  timeout: 180_000,
+}, async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  await settle(fixture, await fixture.pay(await fundBuyer(chain), 500n));
+  await fixture.pay(await fundBuyer(chain), 300n);
+  const env = { DATABASE_URL: fixture.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) };
+  const run = (...args: string[]) =>
+    promisify(execFile)(process.execPath, ["ops/reconcile/main.ts", ...args], { env }).then(
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+    );
+  const fine = await run();
+  expect(fine).toMatchObject({ code: 0, stderr: "" });
+  for (const part of ["treasury", chain.asset, "3000000", "lane:0x"]) expect(fine.stdout).toContain(part);
+  await steal(chain, 1n);
+  await fixture.watch();
+  const bad = await run("--json");
+  expect(bad.code).toBe(1);
+  expect(JSON.parse(bad.stdout)).toContainEqual(
+    expect.objectContaining({
+      account: "treasury",
+      asset: chain.asset,
+      booked: "3000000",
+      held: "2999999",
+      difference: "-1",
+    }),
+  );
+  expect(await run("--chain", chain.id, "--block", String(Number(chain.since)))).toMatchObject({ code: 0 });
+  expect(await run("--chain", "eip155:5")).toMatchObject({ code: 2 });
+  expect(await run("--block", "5")).toMatchObject({ code: 2 });
+  expect(await run("--blocks", "5")).toMatchObject({ code: 2 });
+});
+
+test("one process at a time reconciles a chain, every five minutes", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const taken = async () =>
+    (await Promise.all(Array.from({ length: 5 }, () => takeReconciliations(fixture.deps)))).flat();
+  fixture.clock.advance(1_000);
+  expect(await taken()).toEqual([chain.id]);
+  expect(await taken()).toEqual([]);
+  fixture.clock.advance(300_000);
+  expect(await taken()).toEqual([chain.id]);
+});

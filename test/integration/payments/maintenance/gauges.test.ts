@@ -1,0 +1,145 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { openChains } from "../../../../chains/open-chains.ts";
+import { openDb } from "../../../../db/open.ts";
+import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
+import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
+import { createLog } from "../../../../runtime/log.ts";
+import { createMetrics } from "../../../../runtime/metrics.ts";
+import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
+import { openEpoch } from "../../../../transfers/database-epoch.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { execute } from "../../../support/execute-sql.ts";
+import { insertOptionRow } from "../../../support/insert-rows.ts";
+import { createDatabase } from "../../../support/test-database.ts";
+import { makeEpochMemory } from "../../../support/test-deps.ts";
+import { networksDocument } from "../../api/start-api.ts";
+
+const url = await createDatabase();
+const db = openDb(url, { max: 1 });
+addCleanup(() => db.destroy());
+const log = createLog({ level: "silent", role: "worker" });
+const epoch = openEpoch({ db, memory: makeEpochMemory(), log });
+const chains = openChains(parseNetworks(networksDocument), createMetrics(new Registry(), "worker"));
+const here = "eip155:31337";
+const start = new Date("2026-03-01T12:00:00Z");
+const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
+const read = (seconds: number) => readSystemStatus({ db, chains, now: () => after(seconds) });
+
+await execute(
+  url,
+  "insert into account (id, name, created_at) values ('acc_1', 'Shop', now())",
+  `insert into merchant (id, account_id, mode, name, email, created_at)
+    values ('mrch_1', 'acc_1', 'live', 'Shop', 'shop@example.test', now())`,
+);
+
+test("a sweep that enqueues a settlement again does not reset its age", async () => {
+  await execute(
+    url,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
+        '${start.toISOString()}', '${after(2).toISOString()}')`,
+  );
+  for (const seconds of [2, 10, 30, 100]) {
+    await execute(
+      url,
+      `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}',
+      epoch = (select id from database_epoch)`,
+    );
+    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
+    expect((await takeDueWork(deps)).settlements).toHaveLength(1);
+    expect((await read(seconds)).owed).toContainEqual({ table: "settlement", seconds });
+  }
+  // A payout that does not arrive (for example to a blocked destination) counts too.
+  await execute(url, "update settlement set state = 'paying', due_at = null");
+  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 3_600 });
+  await execute(url, "update settlement set state = 'paid'");
+  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
+});
+
+test("a payment's age is counted from its deadline", async () => {
+  await execute(
+    url,
+    `insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at, due_at)
+      values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
+        '${start.toISOString()}', '${after(300).toISOString()}', '${after(300).toISOString()}')`,
+  );
+  expect((await read(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
+  expect((await read(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+});
+
+test("a confirm's age is counted from its acceptance, and a push that waits for its block has no age", async () => {
+  const attempt = (id: string, option: string) =>
+    `insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
+      values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
+  await insertOptionRow(db, "pay_1", "push");
+  await execute(url, attempt("0a", "opt_pay_1"));
+  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
+  await execute(url, "delete from attempt", "delete from payment_option");
+  await insertOptionRow(db, "pay_1", "eip3009");
+  await execute(url, attempt("0a", "opt_pay_1"));
+  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
+});
+
+/** The moves by which a transaction reaches a state. */
+const ways: Record<string, string[]> = { accepted: ["accepted"], included: ["included"], final: ["included", "final"] };
+
+/** A lane's bytes: nonce, replacement, state, seconds of age at the start, fee cap. */
+const bytes = (lane: string, nonce: number, replacement: number, state: string, age: number, fee: number) => [
+  `insert into transaction (lane_id, nonce, replacement, chain, hash, bytes, gas_limit, max_fee_per_gas,
+    max_priority_fee_per_gas, state, created_at)
+  values ('${lane}', ${nonce}, ${replacement}, '${here}', '${lane}-${nonce}-${replacement}', '', 1, ${fee}, 1, 'signed',
+    '${after(-age).toISOString()}')`,
+  ...(ways[state] ?? []).map(
+    (to) => `update transaction set state = '${to}' where hash = '${lane}-${nonce}-${replacement}'`,
+  ),
+];
+
+test("a nonce's age is counted from its first transaction, whatever its replacements, and ends when one of them is included", async () => {
+  const lane = (id: string) =>
+    `insert into lane (id, chain, address, next_nonce) values ('${id}', '${here}', '${id}', 9)`;
+  await execute(
+    url,
+    ...["busy", "done", "fresh"].map(lane),
+    ...bytes("busy", 6, 0, "final", 900, 10),
+    ...bytes("busy", 7, 0, "accepted", 60, 20),
+    ...bytes("busy", 7, 1, "accepted", 5, 30),
+    ...bytes("busy", 8, 0, "signed", 3, 25),
+    ...bytes("done", 8, 0, "accepted", 60, 20),
+    ...bytes("done", 8, 1, "included", 30, 40),
+  );
+  expect((await read(0)).lanes).toEqual([
+    { chain: here, lane: "busy", nextNonce: 9, inFlight: 2, oldestSeconds: 60, maxFee: 25n, held: false },
+    { chain: here, lane: "done", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: 40n, held: false },
+    { chain: here, lane: "fresh", nextNonce: 9, inFlight: 0, oldestSeconds: 0, maxFee: undefined, held: false },
+  ]);
+});
+
+test("a chain's lag is counted from the last time it reached the head or from its first block, and a removed chain is not reported", async () => {
+  await execute(
+    url,
+    `insert into chain_cursor (chain, number, hash, final_number) values ('eip155:1', 1, '', 1)`,
+    "update chain_cursor set reached_head_at = null",
+    `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
+  );
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
+  await execute(url, `update chain_cursor set reached_head_at = '${after(-3).toISOString()}'`);
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3 }]);
+});
+
+test("states without rows are reported as zero", async () => {
+  expect((await read(0)).transfers).toEqual(
+    ["ready", "assigned", "included"].map((state) => ({ chain: here, state, count: 0 })),
+  );
+});
+
+test("failed bookings are counted by chain, and a chain without any is reported as zero", async () => {
+  expect((await read(0)).failedBookings).toEqual([...chains.keys()].map((chain) => ({ chain, count: 0 })));
+  await execute(
+    url,
+    `insert into failed_booking (chain, kind, subject, error, first_at, last_at, retry_at)
+      select '${here}', 'transfer', 'trf_' || n, 'refused', now(), now(), now() from generate_series(1, 3) n`,
+  );
+  expect((await read(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
+});

@@ -1,0 +1,146 @@
+import { type PrivateKeyAccount, parseEther } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import { newKey } from "../../../../local/networks-document.ts";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
+import { setFee } from "../../../../payments/merchants/fee-policies.ts";
+import { fundBuyer } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
+import { type MerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
+import { createEuroPayment, PAST_QUOTE_MS, startQuotes } from "../../../support/quote-fixture.ts";
+import { mintTestToken } from "../../../support/token-kinds.ts";
+
+const { chain, assets, setPrice, makeMerchant } = await startQuotes();
+const UNIT = 1_000_000n;
+const HOUR_MS = 3_600_000;
+
+async function makePusher(): Promise<PrivateKeyAccount> {
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.push, buyer.address);
+  await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
+  return buyer;
+}
+async function offerOne(fixture: MerchantFixture, paymentId: string, buyer: { address: string }) {
+  const [option] = await fixture.offer(paymentId, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  return option;
+}
+const setFeePoints = ({ deps, accountId }: MerchantFixture, points: number) =>
+  setFee(deps, { accountId, merchantId: null, points, fixedMicros: 0n });
+const idsOf = async (fixture: MerchantFixture, paymentId: string) => {
+  const rows = await fixture.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
+  return rows.map(({ id }) => id);
+};
+
+describe("quotes", () => {
+  test("a quote is stored once, however often and in whatever spelling its account asks", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    await setPrice(120n);
+    const { address } = await fundBuyer(chain);
+    for (const paymentId of [await fixture.create(100n), await createEuroPayment(fixture)]) {
+      await Promise.all(Array.from({ length: 8 }, () => fixture.offer(paymentId, { address })));
+      for (const spelling of [address, address.toLowerCase(), address]) {
+        const option = await offerOne(fixture, paymentId, { address: spelling });
+        expect(option.account).toBe(fixture.accountOf({ address: spelling }));
+      }
+      expect(await idsOf(fixture, paymentId)).toHaveLength(1);
+    }
+  });
+
+  test("the database refuses to change a quote", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    const { id } = await offerOne(fixture, await fixture.create(100n), await fundBuyer(chain));
+    for (const change of ["amount = 5", "receiver = 'r'", "fee = 1", "quoted_until = now(), rate = 'r'"])
+      await expect(
+        execute(fixture.databaseUrl, `update payment_option set ${change} where id = '${id}'`),
+      ).rejects.toThrow("a quote never changes");
+  });
+
+  test("the signed quote decides the fee, even when a newer quote has been shown", async () => {
+    const fixture = await makeMerchant([assets.usdc]);
+    await setFeePoints(fixture, 500);
+    const buyer = await fundBuyer(chain);
+    const paymentId = await fixture.create(1_000n);
+    const first = await offerOne(fixture, paymentId, buyer);
+    await setFeePoints(fixture, 1_000);
+    const second = await offerOne(fixture, paymentId, buyer);
+    expect(second.id).not.toBe(first.id);
+    const { attemptId } = unwrap(await fixture.confirm(paymentId, first.id, await signOption(first, buyer)));
+    await fixture.verify(attemptId ?? "");
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.settlementOf(paymentId)).amount).toBe(9_500_000n);
+  });
+
+  test("of two quotes for the same amount the confirmed one applies, otherwise the newer one", async () => {
+    const fixture = await makeMerchant([assets.push]);
+    const run = async (confirms: boolean) => {
+      await setFeePoints(fixture, 500);
+      const buyer = await makePusher();
+      const paymentId = await fixture.create(1_000n);
+      const first = await offerOne(fixture, paymentId, buyer);
+      await setFeePoints(fixture, 1_000);
+      await offerOne(fixture, paymentId, buyer);
+      const results = await signOption(first, buyer, chain);
+      if (confirms) unwrap(await fixture.confirm(paymentId, first.id, results));
+      await fixture.watch();
+      // A late confirm of either quote makes no attempt.
+      expect(await fixture.confirm(paymentId, first.id, results)).toEqual({ ok: true, value: { attemptId: null } });
+      return (await fixture.settlementOf(paymentId)).amount;
+    };
+    expect(await run(true)).toBe(9_500_000n);
+    expect(await run(false)).toBe(9_000_000n);
+  });
+
+  test("money that moves long after its quote has expired becomes a late exception", async () => {
+    const fixture = await makeMerchant([assets.push]);
+    await setPrice(120n);
+    const buyer = await makePusher();
+    const paymentId = await createEuroPayment(fixture, {
+      expiresAt: new Date(fixture.deps.now().getTime() + 2 * HOUR_MS),
+    });
+    const option = await offerOne(fixture, paymentId, buyer);
+    fixture.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
+    // A fork's clock can be minutes behind.
+    const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000) + 60);
+    await chain.client.setNextBlockTimestamp({ timestamp });
+    await setPrice(150n);
+    await offerOne(fixture, paymentId, buyer);
+    await signOption(option, buyer, chain);
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("requires_action");
+    const exception = (await listExceptions(fixture.deps, 10)).at(-1);
+    expect(exception).toMatchObject({ what: "late", paymentId, amount: 12n * UNIT });
+  });
+});
+
+test("the cleanup deletes replaced quotes a day after they expire, except signed ones, the newest, and those the watcher may still need", async () => {
+  const fixture = await makeMerchant([assets.usdc]);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await createEuroPayment(fixture, { expiresAt: new Date(fixture.deps.now().getTime() + HOUR_MS) });
+  const ids: string[] = [];
+  let attemptId = "";
+  for (const cents of [120n, 121n, 122n, 123n]) {
+    if (ids.length > 0) fixture.clock.advance(PAST_QUOTE_MS);
+    await setPrice(cents);
+    const option = await offerOne(fixture, paymentId, buyer);
+    ids.push(option.id);
+    if (ids.length !== 2) continue;
+    const confirmed = unwrap(await fixture.confirm(paymentId, option.id, await signOption(option, buyer)));
+    attemptId = confirmed.attemptId ?? "";
+  }
+  await fixture.verify(attemptId);
+  const [, signed, , newest] = ids;
+  expect((await idsOf(fixture, paymentId)).toSorted()).toEqual(ids.toSorted());
+  await fixture.watch();
+  const readUpTo = (at: Date) => fixture.db.updateTable("chain_cursor").set({ chain_time: at }).execute();
+  await readUpTo(new Date(fixture.deps.now().getTime() - HOUR_MS));
+  fixture.clock.advance(23 * HOUR_MS);
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
+  fixture.clock.advance(2 * HOUR_MS);
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 0 });
+  await readUpTo(fixture.deps.now());
+  expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 2 });
+  expect((await idsOf(fixture, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
+});

@@ -1,0 +1,155 @@
+import { describe, expect, test } from "vitest";
+import { moveRows } from "../../../../db/moves.ts";
+import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
+import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
+import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
+import { findPaymentDetail } from "../../../../payments/lifecycle/read-payment.ts";
+import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { setFee } from "../../../../payments/merchants/fee-policies.ts";
+import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { prepareReorg } from "../../../support/chain-reorg.ts";
+import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { startTokenKinds } from "../../../support/token-kinds.ts";
+
+const chain = await startChain();
+const treasury = chain.keys.treasury.address;
+async function enableDirect(fixture: MerchantFixture, asset: string) {
+  const { accountId, merchantId, mode, deps } = fixture;
+  const owner = { accountId, merchantId, mode };
+  const { id } = unwrap(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
+  return setDirectPayment(deps, { ...owner, id, direct: true });
+}
+async function makeDirect(options: Parameters<typeof makeMerchantFixture>[1] = {}) {
+  const fixture = await makeMerchantFixture(chain, options);
+  unwrap(await enableDirect(fixture, chain.asset));
+  return fixture;
+}
+
+describe("direct destinations", () => {
+  test("a direct payment succeeds when a third party submits its authorization before the confirm", async () => {
+    const fixture = await makeDirect();
+    const buyer = await fundBuyer(chain);
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer });
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
+  });
+
+  test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
+    const fixture = await makeDirect();
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    const before = await usdcBalance(chain, treasury);
+    const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
+    expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
+    expect(await usdcBalance(chain, treasury)).toBe(before);
+    const { accountId, merchantId, deps } = fixture;
+    const { state, info } = await fixture.status(paymentId);
+    expect(state).toBe("succeeded");
+    expect(await fixture.settlementOf(paymentId)).toMatchObject({
+      ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
+      destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
+    });
+    const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };
+    const merchant = { accountId, merchantId };
+    expect(unwrap(await findPaymentDetail(deps, { paymentId, mode: "live", merchant })).settlement).toMatchObject(
+      settlement,
+    );
+    const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
+    expect(unwrap(await listPaymentViews(deps, query)).items[0]).toMatchObject({
+      fees: null,
+      settlement: { settled: true, txHash: info?.txId },
+      settledAt: expect.any(Date),
+    });
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
+    const today = new Date().toISOString().slice(0, 10);
+    const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
+    expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
+    expect(statement?.lines.map(({ txHash }) => txHash)).toEqual([info?.txId, info?.txId]);
+    const lines = unwrap(await reconcileChain(deps, { chain: chain.id }));
+    expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
+  });
+
+  test("a direct destination is paid once by each of several payments that share a transaction", async () => {
+    const fixture = await makeDirect();
+    const buyers = await fundBuyers(chain, 4);
+    const ids = await Promise.all(buyers.map(() => fixture.create(100n)));
+    await fixture.verify(
+      ...(await Promise.all(buyers.map((buyer, index) => fixture.attempt(ids[index] ?? "", buyer)))),
+    );
+    await fixture.relay();
+    await fixture.watch();
+    expect(await usdcBalance(chain, fixture.destination)).toBe(4_000_000n);
+    const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
+    expect(settlements.map(({ state, number }) => [state, number]).sort()).toEqual(
+      [1, 2, 3, 4].map((number) => ["paid", number]),
+    );
+  });
+
+  test("a direct payment that a reorg removes is broadcast again with the same bytes and booked once", async () => {
+    const own = await startChain();
+    const fixture = await makeMerchantFixture(own, { change: { finality: { blocks: 4 } } });
+    unwrap(await enableDirect(fixture, own.asset));
+    const paymentId = await fixture.create(100n);
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(own)));
+    const reorg = await prepareReorg(own);
+    await fixture.relay();
+    await fixture.watch();
+    await reorg();
+    expect(await usdcBalance(own, fixture.destination)).toBe(0n);
+    for (let round = 0; round < 4; round += 1) {
+      fixture.clock.advance(20_000);
+      await fixture.watch();
+      await own.client.mine({ blocks: 3 });
+      await fixture.watch();
+    }
+    expect(await usdcBalance(own, fixture.destination)).toBe(1_000_000n);
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(await fixture.db.selectFrom("settlement").select("state").execute()).toEqual([{ state: "paid" }]);
+  });
+
+  test("a refund of a direct payment is only marked, because we never held the money", async () => {
+    const fixture = await makeDirect();
+    const paymentId = await fixture.pay(await fundBuyer(chain));
+    const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    const row = await fixture.db
+      .selectFrom("refund")
+      .select(["state", "due_at"])
+      .where("id", "=", refundId)
+      .executeTakeFirst();
+    expect(row).toEqual({ state: "marked", due_at: null });
+  });
+
+  test("a direct payment for an ended payment is logged and not booked", async () => {
+    const fixture = await makeDirect();
+    const paymentId = await fixture.create();
+    await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+    await moveRows(fixture.db, "payment", {
+      ids: [paymentId],
+      from: "processing",
+      to: "failed",
+      at: fixture.deps.now(),
+    });
+    await fixture.relay();
+    await fixture.watch();
+    expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
+    expect(fixture.lines.some((line) => line.includes("paid directly for a payment that has ended"))).toBe(true);
+    const lines = unwrap(await reconcileChain(fixture.deps, { chain: chain.id }));
+    expect(lines.filter(({ difference, account }) => account === "treasury" && difference !== 0n)).toEqual([]);
+  });
+
+  test("direct payment is refused for assets whose transfers need more than a relayable signature", async () => {
+    const kinds = await startTokenKinds();
+    const fixture = await makeMerchantFixture(kinds.chain, {
+      change: kinds.change,
+      assets: Object.values(kinds.assets),
+    });
+    expect(await enableDirect(fixture, kinds.assets.permit)).toMatchObject({ code: "params_validation" });
+    expect(await enableDirect(fixture, kinds.assets.push)).toMatchObject({ code: "params_validation" });
+    unwrap(await enableDirect(fixture, kinds.assets.usdc));
+  });
+});

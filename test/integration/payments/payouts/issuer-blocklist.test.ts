@@ -1,0 +1,120 @@
+import { type Hex, parseAbi } from "viem";
+import { expect, test } from "vitest";
+import { operator } from "../../../../local/chain-client.ts";
+import { newKey } from "../../../../local/networks-document.ts";
+import { addDestinations } from "../../../../payments/merchants/destinations.ts";
+import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import {
+  fundBuyer,
+  fundBuyers,
+  mine,
+  startChain,
+  type TestChain,
+  transfersTo,
+  usdcBalance,
+} from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+
+const AMOUNT = 1_000_000n;
+const blocklistAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
+
+/** Adds an account to the token issuer's blocklist, or removes it. */
+async function setBlocked(chain: TestChain, functionName: "blacklist" | "unBlacklist", account: Hex): Promise<void> {
+  const call = {
+    address: chain.contracts.token,
+    abi: blocklistAbi,
+    functionName,
+    args: [account],
+    account: operator,
+  } as const;
+  await chain.client.waitForTransactionReceipt({ hash: await chain.client.writeContract(call) });
+}
+
+/** Creates a verified payment whose payer the issuer blocks before any transaction is sent. */
+async function makeBlockedPayer() {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.create(100n);
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await setBlocked(chain, "blacklist", buyer.address);
+  const lane = chain.keys.lanes[0]?.address ?? "0x";
+  const gas = await chain.client.getBalance({ address: lane });
+  for (let round = 0; round < 8; round += 1) {
+    await fixture.relay();
+    await fixture.watch();
+    fixture.clock.advance(10_000);
+  }
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "processing" });
+  expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ready"]);
+  expect((await fixture.transfers())[0]?.last_error).toContain("blacklisted");
+  const expectNothingSpent = async () => {
+    expect(await chain.client.getBalance({ address: lane })).toBe(gas);
+    expect(await chain.client.getTransactionCount({ address: lane })).toBe(0);
+  };
+  await expectNothingSpent();
+  return { chain, fixture, buyer, paymentId, expectNothingSpent };
+}
+
+test("a payer blocked by the issuer after the confirm costs no gas, and the payment expires with its authorization", async () => {
+  const { chain, fixture, paymentId, expectNothingSpent } = await makeBlockedPayer();
+  await chain.client.increaseTime({ seconds: 3_600 });
+  await mine(chain, 2);
+  await fixture.watch();
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "expired" });
+  expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ended"]);
+  await fixture.relay();
+  await expectNothingSpent();
+});
+
+test("a payer whom the issuer unblocks in time still pays", async () => {
+  const { chain, fixture, buyer, paymentId } = await makeBlockedPayer();
+  await setBlocked(chain, "unBlacklist", buyer.address);
+  fixture.clock.advance(60_000);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.status(paymentId)).toMatchObject({ state: "succeeded" });
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a merchant whose destination the issuer blocks is not paid, keeps its balance and does not delay other merchants", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const other = await addMerchant(fixture, chain);
+  const ids = [await fixture.create(100n), await fixture.create(100n, { merchantId: other.merchantId })];
+  for (const [index, buyer] of (await fundBuyers(chain, 2)).entries())
+    await fixture.verify(await fixture.attempt(ids[index] ?? "", buyer));
+  await fixture.relay();
+  await fixture.watch();
+  await setBlocked(chain, "blacklist", fixture.destination);
+
+  const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
+  await fixture.settle(...settlements.map(({ id }) => id));
+  for (let round = 0; round < 8; round += 1) {
+    await fixture.relay();
+    await fixture.watch();
+    fixture.clock.advance(10_000);
+  }
+  const states = async () => (await Promise.all(ids.map((id) => fixture.settlementOf(id)))).map(({ state }) => state);
+  expect(await states()).toEqual(["paying", "paid"]);
+  expect(await usdcBalance(chain, other.destination)).toBe(AMOUNT);
+  expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(AMOUNT);
+  const held = (await fixture.transfers()).find(({ settlement_id: of }) => of === settlements[0]?.id);
+  expect(held).toMatchObject({ state: "ready", last_error: expect.stringContaining("blacklisted") });
+
+  await setBlocked(chain, "unBlacklist", fixture.destination);
+  fixture.clock.advance(60_000);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await states()).toEqual(["paid", "paid"]);
+  expect(await usdcBalance(chain, fixture.destination)).toBe(AMOUNT);
+});
+
+async function addMerchant({ deps, accountId, mode }: MerchantFixture, chain: TestChain) {
+  const whom = { accountId, mode, name: "Other shop", email: "other@example.test" };
+  const { id: merchantId } = await createMerchant(deps, whom);
+  const destination = newKey().address;
+  const settlements = [{ asset: chain.asset, destination: `${chain.id}:${destination}` }];
+  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  return { merchantId, destination };
+}

@@ -1,0 +1,103 @@
+import { sql } from "kysely";
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { moveRows } from "../../../../db/moves.ts";
+import { debitMerchant } from "../../../../db/queries/ledger-groups.ts";
+import { newKey } from "../../../../local/networks-document.ts";
+import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { fundBuyer } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { callTestToken, mintTestToken, startTokenKinds, tokenOf } from "../../../support/token-kinds.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+const kinds = await startTokenKinds();
+const { chain, assets } = kinds;
+
+const requestRefund = async (of: MerchantFixture, paymentId: string, value?: bigint) => {
+  const amount = value === undefined ? undefined : { unit: "iso4217/USD", value };
+  return unwrap(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
+};
+const balanceOf = async (of: MerchantFixture) =>
+  (await of.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
+const refundsSent = async (of: MerchantFixture) => (await of.transfers()).filter(({ purpose }) => purpose === "refund");
+
+test("a refund waits if the settlements that have not begun sum to less than it, whatever the balance is", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const paid = await fixture.pay(await fundBuyer(chain), 500n);
+  await fixture.settle((await fixture.settlementOf(paid)).id);
+  const open = await fixture.pay(await fundBuyer(chain), 100n);
+  // Simulates a half-finished booking.
+  await fixture.db.updateTable("merchant_balance").set({ amount: sql`amount + 9000000` }).execute();
+  expect(await fixture.refund(await requestRefund(fixture, paid))).toEqual(["balance_short"]);
+  expect(await balanceOf(fixture)).toBe(10_000_000n);
+  expect(await fixture.settlementOf(open)).toMatchObject({ state: "due", amount: 1_000_000n });
+  expect(await refundsSent(fixture)).toEqual([]);
+});
+
+test("a refund whose settlement begins while it waits for the lock deducts from another settlement", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const first = await fixture.pay(await fundBuyer(chain), 1_000n);
+  const second = await fixture.pay(await fundBuyer(chain), 1_000n);
+  const { id, asset } = await fixture.settlementOf(first);
+  const refundId = await requestRefund(fixture, first, 400n);
+  const waiting = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const beginning = fixture.db.transaction().execute(async (db) => {
+    await sql`select from settlement where id = ${id} for update`.execute(db);
+    locked.resolve();
+    await waiting.promise;
+    await moveRows(db, "settlement", { ids: [id], from: "due", to: "paying", at: new Date() });
+    await debitMerchant(db, { merchantId: fixture.merchantId, asset, amount: 10_000_000n });
+  });
+  await locked.promise;
+  const refunding = fixture.refund(refundId);
+  const isWaiting = async () => {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(fixture.db);
+    return rows.length > 0;
+  };
+  await waitFor(isWaiting, { within: 20_000, what: "the refund waits for the settlement" });
+  waiting.resolve();
+  await beginning;
+  expect(await refunding).toEqual(["begun"]);
+  expect(await fixture.settlementOf(second)).toMatchObject({ state: "due", amount: 6_000_000n });
+  expect(await balanceOf(fixture)).toBe(6_000_000n);
+});
+
+test("a refund that several processes begin concurrently is reported as begun to each and deducted once", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const other = await makeMerchantFixture(chain, { databaseUrl: fixture.databaseUrl, clock: fixture.clock });
+  const paymentId = await fixture.pay(await fundBuyer(chain), 400n);
+  await fixture.pay(await fundBuyer(chain), 100n);
+  await other.watch();
+  const refundId = await requestRefund(fixture, paymentId);
+  const outcomes = await Promise.all([fixture, other, fixture, other].map((one) => one.refund(refundId)));
+  expect(outcomes.flat()).toEqual(Array(4).fill("begun"));
+  expect(await balanceOf(fixture)).toBe(1_000_000n);
+  expect(await refundsSent(fixture)).toHaveLength(1);
+});
+
+test("a refund in another asset waits if the treasury no longer holds that asset", async () => {
+  const fixture = await makeMerchantFixture(chain, { change: kinds.change, assets: [assets.usdc] });
+  const { accountId, merchantId, mode, deps } = fixture;
+  const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
+  unwrap(await setTakesOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.permit, buyer.address);
+  const paymentId = await fixture.pay(buyer, 200n);
+  const treasury = privateKeyToAccount(chain.keys.treasury.privateKey);
+  await chain.client.setBalance({ address: treasury.address, value: 10n ** 18n });
+  const elsewhere = [newKey().address, 2_000_000n];
+  await callTestToken(chain, {
+    token: tokenOf(assets.permit),
+    functionName: "transfer",
+    args: elsewhere,
+    by: treasury,
+  });
+  await fixture.watch();
+  expect(await fixture.refund(await requestRefund(fixture, paymentId))).toEqual(["balance_short"]);
+  expect(await balanceOf(fixture)).toBe(2_000_000n);
+  expect(await refundsSent(fixture)).toEqual([]);
+});

@@ -1,0 +1,65 @@
+import { privateKeyToAccount } from "viem/accounts";
+import { expect, test } from "vitest";
+import { newKey } from "../../../../local/networks-document.ts";
+import { listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { fundBuyer } from "../../../support/evm-chain.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
+import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
+
+const kinds = await startTokenKinds();
+const { chain, assets } = kinds;
+
+const requestRefund = (of: MerchantFixture, paymentId: string, amount?: RefundAmount) =>
+  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
+const refund = async (of: MerchantFixture, paymentId: string, amount?: RefundAmount) => {
+  const { refundId } = unwrap(await requestRefund(of, paymentId, amount));
+  return of.db.selectFrom("refund").selectAll().where("id", "=", refundId).executeTakeFirstOrThrow();
+};
+
+test("a partial refund in the payment's currency is rounded down to the asset, and the last refund takes the remainder", async () => {
+  const fixture = await makeMerchantFixture(chain);
+  const feed = await deployTestContract(chain.client, "Feed", "Feed");
+  const source = { base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 3_600 };
+  Object.assign(fixture.deps, { networks: { ...fixture.deps.networks, prices: [source] } });
+  const { abi } = testContract("Feed", "Feed");
+  const args = [108_512_345n, BigInt(Math.floor(Date.now() / 1_000))];
+  const hash = await chain.client.writeContract({ address: feed, abi, functionName: "set", args });
+  await chain.client.waitForTransactionReceipt({ hash });
+
+  const paymentId = await fixture.create(1n, { amount: { unit: "iso4217/EUR", value: 1_001n } });
+  await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  await fixture.relay();
+  await fixture.watch();
+  const none = await requestRefund(fixture, paymentId, { unit: "iso4217/EUR", value: 0n });
+  expect(none).toMatchObject({ ok: false, code: "params_validation" });
+  // The buyer paid 10.862086: 3.33 of 10.01 euros are 3.613461177… of that.
+  expect((await refund(fixture, paymentId, { unit: "iso4217/EUR", value: 333n })).amount).toBe(3_613_461n);
+  expect((await refund(fixture, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
+});
+
+test("a refund in another asset is deducted from the merchant's balance rounded up, so that no other merchant pays the fraction", async () => {
+  // A token with two more decimals than USDC.
+  const entries = kinds.change.assets as { asset: string }[];
+  const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
+  const fixture = await makeMerchantFixture(chain, {
+    change: { ...kinds.change, assets: finer },
+    assets: [assets.usdc],
+  });
+  const { accountId, merchantId, mode, deps } = fixture;
+  const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
+  unwrap(await setTakesOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.permit, buyer.address);
+  const paymentId = await fixture.pay(buyer);
+  const balance = async () =>
+    (await fixture.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
+  expect(await balance()).toBe(1_000_000n);
+
+  const part = await refund(fixture, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
+  expect(part).toMatchObject({ amount: 150n, owed_asset: assets.usdc, owed_amount: 2n });
+  expect(await fixture.refund(part.id)).toEqual(["begun"]);
+  expect(await balance()).toBe(999_998n);
+});

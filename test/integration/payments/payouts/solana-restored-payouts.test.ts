@@ -1,0 +1,249 @@
+import { PublicKey, SystemProgram } from "@solana/web3.js";
+import { expect, test } from "vitest";
+import { findMarker } from "../../../../chains/solana/payout-markers.ts";
+import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { fundSol, keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
+import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { addDestinations, listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
+import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { unwrap } from "../../../support/merchant-fixture.ts";
+import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { copyDatabase } from "../../../support/test-database.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
+
+const UNIT = 1_000_000n;
+const DAY_MS = 86_400_000;
+const solana = await startTestSolana({ slotMs: 20 });
+const native = `${solana.id}/slip44:501`;
+const balanceOf = (owner: string) => tokenBalance(solana, owner);
+
+const accumulate = async ({ accountId, merchantId, mode, deps }: SolanaMerchantFixture) => {
+  const owner = { accountId, merchantId, mode };
+  const [destination] = unwrap(await listDestinations(deps, owner));
+  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 600_000 } }));
+};
+const settlementsOf = (fixture: SolanaMerchantFixture) =>
+  fixture.db
+    .selectFrom("settlement")
+    .selectAll()
+    .where("merchant_id", "=", fixture.merchantId)
+    .orderBy("number")
+    .execute();
+const sumOf = async (fixture: SolanaMerchantFixture, account: string, asset: string) =>
+  (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
+
+/** Begins and submits unpaid settlements, as the sweep and the workers do, until none is left. */
+async function payOut(fixture: SolanaMerchantFixture): Promise<void> {
+  const unpaid = async () =>
+    (await settlementsOf(fixture)).filter(({ state }) => state !== "paid" && state !== "netted");
+  for (let round = 0; (await unpaid()).length > 0; round += 1) {
+    if (round > 30) throw new Error(`not paid out: ${JSON.stringify(await fixture.transfers(), (_, v) => String(v))}`);
+    await fixture.settle(...(await unpaid()).map(({ id }) => id));
+    await fixture.submit();
+    for (let pass = 0; pass < 3; pass += 1) await fixture.watch(new AbortController().signal);
+    fixture.clock.advance(65_000);
+  }
+}
+
+async function expectReconciled(fixture: SolanaMerchantFixture) {
+  await fixture.watchUntil(async () =>
+    (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired"),
+  );
+  const lines = unwrap(await reconcileWhileWatching(fixture));
+  expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
+  expect(await sumOf(fixture, "in_transit", solana.asset)).toBe(0n);
+  // Reconciliation books a lane's surplus as capital, which would hide a mismatch: compare the lane's balance here.
+  const lane = fixture.keys.lanes[0]?.address ?? "";
+  expect(await sumOf(fixture, `lane:${lane}`, native)).toBe(
+    BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
+  );
+}
+
+/** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
+async function reconcileWhileWatching(fixture: SolanaMerchantFixture) {
+  let over = false;
+  const watching = (async () => {
+    while (!over) await fixture.watch(new AbortController().signal);
+  })();
+  const result = await reconcileChain(fixture.deps, { chain: solana.id }).finally(() => {
+    over = true;
+  });
+  await watching;
+  return result;
+}
+
+/** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
+async function restore(
+  first: SolanaMerchantFixture,
+  loseWork: (lost: SolanaMerchantFixture) => Promise<void>,
+): Promise<SolanaMerchantFixture> {
+  await first.db.destroy();
+  const backup = await copyDatabase(first.databaseUrl);
+  const lost = await makeSolanaMerchantFixture(solana, {
+    of: first,
+    databaseUrl: first.databaseUrl,
+    clock: first.clock,
+  });
+  await loseWork(lost);
+  await lost.db.destroy();
+  return makeSolanaMerchantFixture(solana, { of: first, databaseUrl: backup, clock: first.clock });
+}
+
+/** Gives the treasury another merchant's money, which a duplicate payout could spend. */
+async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
+  const { accountId, mode, deps } = fixture;
+  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
+  const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
+  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
+  const paymentId = await fixture.create(1_000n, { merchantId });
+  await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  await fixture.submit();
+  await fixture.watchUntilState(paymentId, "succeeded");
+}
+
+test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
+  const first = await makeSolanaMerchantFixture(solana);
+  await accumulate(first);
+  unwrap(await reconcileWhileWatching(first));
+  await fundTreasury(first);
+  await first.pay(await fundSolanaBuyer(solana), 100n);
+  const restored = await restore(first, async (lost) => {
+    const [one] = await settlementsOf(lost);
+    expect(await lost.settle(one?.id ?? "")).toEqual(["begun"]);
+    await lost.submit();
+    await lost.watchUntil(async () => (await settlementsOf(lost))[0]?.state === "paid");
+  });
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
+  await restored.pay(await fundSolanaBuyer(solana), 200n);
+  expect(await settlementsOf(restored)).toMatchObject([{ number: 1, amount: 3n * UNIT }]);
+
+  await payOut(restored);
+  expect(await balanceOf(first.destination)).toBe(3n * UNIT);
+  expect(await settlementsOf(restored)).toMatchObject([
+    { number: 1, amount: 1n * UNIT, state: "paid" },
+    { number: 2, amount: 2n * UNIT, state: "paid" },
+  ]);
+  expect(await listExceptions(restored.deps, 10)).toEqual([]);
+  await expectReconciled(restored);
+});
+
+test("a lost payout that the history does not show yet is stopped by its marker, and adopted once the history shows it", async () => {
+  const first = await makeSolanaMerchantFixture(solana);
+  unwrap(await reconcileWhileWatching(first));
+  await fundTreasury(first);
+  const paymentId = await first.pay(await fundSolanaBuyer(solana));
+  await first.pay(await fundSolanaBuyer(solana));
+  const { id } = await first.settlementOf(paymentId);
+  await first.settle(id);
+  await first.db.destroy();
+  const backup = await copyDatabase(first.databaseUrl);
+  const lost = await makeSolanaMerchantFixture(solana, { of: first, databaseUrl: first.databaseUrl });
+  const restored = await makeSolanaMerchantFixture(solana, { of: first, databaseUrl: backup });
+  await restored.watchUntil(() => isCaughtUp(restored.deps, solana.id));
+  await lost.watchUntil(() => isCaughtUp(lost.deps, solana.id));
+  await solana.knobs.pause();
+  await lost.submit();
+  await solana.knobs.jump(1);
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
+
+  // The process still counts as caught up, like a process that keeps running through a failover.
+  await restored.submit();
+  await solana.knobs.resume();
+  const transfer = async () => (await restored.transfers()).find((one) => one.settlement_id === id);
+  expect(await transfer()).toMatchObject({ state: "ready", last_error: expect.stringContaining("marker") });
+  await restored.watchUntil(async () => (await transfer())?.state === "confirmed");
+  expect(await balanceOf(first.destination)).toBe(1n * UNIT);
+  expect((await restored.settlementOf(paymentId)).state).toBe("paid");
+  expect(restored.lines.join()).toContain("missing in the database");
+  await lost.db.destroy();
+  await payOut(restored);
+  expect(await balanceOf(first.destination)).toBe(2n * UNIT);
+  await expectReconciled(restored);
+});
+
+/** Returns the address of a payout's marker and a function that reads its account. */
+async function markerOf(fixture: SolanaMerchantFixture, paymentId: string) {
+  const { id } = await fixture.settlementOf(paymentId);
+  const number = (await fixture.transfers()).find((one) => one.settlement_id === id)?.authorization_nonce ?? "";
+  const { address } = findMarker(fixture.chain.treasury, number);
+  const read = () => solana.client.connection.getAccountInfo(new PublicKey(address), "finalized");
+  return { address, read };
+}
+
+test("expired markers are closed, and every lamport they hold returns to the lane", async () => {
+  const fixture = await makeSolanaMerchantFixture(solana, { change: { payoutMarkerDays: 40 } });
+  unwrap(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const marker = await markerOf(fixture, paymentId);
+  const rents = await sumOf(fixture, "rent", native);
+  expect((await marker.read())?.data).toHaveLength(80);
+  // A third party's gift is not rent that the lane has paid.
+  await fundSol(solana.client, [marker.address], 5_000n);
+  const capital = await sumOf(fixture, "operator_capital", native);
+
+  fixture.clock.advance(39 * DAY_MS);
+  for (let pass = 0; pass < 5; pass += 1) await fixture.watch(new AbortController().signal);
+  expect(await marker.read()).not.toBeNull();
+
+  fixture.clock.advance(DAY_MS);
+  await fixture.watchUntil(async () => (await marker.read()) === null);
+  await expectReconciled(fixture);
+  const rent = BigInt(await solana.client.connection.getMinimumBalanceForRentExemption(80));
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - rent);
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital - 5_000n);
+  expect(await fixture.db.selectFrom("payout_marker").selectAll().execute()).toEqual([]);
+});
+
+test("a marker that an unknown transaction closed does not stop the closing of others", async () => {
+  const fixture = await makeSolanaMerchantFixture(solana, { change: { payoutMarkerDays: 40 } });
+  unwrap(await reconcileWhileWatching(fixture));
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  await payOut(fixture);
+  await expectReconciled(fixture);
+  const { address, read } = await markerOf(fixture, paymentId);
+  const treasury = keypairOf(fixture.keys.treasury);
+  const [noncePubkey, toPubkey] = [address, fixture.keys.lanes[0]?.address ?? ""].map((one) => new PublicKey(one));
+  const lamports = (await read())?.lamports ?? 0;
+  if (!noncePubkey || !toPubkey) throw new Error("no addresses");
+  const close = { noncePubkey, authorizedPubkey: treasury.publicKey, toPubkey, lamports };
+  await sendAll(solana.client, [{ instructions: [SystemProgram.nonceWithdraw(close)], signers: [treasury] }]);
+  await fixture.watchUntil(async () => (await read()) === null);
+  const capital = await sumOf(fixture, "operator_capital", native);
+  const rents = await sumOf(fixture, "rent", native);
+  await expectReconciled(fixture);
+  fixture.clock.advance(40 * DAY_MS);
+  await fixture.watchUntil(
+    async () => (await fixture.db.selectFrom("payout_marker").selectAll().execute()).length === 0,
+  );
+  await expectReconciled(fixture);
+  expect(await sumOf(fixture, "rent", native)).toBe(rents - BigInt(lamports));
+  expect(await sumOf(fixture, "operator_capital", native)).toBe(capital);
+});
+
+test("a payout signed during a failover is discarded and paid once later", async () => {
+  const fixture = await makeSolanaMerchantFixture(solana);
+  const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
+  const { id } = await fixture.settlementOf(paymentId);
+  await fixture.settle(id);
+  const signed = (await fixture.transactions()).length;
+  const { check } = fixture.deps.epoch;
+  let checks = 0;
+  fixture.deps.epoch.check = async () => {
+    const epoch = await check();
+    checks += 1;
+    // The failover happens between the last check and the transaction.
+    if (checks === 2) await fixture.db.updateTable("database_epoch").set({ count: -1 }).execute();
+    return epoch;
+  };
+  await fixture.submit();
+  fixture.deps.epoch.check = check;
+  expect((await fixture.transactions()).length).toBe(signed);
+  expect(fixture.lines.join()).toContain("signed transactions are discarded");
+  await payOut(fixture);
+  expect(await balanceOf(fixture.destination)).toBe(1n * UNIT);
+});

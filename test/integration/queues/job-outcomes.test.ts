@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { newId } from "../../../payments/ids.ts";
+import { catalog } from "../../../queues/catalog.ts";
+import type { JobResult } from "../../../queues/consume.ts";
+import { openQueues, transientError } from "../../support/test-queues.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const done: JobResult = { done: true };
+const within = { within: 20_000 };
+const isEmpty = async (queues: Awaited<ReturnType<typeof openQueues>>) =>
+  (await queues.count("expire-payment")).all === 0;
+
+async function opened() {
+  const queues = await openQueues();
+  await queues.ready();
+  const paymentId = newId("pay");
+  return {
+    queues,
+    paymentId,
+    enqueue: (retry = 0) => queues.enqueue("expire-payment", [{ data: { paymentId }, retry }]),
+  };
+}
+
+describe("the outcome of a handler", () => {
+  test("a handler that asks to run again uses no attempt, however often it does so, and leaves no job", async () => {
+    const { queues, enqueue } = await opened();
+    const most = catalog["expire-payment"].attempts * 2;
+    let calls = 0;
+    queues.serve("expire-payment", async () => (++calls < most ? { rerunInMs: 1 } : done));
+    await enqueue();
+    await waitFor(() => calls === most, within);
+    await waitFor(() => isEmpty(queues), within);
+    expect(calls).toBe(most);
+  });
+
+  test("a handler with transient errors is retried, and after its last attempt leaves no failed job", async () => {
+    const { queues, enqueue } = await opened();
+    let tries = 0;
+    queues.serve("expire-payment", async () => {
+      tries += 1;
+      throw transientError();
+    });
+    await enqueue();
+    // The delays between attempts add up to minutes; the test promotes each delayed job at once.
+    await waitFor(async () => {
+      for (const job of await queues.queue("expire-payment").getDelayed()) await job.promote().catch(() => undefined);
+      return tries === catalog["expire-payment"].attempts;
+    }, within);
+    await waitFor(() => isEmpty(queues), within);
+    expect(tries).toBe(catalog["expire-payment"].attempts);
+    // The sweep can enqueue the row again.
+    await enqueue(1);
+    await waitFor(() => tries > catalog["expire-payment"].attempts, within);
+  });
+
+  test("a handler with a transient error waits before its next attempt", async () => {
+    const { queues, enqueue } = await opened();
+    const times: number[] = [];
+    queues.serve("expire-payment", async () => {
+      times.push(Date.now());
+      if (times.length === 1) throw transientError();
+      return done;
+    });
+    await enqueue();
+    await waitFor(() => times.length === 2, within);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(catalog["expire-payment"].backoffMs * 0.9);
+  });
+
+  test("a handler with any other error leaves a failed job at once, which can be retried", async () => {
+    const { queues, enqueue } = await opened();
+    let broken = true;
+    let runs = 0;
+    queues.serve("expire-payment", async () => {
+      runs += 1;
+      if (broken) throw new Error("a bug");
+      return done;
+    });
+    await enqueue();
+    await waitFor(async () => (await queues.count("expire-payment")).failed === 1, within);
+    const [job] = await queues.queue("expire-payment").getFailed();
+    expect(runs, "a bug is not retried").toBe(1);
+    expect(job?.failedReason).toBe("Error: a bug");
+    broken = false;
+    await job?.retry();
+    await waitFor(() => isEmpty(queues), within);
+    expect(runs).toBe(2);
+  });
+});
+
+test("a failed job does not keep the sweep from enqueueing the same row again", async () => {
+  const { queues, enqueue } = await opened();
+  let runs = 0;
+  queues.serve("expire-payment", async () => {
+    runs += 1;
+    if (runs === 1) throw new Error("a bug");
+    return done;
+  });
+  await enqueue();
+  await waitFor(async () => (await queues.count("expire-payment")).failed === 1, within);
+  await enqueue();
+  await enqueue(1);
+  await waitFor(() => runs === 2, within);
+  await waitFor(async () => (await queues.count("expire-payment")).all === 1, within);
+  expect(runs, "the job with the old number is the failed one").toBe(2);
+});
+
+test.each([
+  ["paymentId", { paymentId: "pay_s3cr3t" }],
+  ["paymentId", {}],
+  ["", { paymentId: newId("pay"), signature: "0xs3cr3t" }],
+])("a job whose data does not fit fails with the member's name (%j) and without its value", async (member, data) => {
+  const { queues } = await opened();
+  let runs = 0;
+  queues.serve("expire-payment", async () => {
+    runs += 1;
+    return done;
+  });
+  await queues.queue("expire-payment").add("expire-payment", data);
+  await waitFor(async () => (await queues.count("expire-payment")).failed === 1, within);
+  const [job] = await queues.queue("expire-payment").getFailed();
+  expect(job?.failedReason).toContain(`not a expire-payment job: ${member}`);
+  expect(job?.failedReason).not.toContain("s3cr3t");
+  expect(runs).toBe(0);
+});
+
+test("work that is enqueued many times while it waits or runs is run once", async () => {
+  const { queues, enqueue } = await opened();
+  await Promise.all(Array.from({ length: 10 }, () => enqueue()));
+  expect(await queues.count("expire-payment")).toMatchObject({ all: 1 });
+  const gate = Promise.withResolvers<void>();
+  let runs = 0;
+  queues.serve("expire-payment", async () => {
+    runs += 1;
+    await gate.promise;
+    return done;
+  });
+  await waitFor(() => runs === 1, within);
+  await Promise.all(Array.from({ length: 10 }, () => enqueue()));
+  gate.resolve();
+  await waitFor(() => isEmpty(queues), within);
+  expect(runs).toBe(1);
+});
+
+test("delayed work does not run before its time", async () => {
+  const { queues, paymentId } = await opened();
+  const begun = Date.now();
+  let ranAt = 0;
+  queues.serve("expire-payment", async () => {
+    ranAt = Date.now();
+    return done;
+  });
+  await queues.enqueue("expire-payment", [{ data: { paymentId }, delayMs: 400 }]);
+  await waitFor(() => ranAt > 0, within);
+  expect(ranAt - begun).toBeGreaterThanOrEqual(395);
+});
+
+test("confirms that are enqueued at the same moment share one job, and jobs of the sweep stay separate", async () => {
+  const { queues } = await opened();
+  const [one, two, three] = [newId("att"), newId("att"), newId("att")];
+  await Promise.all([one, two].map((id) => queues.enqueue("verify-signature", [{ data: { attemptIds: [id] } }])));
+  await queues.enqueue("verify-signature", [{ data: { attemptIds: [three] } }]);
+  await queues.enqueue("verify-signature", [{ data: { attemptIds: [two] }, retry: 1 }]);
+  const served: string[][] = [];
+  queues.serve("verify-signature", async ({ attemptIds }) => {
+    served.push([...attemptIds]);
+    return done;
+  });
+  await waitFor(() => served.length === 3, within);
+  expect(served.toSorted((a, b) => b.length - a.length)[0]).toEqual([one, two]);
+  expect(served).toEqual(expect.arrayContaining([[three], [two]]));
+});

@@ -1,0 +1,202 @@
+import { once } from "node:events";
+import { describe, expect, test } from "vitest";
+import { findLastRewind, readEpoch } from "../../../db/epoch.ts";
+import { openDb } from "../../../db/open.ts";
+import { createEpochStore } from "../../../queues/epoch-store.ts";
+import { openRedis } from "../../../queues/redis-connections.ts";
+import { createLog } from "../../../runtime/log.ts";
+import { DatabaseLostCommits, openEpoch } from "../../../transfers/database-epoch.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { redisPrefix } from "../../support/redis-prefix.ts";
+import { copyDatabase, createDatabase } from "../../support/test-database.ts";
+
+/** The epoch that a fleet stores in Redis; `forget` deletes it, as FLUSHALL does. */
+function openMemory() {
+  const { url, prefix } = redisPrefix();
+  const redis = openRedis(url, () => undefined);
+  addCleanup(() => redis.disconnect());
+  const forget = () => redis.unlink(`${prefix}:database-epoch`);
+  return { ...createEpochStore(redis, prefix), redis, forget };
+}
+
+/** A process that checks the epoch of a database. */
+async function startProcess({
+  url,
+  memory = openMemory(),
+}: {
+  url?: string;
+  memory?: ReturnType<typeof openMemory>;
+} = {}) {
+  const databaseUrl = url ?? (await createDatabase());
+  const db = openDb(databaseUrl);
+  addCleanup(() => db.destroy());
+  if (memory.redis.status !== "ready") await once(memory.redis, "ready");
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
+  const epoch = openEpoch({ db, memory, log });
+  return {
+    databaseUrl,
+    db,
+    lines,
+    memory,
+    epoch,
+    /** Commits a transaction that stores bytes signed in an epoch. */
+    store: async (id: string) => {
+      const counted = await db.transaction().execute((tx) => epoch.pass(tx, id));
+      await counted();
+    },
+    count: async () => (await readEpoch(db)).count,
+    isSteppedBack: async () => (await findLastRewind(db)) !== undefined,
+    /** Rewinds the database by a number of commits. */
+    rewind: (by: number) =>
+      db
+        .updateTable("database_epoch")
+        .set((eb) => ({ count: eb("count", "-", by) }))
+        .execute(),
+  };
+}
+
+describe("the database's epoch", () => {
+  test("the epoch stays the same while the count grows, and one process of a fleet counts each second", async () => {
+    const one = await startProcess();
+    const other = await startProcess({ url: one.databaseUrl, memory: one.memory });
+    const id = await one.epoch.check();
+    await one.db
+      .updateTable("database_epoch")
+      .set({ counted_at: new Date(0) })
+      .execute();
+    await Promise.all([one, other, one, other].map(({ epoch }) => epoch.tick()));
+    expect(await one.count()).toBe(1);
+    expect(await other.epoch.check()).toBe(id);
+    expect(await one.isSteppedBack()).toBe(false);
+  });
+
+  test("a new epoch begins when a commit that this process has seen is missing, and it is logged once", async () => {
+    const { epoch, store, rewind, lines, isSteppedBack, count } = await startProcess();
+    const id = await epoch.check();
+    for (let n = 0; n < 3; n += 1) await store(id);
+    await rewind(1);
+    const next = await epoch.check();
+    expect(next).not.toBe(id);
+    expect(await epoch.check()).toBe(next);
+    expect(await isSteppedBack()).toBe(true);
+    expect(await count()).toBeGreaterThan(3);
+    expect(lines.filter((line) => line.includes("database lost commits"))).toHaveLength(1);
+    await store(next);
+  });
+
+  test("a new epoch begins when another process of the fleet has seen more commits, also after all have restarted", async () => {
+    const before = await startProcess();
+    const id = await before.epoch.check();
+    await before.db.destroy();
+    const backup = await copyDatabase(before.databaseUrl);
+    const running = await startProcess({ url: before.databaseUrl, memory: before.memory });
+    await running.store(await running.epoch.check());
+    const restored = await startProcess({ url: backup, memory: before.memory });
+    expect(await restored.epoch.check()).not.toBe(id);
+  });
+
+  test("the epoch stays the same after Redis lost its data, which says nothing about the database", async () => {
+    const { epoch, store, memory, isSteppedBack, rewind } = await startProcess();
+    const id = await epoch.check();
+    await store(id);
+    await memory.forget();
+    expect(await epoch.check()).toBe(id);
+    await store(id);
+    expect(await memory.read()).toBe(2);
+    expect(await isSteppedBack()).toBe(false);
+    await memory.forget();
+    await rewind(1);
+    expect(await epoch.check()).not.toBe(id);
+  });
+
+  test("a new epoch begins on another database server, even when no process remembers the old one", async () => {
+    const { epoch, db } = await startProcess();
+    const id = await epoch.check();
+    // A dump restored into another server, or a promoted replica, brings such a row.
+    await db.updateTable("database_epoch").set({ identity: "7/00000001/1" }).execute();
+    const next = await epoch.check();
+    expect(next).not.toBe(id);
+    expect(await epoch.check()).toBe(next);
+    const { identity, live } = await readEpoch(db);
+    expect(identity).toBe(live);
+    expect(identity).toMatch(/^\d+\/\d{8}\/\d+$/);
+  });
+
+  test("many processes that find the rewind at once begin one new epoch", async () => {
+    const one = await startProcess();
+    const id = await one.epoch.check();
+    for (let n = 0; n < 5; n += 1) await one.store(id);
+    const others = await Promise.all([1, 2, 3].map(() => startProcess({ url: one.databaseUrl, memory: one.memory })));
+    await one.rewind(2);
+    const all = [one, ...others];
+    const found = await Promise.all(all.map(({ epoch }) => epoch.check()));
+    expect(new Set(found).size).toBe(1);
+    expect(found).not.toContain(id);
+    expect(all.flatMap(({ lines }) => lines).filter((line) => line.includes("database lost commits"))).toHaveLength(1);
+  });
+
+  test("a process without Redis checks the epoch by the commits that it has seen itself", async () => {
+    const { epoch, store, memory, rewind, isSteppedBack } = await startProcess();
+    const id = await epoch.check();
+    memory.redis.disconnect();
+    await store(id);
+    expect(await epoch.check()).toBe(id);
+    expect(await isSteppedBack()).toBe(false);
+    await rewind(1);
+    expect(await epoch.check()).not.toBe(id);
+  });
+
+  test("the epoch stays the same in whatever order several processes check and store", async () => {
+    const one = await startProcess();
+    const all = [one, await startProcess({ url: one.databaseUrl, memory: one.memory })];
+    const id = await one.epoch.check();
+    const work = all.flatMap(({ epoch, store }) =>
+      Array.from({ length: 60 }, async (_, n) => (n % 3 === 0 ? store(id) : void (await epoch.check()))),
+    );
+    await Promise.all(work);
+    expect(await one.isSteppedBack()).toBe(false);
+    expect(await one.count()).toBe(40);
+  });
+});
+
+describe("a transaction that stores signed bytes", () => {
+  test("a transaction that stores signed bytes is rolled back when the epoch of the decision to sign is over", async () => {
+    const { epoch, store, rewind, db } = await startProcess();
+    const id = await epoch.check();
+    await store(id);
+    await rewind(1);
+    await epoch.check();
+    const write = db.transaction().execute(async (tx) => {
+      await tx.insertInto("account").values({ id: "acc_1", name: "Shop", created_at: new Date() }).execute();
+      return epoch.pass(tx, id);
+    });
+    await expect(write).rejects.toThrow(DatabaseLostCommits);
+    expect(await db.selectFrom("account").selectAll().execute()).toEqual([]);
+  });
+
+  test("a transaction that stores signed bytes is rolled back when the database lost commits after the check", async () => {
+    const { epoch, store, rewind, db } = await startProcess();
+    const id = await epoch.check();
+    await store(id);
+    await rewind(1);
+    await expect(store(id)).rejects.toThrow(DatabaseLostCommits);
+    await rewind(-1);
+    await store(id);
+    await db.updateTable("database_epoch").set({ identity: "7/00000001/1" }).execute();
+    await expect(store(id)).rejects.toThrow(DatabaseLostCommits);
+  });
+
+  test("a transaction that is rolled back for another reason does not count as a rewind, though its count is gone", async () => {
+    const { epoch, db, isSteppedBack, store } = await startProcess();
+    const id = await epoch.check();
+    const undone = db.transaction().execute(async (tx) => {
+      await epoch.pass(tx, id);
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    expect(await epoch.check()).toBe(id);
+    await store(id);
+    expect(await isSteppedBack()).toBe(false);
+  });
+});

@@ -1,0 +1,124 @@
+import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type TypedDataDefinition } from "viem";
+import { describe, expect, test } from "vitest";
+import type { OptionView } from "../../../../payments/views.ts";
+import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { makeMerchantFixture, signOption, walletActions } from "../../../support/merchant-fixture.ts";
+
+const abi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+  "function cancelAuthorization(address authorizer, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+]);
+type Message = { from: Hex; to: Hex; validBefore: Hex; nonce: Hex };
+const split = (signature: Hex) =>
+  [hexToNumber(slice(signature, 64)), slice(signature, 0, 32), slice(signature, 32, 64)] as const;
+const typedDataOf = (option: OptionView) =>
+  JSON.parse(String(walletActions(option)[0]?.params[1])) as TypedDataDefinition & { message: Message };
+
+async function sendFromPayer(chain: TestChain, call: object): Promise<void> {
+  const hash = await chain.client.writeContract({ address: chain.contracts.token, abi, ...call } as never);
+  const { status } = await chain.client.waitForTransactionReceipt({ hash });
+  if (status !== "success") throw new Error("the payer's own use of the nonce was reverted");
+}
+
+/** Uses the payment's nonce for another authorization of one unit, which the payer signs and a third party relays. */
+async function useForOneUnit(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
+  const typed = typedDataOf(option);
+  const { from, to, validBefore, nonce } = typed.message;
+  const signature = await buyer.signTypedData({ ...typed, message: { ...typed.message, value: "0x1" } } as never);
+  const args = [from, to, 1n, 0n, BigInt(validBefore), nonce, ...split(signature)];
+  await sendFromPayer(chain, { functionName: "transferWithAuthorization", args });
+}
+
+async function cancel(chain: TestChain, option: OptionView, buyer: PrivateKeyAccount): Promise<void> {
+  const { domain, message } = typedDataOf(option);
+  const CancelAuthorization = [
+    { name: "authorizer", type: "address" },
+    { name: "nonce", type: "bytes32" },
+  ];
+  const signature = await buyer.signTypedData({
+    domain,
+    types: { CancelAuthorization },
+    primaryType: "CancelAuthorization",
+    message: { authorizer: message.from, nonce: message.nonce },
+  } as never);
+  await sendFromPayer(chain, {
+    functionName: "cancelAuthorization",
+    args: [message.from, message.nonce, ...split(signature)],
+  });
+}
+
+const ways = [
+  ["used its nonce for another authorization of one unit", useForOneUnit, 1n],
+  ["cancelled it", cancel, 0n],
+] as const;
+
+describe.each(ways)("a payer that has %s", (_what, invalidate, arrived) => {
+  test("a payment whose authorization is used up after the confirm expires with its authorization, and not earlier", async () => {
+    const chain = await startChain();
+    const fixture = await makeMerchantFixture(chain);
+    const buyer = await fundBuyer(chain);
+    const paymentId = await fixture.create();
+    const [option] = await fixture.offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    await fixture.verify(await fixture.attempt(paymentId, buyer));
+    await invalidate(chain, option, buyer);
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("processing");
+
+    await chain.client.increaseTime({ seconds: 7_200 });
+    await mine(chain, 2);
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("expired");
+    expect((await fixture.transfers()).map((row) => row.state)).toEqual(["ended"]);
+    expect(fixture.announced.at(-1)).toBe(paymentId);
+    expect(await fixture.db.selectFrom("transaction").select("nonce").execute()).toEqual([]);
+    expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(arrived);
+  });
+
+  test("a confirm whose authorization is used up before it is refused, and the payment waits for a valid one", async () => {
+    const chain = await startChain();
+    const fixture = await makeMerchantFixture(chain);
+    const [buyer, other] = [await fundBuyer(chain), await fundBuyer(chain)];
+    const paymentId = await fixture.create();
+    const [option] = await fixture.offer(paymentId, buyer);
+    if (!option) throw new Error("there is no way to pay");
+    const results = await signOption(option, buyer);
+    await invalidate(chain, option, buyer);
+    await fixture.watch();
+    const confirmed = await fixture.confirm(paymentId, option.id, results);
+    const attemptId = (confirmed.ok && confirmed.value.attemptId) || "";
+    await fixture.verify(attemptId);
+    expect(await fixture.verificationResult(attemptId)).toMatchObject({
+      refused: expect.stringContaining("used or canceled"),
+    });
+    expect((await fixture.status(paymentId)).state).toBe("requires_action");
+
+    await fixture.verify(await fixture.attempt(paymentId, other));
+    await fixture.relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  });
+});
+
+test("a token that no longer responds does not keep the transfers of other tokens from ending", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const [broken, fine] = [await fixture.create(100n), await fixture.create(200n)];
+  for (const id of [broken, fine]) await fixture.verify(await fixture.attempt(id, await fundBuyer(chain)));
+  // The token's contract no longer exists.
+  const other = await fixture.db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("payment_id", "=", broken)
+    .executeTakeFirstOrThrow();
+  await fixture.db
+    .updateTable("transfer")
+    .set({ token: `0x${"de".repeat(20)}` })
+    .where("id", "=", other.id)
+    .execute();
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 2);
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
+  expect([(await fixture.status(broken)).state, (await fixture.status(fine)).state]).toEqual(["processing", "expired"]);
+});

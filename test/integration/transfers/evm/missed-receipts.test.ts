@@ -1,0 +1,67 @@
+import type { Hex } from "viem";
+import { expect, test } from "vitest";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
+import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
+
+/** Blocks that a watcher reads as a range, because it was away while they came. */
+const AWAY = 60;
+
+/** Starts a carrier whose endpoint can be made to leave receipts out. */
+async function startForgetful() {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { finality: { blocks: 3 } } });
+  const forget = () =>
+    proxy.alter((method, _params, result) => (method === "eth_getTransactionReceipt" ? null : result));
+  const rows = () => fixture.db.selectFrom("transaction").select(["nonce", "state"]).orderBy("nonce").execute();
+  return { chain, fixture, rows, forget, prepareReorg: () => proxy.alter(undefined) };
+}
+
+test("a range of blocks that holds a transfer of ours is read again while the endpoint has no receipt of it", async () => {
+  const { chain, fixture, rows, forget, prepareReorg } = await startForgetful();
+  const { id } = await fixture.sign(await fundBuyer(chain));
+  await fixture.watch();
+  await fixture.relay();
+  await mine(chain, AWAY);
+  forget();
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_behind" });
+  expect(await fixture.statesOf([id])).toEqual(["assigned"]);
+  prepareReorg();
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+  expect(await rows()).toEqual([{ nonce: 0, state: "final" }]);
+});
+
+test("a transaction without logs that a range left out is found by its receipt, and a lost transaction behind it is sent again", async () => {
+  const { chain, fixture, rows, forget, prepareReorg } = await startForgetful();
+  const { id, call } = await fixture.sign(await fundBuyer(chain));
+  await fixture.watch();
+  // A stranger uses the authorization in the same block, before our transaction, which then moves nothing.
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  const tip = 50_000_000_000n;
+  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
+  await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
+  await mine(chain, AWAY);
+  await chain.client.setAutomine(true);
+  forget();
+  await fixture.watch();
+  expect(await fixture.statesOf([id])).toEqual(["confirmed"]);
+  expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
+
+  prepareReorg();
+  const { id: next } = await fixture.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  const [, lost] = await fixture.transactions();
+  await chain.client.dropTransaction({ hash: (lost?.hash ?? "0x") as Hex });
+  await chain.client.setAutomine(true);
+  fixture.clock.advance(60_000);
+  await fixture.watch();
+  await mine(chain, 3);
+  await fixture.watch();
+  const final = (await rows()).filter(({ state }) => state === "final");
+  expect(final.map(({ nonce }) => nonce)).toEqual([0, 1]);
+  expect(await fixture.statesOf([next])).toEqual(["confirmed"]);
+});

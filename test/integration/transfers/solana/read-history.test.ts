@@ -1,0 +1,202 @@
+import { beforeEach, expect, test } from "vitest";
+import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.ts";
+import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+const solana = await startTestSolana();
+const buyer = await fundSolanaBuyer(solana);
+const proxy: FaultProxy = await startFaultProxy({ target: solana.url });
+
+/** A separate deployment whose history has been listed once. */
+async function startTill(
+  change: Record<string, unknown> = {},
+  rpcUrls = [proxy.url, proxy.url],
+): Promise<SolanaMerchantFixture> {
+  const made = await makeSolanaMerchantFixture(solana, {
+    rpcUrls,
+    change: { historyReadsPerSecond: 10_000, ...change },
+  });
+  await made.readHistory();
+  return made;
+}
+
+const fixture = await startTill();
+
+// Everything that earlier tests sent is read and booked first.
+beforeEach(async () => {
+  proxy.delay(0);
+  proxy.fail(undefined);
+  await readAll();
+  await fixture.watchOnly();
+});
+
+const treasuryOf = (some: SolanaMerchantFixture) => some.keys.treasury.address;
+/** Runs the reader until nothing is left, and lets the clock advance between runs. */
+async function readAll(some = fixture): Promise<void> {
+  while ((await some.readHistory()) === "more" || (await entries(some)).length > 0) some.clock.advance(1_000);
+}
+const sum = (count: number) => BigInt((count * (count + 1)) / 2);
+const entries = (some = fixture) =>
+  some.db.selectFrom("history_entry").selectAll().orderBy("slot").orderBy("signature").execute();
+const sightings = (some = fixture) => some.db.selectFrom("observation").selectAll().execute();
+const exceptions = async () =>
+  (await listBalances(fixture.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
+
+/** Sends dust and lists it without reading any of it. */
+async function listDust(count: number, some = fixture): Promise<string[]> {
+  const signatures = await sendDust(solana, treasuryOf(some), count);
+  await finalize(signatures.at(-1));
+  proxy.fail(({ method }) => (method === "getTransaction" ? { code: -32_000, message: "not now" } : undefined));
+  await some.readHistory();
+  proxy.fail(undefined);
+  await some.db.updateTable("history_entry").set({ tries: 0, due_at: some.clock.now() }).execute();
+  return signatures;
+}
+
+/** Makes a buyer's own transfer that names a payment and shows only in the history. */
+async function payUnsolicited(some: SolanaMerchantFixture): Promise<string> {
+  const paymentId = await some.create();
+  const [option] = await some.offer(paymentId, buyer);
+  const { authorization_nonce: memo } = await some.db
+    .selectFrom("payment_option")
+    .select("authorization_nonce")
+    .where("id", "=", option?.id ?? "")
+    .executeTakeFirstOrThrow();
+  await finalize(await sendTokens(solana, { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo }));
+  return paymentId;
+}
+
+async function finalize(signature: string | undefined): Promise<void> {
+  const isFinal = async () =>
+    (await solana.client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
+  await waitFor(isFinal, { within: 10_000 });
+}
+
+test("passes that confirm a payment read none of the waiting dust", async () => {
+  // Token accounts that our own transactions changed are read as well, once these are final.
+  await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
+  await listDust(60);
+  const before = proxy.calls.getTransaction ?? 0;
+  // Another job reads the dust from an endpoint that responds only after the payment is confirmed.
+  const { promise, resolve } = Promise.withResolvers<void>();
+  proxy.onAnswer((method) => (method === "getTransaction" ? promise : undefined));
+  const reading = fixture.readHistory();
+  expect((await fixture.status(await fixture.pay(buyer))).state).toBe("succeeded");
+  // By then only the concurrent reads of the job have been made.
+  expect((proxy.calls.getTransaction ?? 0) - before).toBeLessThanOrEqual(16);
+  expect(await entries()).toHaveLength(60);
+  proxy.onAnswer(undefined);
+  resolve();
+  await reading;
+});
+
+test("dust is read with bounded concurrency and booked to the last unit", async () => {
+  const booked = await exceptions();
+  await listDust(60);
+  let [atOnce, most] = [0, 0];
+  proxy.delay(30, ({ method }) => {
+    if (method === "getTransaction") {
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+    }
+    return method === "getTransaction";
+  });
+  proxy.onAnswer((method) => {
+    if (method === "getTransaction") atOnce -= 1;
+  });
+  await readAll();
+  proxy.onAnswer(undefined);
+  expect(most).toBe(16);
+  await fixture.watchUntil(async () => (await exceptions()) === booked - sum(60));
+});
+
+test("no more transactions are read per second than the network's entry allows", async () => {
+  const slow = await startTill({ historyReadsPerSecond: 20 });
+  const signatures = await sendDust(solana, treasuryOf(slow), 30);
+  await finalize(signatures.at(-1));
+  const began = Date.now();
+  while ((await sightings(slow)).length < 30) await slow.readHistory();
+  expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
+});
+
+test("a history of many pages is read completely and once, although listing and reading fail at any point", async () => {
+  // An endpoint that returns at most nine signatures at once.
+  const short = await startAlteringProxy({ target: proxy.url });
+  short.alter((method, _params, result) =>
+    method === "getSignaturesForAddress" ? (result as unknown[]).slice(0, 9) : result,
+  );
+  const some = await startTill({}, [short.url, short.url]);
+  await finalize((await sendDust(solana, treasuryOf(some), 60)).at(-1));
+  let calls = 0;
+  // The endpoint fails in the middle of the listing and of the reads.
+  proxy.fail(({ method }) => {
+    if (method === "getSignaturesForAddress" || method === "getTransaction") calls += 1;
+    return calls % 20 === 3 ? { code: -32_000, message: "not now" } : undefined;
+  });
+  let failures = 0;
+  for (let end = "more"; end === "more" || (await entries(some)).length > 0; some.clock.advance(60_000))
+    end = await some.readHistory().catch(() => {
+      failures += 1;
+      return "more";
+    });
+  proxy.fail(undefined);
+  expect(failures).toBeGreaterThan(0);
+  expect((await sightings(some)).map(({ amount }) => amount).toSorted((a, b) => Number(a - b))).toEqual(
+    Array.from({ length: 60 }, (_, index) => BigInt(index + 1)),
+  );
+});
+
+test("two jobs that read the same history at once record each transaction once", async () => {
+  const other = await fixture.anotherProcess();
+  const [booked, before] = [await exceptions(), (await sightings()).length];
+  await finalize((await sendDust(solana, treasuryOf(fixture), 60)).at(-1));
+  await Promise.all([fixture.readHistory(), other.readHistory(), fixture.readHistory()]);
+  await readAll();
+  expect(await sightings()).toHaveLength(before + 60);
+  await fixture.watchUntil(async () => (await exceptions()) === booked - sum(60));
+});
+
+test("a transfer that names a payment is read before the dust that came before it", async () => {
+  const slow = await startTill({ historyReadsPerSecond: 1 });
+  await sendDust(solana, treasuryOf(slow), 40);
+  const paymentId = await payUnsolicited(slow);
+  await slow.readHistory();
+  const [transfer] = await slow.transfers();
+  expect(transfer).toMatchObject({ payment_id: paymentId, state: "included" });
+  expect((await entries(slow)).length).toBeGreaterThan(20);
+  while ((await slow.status(paymentId)).state !== "succeeded") await slow.watchOnly(new AbortController().signal);
+});
+
+test("payouts wait for dust that was there before their process started, and not for later dust", async () => {
+  await fixture.watchOnly();
+  await listDust(30);
+  await fixture.watchOnly();
+  expect(await entries()).toHaveLength(30);
+  expect(await isCaughtUp(fixture.deps, solana.id)).toBe(true);
+  const { deps: restarted } = await fixture.anotherProcess();
+  const isReady = async () => {
+    fixture.clock.advance(10);
+    await fixture.watchOnly();
+    return isCaughtUp(restarted, solana.id);
+  };
+  expect(await isReady()).toBe(false);
+  // More has come since than was read before: it does not count.
+  await readAll();
+  await listDust(10);
+  expect(await entries()).toHaveLength(10);
+  expect(await isReady()).toBe(true);
+});
+
+test("a slot counts as booked only when everything up to it was read", async () => {
+  const [first] = await listDust(20);
+  const finalNumber = async () =>
+    (await fixture.db.selectFrom("chain_cursor").select("final_number").executeTakeFirstOrThrow()).final_number;
+  const slot = (await solana.client.connection.getSignatureStatus(first ?? "")).value?.slot ?? 0;
+  for (let pass = 0; pass < 20; pass += 1) await fixture.watchOnly(new AbortController().signal);
+  expect(await finalNumber()).toBeLessThan(slot);
+  await fixture.watchUntil(async () => (await finalNumber()) >= slot);
+});

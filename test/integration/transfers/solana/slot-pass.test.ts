@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import { base58 } from "@scure/base";
+import { expect, test } from "vitest";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
+
+const solana = await startTestSolana({ own: true });
+
+/** A merchant fixture whose only payment was submitted, while no slot comes by itself. */
+async function makeSubmitted(finality: "confirmed" | "finalized") {
+  const fixture = await makeSolanaMerchantFixture(solana, { change: { finality } });
+  const buyer = await fundSolanaBuyer(solana, 1_000_000n);
+  const paymentId = await fixture.create();
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await solana.knobs.pause();
+  await fixture.submit();
+  const stateOf = async () => (await fixture.transfers())[0]?.state;
+  const bookings = async () =>
+    (await fixture.db.selectFrom("ledger_group").select("id").where("kind", "=", "payment").execute()).length;
+  return { fixture, buyer, paymentId, stateOf, bookings };
+}
+
+test.each(["confirmed", "finalized"] as const)(
+  "a payment succeeds when its transaction is %s, and not earlier",
+  async (finality) => {
+    const { fixture, paymentId, stateOf } = await makeSubmitted(finality);
+    const state = async () => (await fixture.status(paymentId)).state;
+    await fixture.watch();
+    expect([await stateOf(), await state()]).toEqual(["assigned", "processing"]);
+    await solana.knobs.jump(1);
+    await fixture.watch();
+    const early = finality === "confirmed" ? ["confirmed", "succeeded"] : ["included", "processing"];
+    expect([await stateOf(), await state()]).toEqual(early);
+    await solana.knobs.jump(5);
+    await fixture.watch();
+    expect([await stateOf(), await state()]).toEqual(["confirmed", "succeeded"]);
+    await solana.knobs.resume();
+  },
+);
+
+test("a payment whose slot is rolled back is in flight again, lands with the same bytes, and is booked once", async () => {
+  const { fixture, buyer, paymentId, stateOf, bookings } = await makeSubmitted("finalized");
+  await solana.knobs.jump(1);
+  await fixture.watch();
+  expect(await stateOf()).toBe("included");
+  const [before] = (await fixture.transactions()).slice(-1);
+  expect(await solana.knobs.rollback(2)).toEqual([before?.hash]);
+  // The slot numbers that were rolled back are passed, and the watcher checks.
+  await solana.knobs.jump(4);
+  await fixture.watch();
+  await fixture.watch();
+  expect([await stateOf(), (await fixture.status(paymentId)).state]).toEqual(["assigned", "processing"]);
+  expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000n);
+  fixture.clock.advance(2_000);
+  await fixture.watch();
+  await solana.knobs.resume();
+  await fixture.watchUntilState(paymentId, "succeeded");
+  const [after] = (await fixture.transactions()).slice(-1);
+  expect(after?.hash).toBe(before?.hash);
+  expect(await bookings()).toBe(1);
+  expect(await tokenBalance(solana, buyer.address)).toBe(0n);
+});
+
+test("the watcher reads the statuses of transactions in flight 256 at a time, and makes no other calls for them", async () => {
+  const proxy = await startFaultProxy({ target: solana.url });
+  const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [proxy.url] });
+  await fixture.pay(await fundSolanaBuyer(solana));
+  await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
+  const [like] = (await fixture.transactions()).slice(-1);
+  if (!like) throw new Error("there is no transaction");
+  const now = () => fixture.clock.now();
+  const addInFlight = (from: number, count: number) =>
+    fixture.db
+      .insertInto("transaction")
+      .values(
+        Array.from({ length: count }, (_, index) => ({
+          ...{ ...like, hash: base58.encode(randomBytes(64)), nonce: from + index, state: "signed" as const },
+          ...{ created_at: now(), broadcast_at: new Date(now().getTime() + 60_000), last_valid_height: 1_000_000_000 },
+          ...{ block_number: null, block_hash: null, fee: null, reverted: null },
+        })),
+      )
+      .execute();
+  /** Returns the calls of a pass that checks everything. */
+  const countPassCalls = async () => {
+    const before = { ...proxy.calls };
+    await solana.knobs.jump(5);
+    await fixture.watchOnly();
+    const made = Object.entries(proxy.calls).map(([method, count]) => [method, count - (before[method] ?? 0)] as const);
+    return Object.fromEntries(made.filter(([, count]) => count > 0));
+  };
+  await addInFlight(1_000, 10);
+  const few = await countPassCalls();
+  expect(few.getSignatureStatuses).toBe(1);
+  await addInFlight(2_000, 290);
+  const many = await countPassCalls();
+  expect(many).toEqual({ ...few, getSignatureStatuses: 2 });
+  const total = Object.values(many).reduce((sum, count) => sum + count, 0);
+  expect(total / 300).toBeLessThanOrEqual(0.2);
+});

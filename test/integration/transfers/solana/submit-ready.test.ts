@@ -1,0 +1,338 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { firstSignature } from "../../../../chains/solana/wire-format.ts";
+import { findReachedHead } from "../../../../db/queries/chain-cursors.ts";
+import { signAsWallet } from "../../../../local/solana-buyer.ts";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
+import { fundTokens } from "../../../../local/spl-tokens.ts";
+import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
+import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
+import { moveTokens } from "../../../support/solana-token-moves.ts";
+import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+const solana = await startTestSolana();
+const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
+const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.fault.url, second.fault.url] });
+const { begin, rowsOf, confirmAndVerify, finishPayment } = makeConfirmSteps(fixture);
+const { connection } = solana.client;
+const isSend = ({ method }: { method: string }) => method === "sendTransaction";
+
+afterEach(async () => {
+  for (const { fault, alter } of [first, second]) {
+    alter(undefined);
+    fault.refuse(false);
+    fault.fail(undefined);
+    fault.dropAnswers(undefined);
+    fault.onAnswer(undefined);
+  }
+  await solana.knobs.drop(0);
+  await solana.knobs.hold(0);
+});
+
+/** A payment that was accepted and not submitted. */
+async function makeAccepted() {
+  // A blockhash is reused for a second, and a jump of the cluster may have expired it.
+  fixture.clock.advance(1_000);
+  const begun = await begin(await fundSolanaBuyer(solana, 1_000_000n));
+  expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+  return begun;
+}
+/** Records the bytes of every send that reaches an endpoint. */
+function recordSends(): string[] {
+  const sent: string[] = [];
+  const hook = (method: string, [bytes]: unknown[]) => method === "sendTransaction" && sent.push(String(bytes));
+  for (const { fault } of [first, second]) fault.onAnswer(hook);
+  return sent;
+}
+const onlyRow = async (paymentId: string) => {
+  const { transfers, transactions } = await rowsOf(paymentId);
+  const [transaction] = transactions;
+  if (transactions.length !== 1 || !transaction) throw new Error(`there are ${transactions.length} transactions`);
+  return { transaction, transfer: transfers[0]?.state, state: (await fixture.status(paymentId)).state };
+};
+/** Runs a pass that checks everything, five slots later, and returns what it threw. */
+async function watchLater(): Promise<{ code?: string } | undefined> {
+  await solana.knobs.jump(5);
+  return fixture.watch().then(
+    () => undefined,
+    (error: unknown) => error as { code: string },
+  );
+}
+const landedOf = async (signature: string) =>
+  (await connection.getSignatureStatuses([signature], { searchTransactionHistory: true })).value[0];
+
+describe("a buyer's transaction", () => {
+  test("a buyer's transaction is stored completely before any endpoint gets it", async () => {
+    const lastValidHeight = async () => (await connection.getLatestBlockhash("processed")).lastValidBlockHeight;
+    const before = await lastValidHeight();
+    const { paymentId } = await makeAccepted();
+    const after = await lastValidHeight();
+    const stored: unknown[] = [];
+    first.fault.onAnswer(async (method, [bytes]) => {
+      if (method !== "sendTransaction") return;
+      const raw = Buffer.from(String(bytes), "base64");
+      const row = (await fixture.transactions()).find(({ hash }) => hash === firstSignature(raw));
+      stored.push({ bytes: row?.bytes.equals(raw), state: row?.state, transfer: (await onlyRow(paymentId)).transfer });
+      // It may be declared expired a little later, and never earlier.
+      expect(row?.last_valid_height).toBeGreaterThanOrEqual(before);
+      expect(row?.last_valid_height).toBeLessThanOrEqual(after + 32);
+    });
+    await fixture.submit();
+    expect(stored).toEqual([{ bytes: true, state: "signed", transfer: "assigned" }]);
+    await finishPayment(paymentId);
+  });
+
+  test("a transaction that no endpoint accepts is sent again by the watcher, with the same bytes, after two seconds", async () => {
+    const { paymentId } = await makeAccepted();
+    for (const { fault } of [first, second])
+      fault.fail((call) => (isSend(call) ? { code: -32_005, message: "Node is behind" } : undefined));
+    await fixture.submit();
+    const { transaction, transfer } = await onlyRow(paymentId);
+    expect([transaction.state, transfer]).toEqual(["broadcast", "assigned"]);
+    for (const { fault } of [first, second]) fault.fail(undefined);
+    const sent = recordSends();
+    await fixture.watch();
+    expect(sent).toEqual([]);
+    fixture.clock.advance(2_000);
+    await fixture.watch();
+    expect(sent).toEqual([transaction.bytes.toString("base64")]);
+    await fixture.watchUntilState(paymentId, "succeeded");
+  });
+
+  test("a transaction whose first three sends are lost is sent a fourth time, and nothing is signed again", async () => {
+    const { paymentId } = await makeAccepted();
+    const sent = recordSends();
+    await solana.knobs.drop(3);
+    await fixture.submit();
+    for (let again = 0; again < 3; again += 1) {
+      expect((await onlyRow(paymentId)).state).toBe("processing");
+      fixture.clock.advance(2_000);
+      await fixture.watch();
+      await fixture.watch();
+    }
+    await fixture.watchUntilState(paymentId, "succeeded");
+    expect(sent).toHaveLength(4);
+    expect(new Set(sent).size).toBe(1);
+    const { transaction } = await onlyRow(paymentId);
+    expect(await fixture.status(paymentId)).toMatchObject({ info: { txId: transaction.hash } });
+  });
+
+  test("a transaction whose response is lost after the endpoint accepted it stays in flight and is not signed again", async () => {
+    const { paymentId, buyer } = await makeAccepted();
+    for (const { fault } of [first, second]) fault.dropAnswers(isSend);
+    await fixture.submit();
+    expect((await onlyRow(paymentId)).transaction.state).toBe("broadcast");
+    for (const { fault } of [first, second]) fault.dropAnswers(undefined);
+    await fixture.submit();
+    await fixture.watchUntilState(paymentId, "succeeded");
+    await onlyRow(paymentId);
+    expect(await tokenBalance(solana, buyer.address)).toBe(0n);
+  });
+
+  test("a transaction that fails on chain ends its payment once the failure is final, and not earlier", async () => {
+    const { paymentId, buyer } = await makeAccepted();
+    const other = newSolanaKey().address;
+    await fundTokens(solana.client, solana.mint, [other], 0n);
+    await solana.knobs.setSlotMs(200);
+    await solana.knobs.hold(100);
+    await fixture.submit();
+    await solana.knobs.hold(0);
+    await moveTokens({ solana, from: buyer, to: other, amount: 1_000_000n });
+    await solana.knobs.pause();
+    await solana.knobs.jump(100);
+    await solana.knobs.jump(1);
+    await fixture.watch();
+    const { transaction, ...rest } = await onlyRow(paymentId);
+    expect(rest).toEqual({ state: "processing", transfer: "assigned" });
+    expect(transaction).toMatchObject({ state: "included", reverted: true });
+    await solana.knobs.setSlotMs(20);
+    await solana.knobs.resume();
+    await fixture.watchUntilState(paymentId, "expired");
+    expect((await landedOf(transaction.hash))?.confirmationStatus).toBe("finalized");
+    expect(await onlyRow(paymentId)).toMatchObject({
+      transfer: "ended",
+      transaction: { state: "final", fee: 10_000n },
+    });
+    const spent = await fixture.db
+      .selectFrom("ledger_group")
+      .select("kind")
+      .where("tx_hash", "=", transaction.hash)
+      .execute();
+    expect(spent).toEqual([{ kind: "gas" }]);
+  });
+});
+
+describe("a transaction whose blockhash has expired", () => {
+  /** A transaction that was sent, lost by every endpoint, and whose blockhash expired long ago. */
+  async function makeExpired() {
+    const begun = await makeAccepted();
+    await solana.knobs.drop("all");
+    await fixture.submit();
+    await solana.knobs.jump(250);
+    return begun;
+  }
+  const expectInFlight = async (paymentId: string) =>
+    expect(await onlyRow(paymentId)).toMatchObject({ state: "processing", transfer: "assigned" });
+
+  test("a transaction with an expired blockhash ends its payment, and no other is ever signed for it", async () => {
+    const { paymentId, buyer } = await makeExpired();
+    expect(await watchLater()).toBeUndefined();
+    expect(await onlyRow(paymentId)).toMatchObject({
+      state: "expired",
+      transfer: "ended",
+      transaction: { state: "expired" },
+    });
+    await solana.knobs.drop(0);
+    fixture.clock.advance(10_000);
+    await fixture.submit();
+    await watchLater();
+    expect((await onlyRow(paymentId)).transaction.state).toBe("expired");
+    expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000n);
+  });
+
+  test("a transaction stays in flight until the height that expires its blockhash is final", async () => {
+    const begun = await makeAccepted();
+    await solana.knobs.pause();
+    await solana.knobs.drop("all");
+    await fixture.submit();
+    const { transaction } = await onlyRow(begun.paymentId);
+    const last = transaction.last_valid_height ?? 0;
+    const finalHeight = async () => (await connection.getEpochInfo("finalized")).blockHeight ?? 0;
+    await solana.knobs.jump(last - (await finalHeight()));
+    expect(await connection.getBlockHeight("processed")).toBeGreaterThan(last);
+    await fixture.watch();
+    await fixture.watch();
+    await expectInFlight(begun.paymentId);
+    await solana.knobs.jump(1);
+    await fixture.watch();
+    await fixture.watch();
+    expect((await onlyRow(begun.paymentId)).state).toBe("expired");
+    await solana.knobs.resume();
+  });
+
+  test.each<[string, string | undefined, () => void]>([
+    ["one endpoint is unavailable", "rpc_unreachable", () => second.fault.refuse(true)],
+    [
+      "one endpoint returns errors",
+      "rpc_unreachable",
+      () =>
+        second.fault.fail(({ method }) =>
+          method === "getSignatureStatuses"
+            ? { code: -32_011, message: "Transaction history is not available" }
+            : undefined,
+        ),
+    ],
+    ["one endpoint is far behind", "rpc_behind", () => second.forget(1_000)],
+    ["both endpoints are far behind", "rpc_behind", () => [first, second].map((one) => one.forget(1_000))],
+    [
+      "one endpoint reports the transaction",
+      undefined,
+      () =>
+        second.alter((method, _params, result) => {
+          if (method !== "getSignatureStatuses") return result;
+          const { context, value } = result as { context: { slot: number }; value: unknown[] };
+          const seen = { slot: context.slot - 200, confirmations: 1, err: null, confirmationStatus: "confirmed" };
+          return { context, value: value.map(() => seen) };
+        }),
+    ],
+  ])("a transaction with an expired blockhash stays in flight while %s", async (_, code, breakEndpoint) => {
+    const { paymentId } = await makeExpired();
+    breakEndpoint();
+    for (let pass = 0; pass < 3; pass += 1) expect((await watchLater())?.code).toBe(code);
+    await expectInFlight(paymentId);
+    for (const { alter, fault } of [first, second]) {
+      alter(undefined);
+      fault.refuse(false);
+      fault.fail(undefined);
+    }
+    await watchLater();
+    expect((await onlyRow(paymentId)).state).toBe("expired");
+  });
+
+  test("a transaction with an expired blockhash does not delay other payments while an endpoint is unavailable", async () => {
+    const { paymentId } = await makeExpired();
+    await solana.knobs.drop(0);
+    const other = await makeAccepted();
+    second.fault.refuse(true);
+    fixture.clock.advance(120_000);
+    await fixture.submit();
+    const watchErrors: unknown[] = [];
+    const isFinal = async () => {
+      await fixture.watch().catch((error: unknown) => watchErrors.push(error));
+      return (await onlyRow(other.paymentId)).transaction.state === "final";
+    };
+    await waitFor(isFinal, { within: 10_000 });
+    expect(watchErrors.length).toBeGreaterThan(0);
+    expect((await fixture.status(other.paymentId)).state).toBe("succeeded");
+    // Payouts wait for a watcher that is at the head, and not for the endpoint.
+    const reached = await findReachedHead(fixture.db, solana.id);
+    expect(fixture.clock.now().getTime() - (reached?.getTime() ?? 0)).toBeLessThan(60_000);
+    await expectInFlight(paymentId);
+  });
+
+  test("a transaction that was never submitted can be submitted until the height that expires its blockhash is final", async () => {
+    const { paymentId } = await makeAccepted();
+    await solana.knobs.pause();
+    const last = (await rowsOf(paymentId)).transfers[0]?.valid_before ?? 0;
+    const finalHeight = async () => (await connection.getEpochInfo("finalized")).blockHeight ?? 0;
+    await solana.knobs.jump(last - (await finalHeight()));
+    expect(await finalHeight()).toBe(last);
+    for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
+    expect((await rowsOf(paymentId)).transfers).toMatchObject([{ state: "ready" }]);
+    expect((await fixture.status(paymentId)).state).toBe("processing");
+    await solana.knobs.jump(1);
+    for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("expired");
+    await solana.knobs.resume();
+  });
+
+  test("a transaction that expires before it was submitted ends its payment and is never signed", async () => {
+    const { paymentId, buyer } = await makeAccepted();
+    await solana.knobs.jump(250);
+    await watchLater();
+    expect((await fixture.status(paymentId)).state).toBe("expired");
+    await fixture.submit();
+    expect((await rowsOf(paymentId)).transactions).toEqual([]);
+    expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000n);
+  });
+});
+
+describe("an endpoint that lags", () => {
+  test("a lagging endpoint reverts nothing, and nothing that has landed is sent again", async () => {
+    const shop = await makeSolanaMerchantFixture(solana, {
+      rpcUrls: [first.fault.url, second.fault.url],
+      change: { finality: "finalized" },
+    });
+    const buyer = await fundSolanaBuyer(solana);
+    const paymentId = await shop.create();
+    await shop.verify(await shop.attempt(paymentId, buyer));
+    await solana.knobs.pause();
+    await shop.submit();
+    await solana.knobs.jump(1);
+    const stateOf = async () => (await shop.transfers()).map(({ state }) => state);
+    await shop.watch();
+    await shop.watch();
+    expect(await stateOf()).toEqual(["included"]);
+    const sent = recordSends();
+    first.forget();
+    for (let pass = 0; pass < 4; pass += 1) {
+      shop.clock.advance(2_500);
+      await shop.watch();
+      expect(await stateOf()).toEqual(["included"]);
+    }
+    expect(sent).toEqual([]);
+    // The result is the same from both: two lagging endpoints know no more than one.
+    for (const one of [first, second]) one.forget(100);
+    await expect(shop.watch()).rejects.toMatchObject({ code: "rpc_behind" });
+    expect(await stateOf()).toEqual(["included"]);
+    for (const { alter } of [first, second]) alter(undefined);
+    await solana.knobs.resume();
+    await shop.watchUntilState(paymentId, "succeeded");
+    expect(
+      (await shop.db.selectFrom("event").select("to_state").where("machine", "=", "transfer").execute()).map(
+        (row) => row.to_state,
+      ),
+    ).toEqual(["ready", "assigned", "included", "confirmed"]);
+  });
+});

@@ -1,0 +1,211 @@
+import { readdirSync, readFileSync } from "node:fs";
+import pg from "pg";
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { createPayment, getStatus, pay, waitFinal } from "../../../local/buyer-client.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
+import { fundBuyer, mine, startChain, usdcBalance } from "../../support/evm-chain.ts";
+import { startFleet } from "../../support/fleet.ts";
+import { scrape, sumOf } from "../../support/scrape.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import { registerEndpointIn, startWebhookEndpoint } from "../../support/webhook-endpoint.ts";
+
+const GWEI = 1_000_000_000n;
+
+const chain = await startChain({ lanes: 1 });
+const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
+// This worker serves a queue without jobs, so it knows of the system only what it reads.
+const idle = await fleet.addWorker({ WORKER_QUEUES: "submit-solana" });
+const on = { chain: chain.id };
+
+/** Scrapes both workers at about the same time. */
+async function scrapeBoth() {
+  const [busy, other] = await Promise.all([fleet.workers[0], idle].map((worker) => scrape(worker?.metricsUrl ?? "")));
+  return { busy: busy ?? [], idle: other ?? [] };
+}
+
+/** Metrics that must be equal on both workers, and metrics that may differ by the moment of the scrape. */
+const exact = [
+  "pay_lane_transactions_in_flight",
+  "pay_lane_next_nonce",
+  "pay_lane_max_fee_per_gas_wei",
+  "pay_lane_at_fee_ceiling",
+  "pay_transfers",
+  "pay_chain_cursor_block",
+];
+const aging = ["pay_lane_lowest_unconfirmed_age_seconds", "pay_chain_cursor_lag_seconds"];
+
+async function expectEqualMetrics(): Promise<void> {
+  const both = await scrapeBoth();
+  const series = (name: string, of: typeof both.busy) => of.filter((sample) => sample.name === name);
+  for (const name of exact) {
+    expect(series(name, both.idle), name).toEqual(series(name, both.busy));
+    expect(series(name, both.idle).length, name).toBeGreaterThan(0);
+  }
+  for (const name of aging)
+    expect(Math.abs((sumOf(both.idle, name, on) ?? -100) - (sumOf(both.busy, name, on) ?? 100)), name).toBeLessThan(5);
+}
+
+const readIdle = async (name: string, labels: Record<string, string> = {}) =>
+  sumOf(await scrape(idle.metricsUrl), name, labels);
+
+test("an idle worker reports the same metrics of a lane as the worker that uses it", async () => {
+  await chain.client.setAutomine(false);
+  const id = await createPayment(fleet.shop, { referenceId: "waits", cents: "100" });
+  await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
+  await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_transfers", { state: "assigned" })).toBe(1);
+  expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
+  expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
+  // No block came for a while, but the watcher is at the head.
+  expect(await readIdle("pay_chain_cursor_lag_seconds")).toBeLessThan(10);
+
+  await chain.client.setAutomine(true);
+  await mine(chain);
+  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+  // The payout begins a moment after the payment succeeds.
+  await waitFor(async () => (await usdcBalance(chain, fleet.destination)) > 0n, { within: 30_000 });
+  await waitFor(async () => (await readIdle("pay_transfers")) === 0, { within: 30_000 });
+  await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 0, { within: 10_000 });
+  await expectEqualMetrics();
+  expect(await readIdle("pay_lane_lowest_unconfirmed_age_seconds")).toBe(0);
+});
+
+test("every worker reports a lane at its fee ceiling until the price falls", async () => {
+  const buyer = await fundBuyer(chain);
+  await mineAt(300n * GWEI);
+  const expensiveBlock = Number(await chain.client.getBlockNumber());
+  await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 10_000 });
+  // No transaction waits for the price yet.
+  expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
+  const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
+  await pay(fleet.shop, id, buyer, chain.id);
+  await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 1, { within: 20_000 });
+  await expectEqualMetrics();
+
+  await mineAt(GWEI);
+  expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
+  await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 0, { within: 5_000 });
+});
+
+test("a worker has the checkout pages checked when it starts, and reports that they match the release", async () => {
+  for (const page of ["checkout", "collect"])
+    await waitFor(async () => sumOf((await scrapeBoth()).busy, "pay_page_differences", { page }) === 0, {
+      within: 10_000,
+    });
+  const checkedAt = sumOf((await scrapeBoth()).busy, "pay_page_checked_timestamp_seconds", { page: "checkout" }) ?? 0;
+  expect(Math.abs(Date.now() / 1000 - checkedAt)).toBeLessThan(600);
+  // The worker that serves another queue does not check.
+  expect(await readIdle("pay_page_differences")).toBeUndefined();
+});
+
+test("an idle worker has no statement that waits for a connection, also while it is scraped", async () => {
+  for (let round = 0; round < 5; round += 1) {
+    expect(await readIdle("pay_db_pool_connections", { state: "waiting" })).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+});
+
+test("a scrape waits three seconds for rows that cannot be read, and returns the other metrics", async () => {
+  const locker = new pg.Client({ connectionString: fleet.databaseUrl });
+  await locker.connect();
+  await locker.query("begin");
+  await locker.query("lock table lane in access exclusive mode");
+  const began = Date.now();
+  const samples = await scrape(idle.metricsUrl);
+  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(sumOf(samples, "pay_lane_at_fee_ceiling")).toBeUndefined();
+  expect(sumOf(samples, "pay_queue_jobs")).toBeDefined();
+  expect(sumOf(samples, "pay_build_info")).toBe(1);
+  await locker.end();
+  await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 0, { within: 10_000 });
+});
+
+test("unpaid payments are expired by their own jobs, and the sweep enqueues nothing", async () => {
+  const expiresAt = new Date(Date.now() + 2_000);
+  const make = (referenceId: string) => createPayment(fleet.shop, { referenceId, cents: "100", expiresAt });
+  const ids = await Promise.all(["one", "two", "three"].map(make));
+  for (const id of ids) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "expired" });
+  const { busy } = await scrapeBoth();
+  expect(sumOf(busy, "pay_sweep_reenqueued_total", { queue: "expire-payment" })).toBe(0);
+});
+
+/** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
+const setOnlyOnErrors = [
+  "pay_agreement_waits_total",
+  "pay_board_refused_logins_total",
+  "pay_database_lost_commits_timestamp_seconds",
+  "pay_endpoint_disagreements_total",
+  "pay_rate_limited_total",
+  "pay_enqueue_failures_total",
+  "pay_screening_failures_total",
+  "pay_inventory_short_total",
+  "pay_single_endpoint_confirmations_total",
+  "pay_chain_reorgs_total",
+  "pay_chain_reorg_depth_blocks",
+];
+
+/**
+ * These are set on Solana only, which this fleet lacks: test/integration/transfers/solana/history-errors.test.ts covers them.
+ */
+const onSolana = ["pay_history_unread_transactions", "pay_history_unreadable_transactions"];
+
+test("a run of payments sets every metric, and no alert or dashboard uses a metric that is never set", async () => {
+  const endpoint = await startWebhookEndpoint();
+  endpoint.answer(500);
+  await registerEndpointIn(fleet.databaseUrl, fleet.testShop.caller.merchantId, endpoint.url);
+  const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });
+  const held = getStatus(fleet.testShop, testPayment, 5_000);
+  const api = fleet.apis[0]?.metricsUrl ?? "";
+  await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
+  await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
+  await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
+  const { busy } = await scrapeBoth();
+  const set = new Set(
+    [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
+  );
+  await held;
+
+  const silent = [...setOnlyOnErrors, ...onSolana];
+  const names = (await allMetrics()).filter((name) => !silent.includes(name));
+  expect(names.filter((name) => !set.has(name))).toEqual([]);
+  expect(silent.filter((name) => set.has(name))).toEqual([]);
+  const used = listUsedMetrics().filter((name) => !set.has(name) && !set.has(name.replace(/_(bucket|sum|count)$/, "")));
+  expect(used.filter((name) => !silent.includes(name))).toEqual([]);
+});
+
+/** Returns whether a series was set: one with labels exists only after that, one without any starts at 0. */
+function isSet({ labels, value }: { labels: Record<string, string>; value: number }): boolean {
+  return value !== 0 || Object.keys(labels).some((label) => label !== "role" && label !== "le");
+}
+
+async function allMetrics(): Promise<string[]> {
+  const registry = new Registry();
+  createMetrics(registry, "worker");
+  return (await registry.getMetricsAsJSON()).map(({ name }) => name).filter((name) => name.startsWith("pay_"));
+}
+
+/** Returns every series of ours that an alert, a recording rule or a dashboard uses. */
+function listUsedMetrics(): string[] {
+  const ops = new URL("../../../ops/", import.meta.url);
+  const dashboards = readdirSync(new URL("grafana/dashboards/", ops)).map((file) => `grafana/dashboards/${file}`);
+  const files = ["prometheus/alerts.yml", "prometheus/recordings.yml", ...dashboards];
+  return [
+    ...new Set(files.flatMap((file) => readFileSync(new URL(file, ops), "utf8").match(/(?<![\w:])pay_[a-z_]+/g) ?? [])),
+  ];
+}
+
+/** Funds a buyer: minting is a transaction too, so it needs automine. */
+async function fundBuyerMining() {
+  await chain.client.setAutomine(true);
+  const buyer = await fundBuyer(chain);
+  await chain.client.setAutomine(false);
+  return buyer;
+}
+
+async function mineAt(baseFeePerGas: bigint): Promise<void> {
+  await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas });
+  await mine(chain);
+}

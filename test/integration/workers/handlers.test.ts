@@ -1,0 +1,129 @@
+import { expect, test } from "vitest";
+import { isTransientChainError } from "../../../chains/errors.ts";
+import { type JobData, queueNames } from "../../../queues/catalog.ts";
+import { createHandlers } from "../../../workers/handlers.ts";
+import { createTransientCheck } from "../../../workers/transient.ts";
+import { fundBuyer, startChain } from "../../support/evm-chain.ts";
+import { execute } from "../../support/execute-sql.ts";
+import { confirmAsContractWallet } from "../../support/gas-burners.ts";
+import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { delegate } from "../../support/smart-wallets.ts";
+import { recordEnqueued } from "../../support/test-deps.ts";
+
+const chain = await startChain();
+const fixture = await makeMerchantFixture(chain);
+const handlers = createHandlers({ ...fixture.deps, isTransient: createTransientCheck(isTransientChainError) });
+const aborted = AbortSignal.abort();
+const run = <N extends keyof typeof handlers>(name: N, data: JobData<N>) =>
+  (handlers[name] as (data: JobData<N>, signal: AbortSignal) => Promise<unknown>)(data, aborted);
+
+/** Returns all rows that a repeated job must not change. */
+const readAllRows = async () => {
+  const tables = ["payment", "attempt", "transfer", "transaction", "settlement", "ledger_entry", "merchant_balance"];
+  const rows = await Promise.all(
+    tables.map(async (table) => [table, await execute(fixture.databaseUrl, `select * from ${table} order by 1, 2, 3`)]),
+  );
+  return Object.fromEntries(rows) as Record<string, unknown>;
+};
+
+test("every job of a finished payment, run again in any order, changes nothing and moves no money", async () => {
+  const paymentId = await fixture.create();
+  const attemptId = await fixture.attempt(paymentId, await fundBuyer(chain));
+  await run("verify-signature", { attemptIds: [attemptId] });
+  const [transfer] = await fixture.transfers();
+  const relay = { chain: chain.id, transferId: transfer?.id ?? "" };
+  await run("relay-transfers", relay);
+  await fixture.watch();
+  const settlementIds = [(await fixture.settlementOf(paymentId)).id] as [string];
+  await run("settle", { settlementIds });
+  await run("relay-transfers", relay);
+  await fixture.watch();
+  expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
+  const before = await readAllRows();
+  const nonce = await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" });
+
+  fixture.clock.advance(3_600_000);
+  const jobs: [keyof typeof handlers, unknown][] = [
+    ["settle", { settlementIds }],
+    ["expire-payment", { paymentId }],
+    ["verify-signature", { attemptIds: [attemptId] }],
+    ["relay-transfers", relay],
+    ["watch-chain", { chain: chain.id, block: 1 }],
+    ["sweep", { at: 1 }],
+  ];
+  for (const [name, data] of [...jobs, ...jobs.toReversed()]) await run(name, data as never);
+  await Promise.all(jobs.map(([name, data]) => run(name, data as never)));
+  expect(await readAllRows()).toEqual(before);
+  expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
+});
+
+test("a payer that delegates to code is verified and relayed by the queues of contract wallets", async () => {
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.create();
+  const attemptId = await fixture.attempt(paymentId, buyer);
+  await delegate(chain, buyer, "Delegate");
+  fixture.enqueued.length = 0;
+  await run("verify-signature", { attemptIds: [attemptId] });
+  expect(await fixture.verificationResult(attemptId)).toBe("waiting");
+  expect(fixture.enqueued.map(({ queue }) => queue)).toEqual(["verify-contract-wallet"]);
+  await run("verify-contract-wallet", { attemptIds: [attemptId] });
+  expect(await fixture.verificationResult(attemptId)).toBe("verified");
+  expect(fixture.enqueued.at(-1)?.queue).toBe("relay-contract-wallet");
+  const [transfer] = (await fixture.transfers()).filter((row) => row.payment_id === paymentId);
+  await run("relay-transfers", { chain: chain.id, transferId: transfer?.id ?? "" });
+  await run("relay-contract-wallet", { chain: chain.id, transferId: transfer?.id ?? "" });
+  await fixture.watch();
+  expect((await fixture.status(paymentId)).state).toBe("succeeded");
+});
+
+test("the sweep enqueues due work on the queue that verifies or relays it", async () => {
+  const own = await makeMerchantFixture(chain);
+  const ownHandlers = createHandlers({ ...own.deps, isTransient: createTransientCheck(isTransientChainError) });
+  const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
+  await own.attempt(await own.create(), key);
+  const garbage = await confirmAsContractWallet(own, await own.create(), wallet);
+  const carried = await own.attempt(await own.create(), await fundBuyer(chain));
+  await own.verify(carried);
+  await own.db.updateTable("transfer").set({ smart_wallet: true }).execute();
+  own.enqueued.length = 0;
+  own.clock.advance(10_000);
+  await ownHandlers.sweep({ at: 1 }, aborted);
+  const queues = own.enqueued.map(({ queue }) => queue);
+  for (const queue of ["verify-signature", "verify-contract-wallet", "relay-contract-wallet"])
+    expect(queues).toContain(queue);
+  expect(queues).not.toContain("relay-transfers");
+  const found = own.enqueued.find(({ queue }) => queue === "verify-contract-wallet");
+  expect(found?.job.data).toEqual({ attemptIds: [garbage] });
+});
+
+test("jobs about missing rows end without an error", async () => {
+  const id = "0".repeat(32);
+  expect(await run("verify-signature", { attemptIds: [`att_${id}`] })).toEqual({ done: true });
+  expect(await run("expire-payment", { paymentId: `pay_${id}` })).toEqual({ done: true });
+  expect(await run("settle", { settlementIds: [`stl_${id}`] })).toEqual({ done: true });
+  expect(await run("relay-transfers", { chain: chain.id, transferId: `trf_${id}` })).toEqual({ done: true });
+});
+
+test("a job on a chain that has left the networks file fails and needs an operator", async () => {
+  const lost = { chain: "eip155:999", transferId: `trf_${"0".repeat(32)}` };
+  await expect(run("relay-transfers", lost)).rejects.toMatchObject({ code: "unknown_chain", transient: false });
+});
+
+test("one sweep enqueues a check of the pages every two minutes, and one process runs it", async () => {
+  const { enqueue, enqueued } = recordEnqueued();
+  let checks = 0;
+  const checkPages = async () => void checks++;
+  const isTransient = createTransientCheck(isTransientChainError);
+  const own = createHandlers({ ...fixture.deps, enqueue, checkPages, isTransient });
+  const minute = 1_900_000_080;
+  for (let at = minute - 1; at < minute + 240; at += 1) await own.sweep({ at }, aborted);
+  const jobs = enqueued.filter(({ queue }) => queue === "check-pages").map(({ job }) => job.data);
+  expect(jobs).toEqual([{ at: minute }, { at: minute + 120 }]);
+  expect(checks).toBe(0);
+  await own["check-pages"]({ at: minute }, aborted);
+  expect(checks).toBe(1);
+});
+
+test("every queue has a handler", () => {
+  expect(Object.keys(handlers).sort()).toEqual(queueNames.toSorted());
+});

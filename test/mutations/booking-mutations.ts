@@ -1,0 +1,198 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+/** Mutations of the bookings of payments, fees and exceptions, and of the ledger itself. */
+export const bookingMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/lifecycle/succeed-payments.ts",
+    tests: ["test/integration/payments/merchants/fees.test.ts"],
+    mutations: [
+      {
+        name: "a merchant is owed the operator's fee",
+        find: "amount: transfer.amount - payment.fee",
+        replace: "amount: transfer.amount",
+      },
+      {
+        name: "money for an ended payment is not booked",
+        find: "if (!isDirect) groups.push(exceptionGroup(transfer));",
+        replace: "",
+        tests: ["test/integration/payments/accounting/exceptions.test.ts"],
+      },
+      {
+        name: "money that a buyer paid to the merchant directly is booked as the operator's",
+        find: "if (payment?.direct) {",
+        replace: "if (false) {",
+        tests: ["test/integration/payments/payouts/direct.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/book-transfers.ts",
+    tests: ["test/integration/payments/payouts/settle.test.ts", "test/integration/payments/payouts/refund.test.ts"],
+    mutations: [
+      {
+        name: "a payout is booked although its settlement is not being paid",
+        find: "if (moved.length !== payouts.length) throw",
+        replace: "if (false) throw",
+        tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
+      },
+      {
+        name: "a refund is booked although it is not being paid",
+        find: "if (moved.length !== transfers.length) throw",
+        replace: "if (false) throw",
+        tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
+      },
+      {
+        name: "a transaction that is final again after a reorg cannot be booked",
+        find: "await insertGroups(db, await keepNewGroups(db, groups), deps.now());",
+        replace: "await insertGroups(db, groups, deps.now());",
+        tests: ["test/integration/transfers/evm/deep-reorgs.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/ledger-groups.ts",
+    tests: ["test/unit/payments/accounting/ledger-groups.test.ts"],
+    mutations: [
+      {
+        name: "money that left the treasury is booked as a deposit",
+        find: "receiver === chain.treasury ? sighting.amount : -sighting.amount",
+        replace: "observation.amount",
+      },
+      {
+        name: "a transfer from the treasury to itself is booked",
+        find: "if (payer === receiver) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a fee is taken from the merchant but not credited to the fee account",
+        find: "account: accounts.fees, asset, amount: -fee",
+        replace: "account: accounts.capital, asset, amount: -fee",
+        tests: ["test/integration/payments/merchants/fees.test.ts"],
+      },
+      {
+        name: "converted money is credited in the asset in which it arrived",
+        find: "{ account: payable, asset: converted.asset, amount: -converted.amount },",
+        replace: "{ account: accounts.capital, asset: converted.asset, amount: -converted.amount },",
+        tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
+      },
+      {
+        name: "a payout that has arrived stays in transit",
+        find: "debit: accounts.inTransit, credit: accounts.treasury, asset, amount",
+        replace: "debit: accounts.losses, credit: accounts.treasury, asset, amount",
+        tests: ["test/integration/payments/payouts/settle.test.ts"],
+      },
+      {
+        name: "money for an ended payment is booked as capital",
+        find: 'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions,',
+        replace:
+          'kind: "exception",\n    subject: transfer.id,\n    onChain: placeOf(transfer),\n    entries: doubleEntry({ debit: accounts.treasury, credit: accounts.capital,',
+        tests: ["test/integration/payments/accounting/exceptions.test.ts"],
+      },
+      {
+        name: "gas is booked on a lane that did not pay it",
+        find: "credit: accounts.lane(spent.address), asset, amount: fee",
+        replace: "credit: accounts.capital, asset, amount: fee",
+        tests: ["test/integration/payments/accounting/gas-costs.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/fee-policies.ts",
+    tests: ["test/unit/payments/merchants/fee-policies.test.ts"],
+    mutations: [
+      {
+        name: "a fee leaves the merchant nothing",
+        find: "amount > 0n ? amount - 1n : 0n",
+        replace: "amount",
+      },
+      {
+        name: "the percentage of a fee is rounded up",
+        find: "(amount * BigInt(points)) / 10_000n",
+        replace: "(amount * BigInt(points) + 9_999n) / 10_000n",
+      },
+      {
+        name: "the fixed part of a fee is rounded down",
+        find: "(scaled + 10n ** BigInt(MICROS) - 1n) / 10n ** BigInt(MICROS)",
+        replace: "scaled / 10n ** BigInt(MICROS)",
+      },
+    ],
+  },
+  {
+    file: "payments/money.ts",
+    tests: ["test/unit/payments/money.test.ts"],
+    mutations: [
+      {
+        name: "an amount at a rate is rounded down",
+        find: "(dividend + divisor - 1n) / divisor",
+        replace: "dividend / divisor",
+      },
+      {
+        name: "an amount in fewer decimals is rounded down",
+        find: "(value + step - 1n) / step",
+        replace: "value / step",
+      },
+    ],
+  },
+  {
+    file: "db/queries/ledger-groups.ts",
+    tests: ["test/integration/db/queries/ledger-groups.test.ts"],
+    mutations: [
+      {
+        name: "a merchant's balance goes below zero",
+        find: '.where("amount", ">=", debit.amount)',
+        replace: "",
+      },
+      {
+        name: "a debit is taken from every asset of the merchant",
+        find: '.where("asset", "=", debit.asset)',
+        replace: "",
+      },
+      {
+        name: "credits of one merchant get the same settlement number",
+        find: "next_settlement = b.next_settlement + ${settlements}",
+        replace: "next_settlement = b.next_settlement",
+      },
+      {
+        name: "a credit replaces the merchant's previous balance",
+        find: "set amount = b.amount + excluded.amount",
+        replace: "set amount = excluded.amount",
+      },
+      {
+        name: "a movement that is already booked counts as new",
+        find: "return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));",
+        replace: "return [...groups];",
+        tests: ["test/integration/transfers/evm/deep-reorgs.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/resolve-exceptions.ts",
+    tests: ["test/integration/payments/accounting/exceptions.test.ts"],
+    mutations: [
+      {
+        name: "money that left the treasury is given to a merchant",
+        find: "if (amount < 0n && !isOutgoing)",
+        replace: "if (false)",
+      },
+      {
+        name: "an exception is given to a test payment",
+        find: 'payment?.mode !== "live"',
+        replace: "!payment",
+        tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/accounting/corrections.ts",
+    tests: ["test/integration/ops/admin/admin-commands.test.ts"],
+    mutations: [
+      {
+        name: "a correction is booked on a merchant's balance",
+        find: "if (!byHand.includes(account) && !/^lane:./.test(account))",
+        replace: "if (account === undefined)",
+        tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
+      },
+    ],
+  },
+];

@@ -1,0 +1,273 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+/** Mutations of guarded transitions and updates. */
+export const dbMutations: readonly MutationGroup[] = [
+  {
+    file: "db/moves.ts",
+    tests: ["test/integration/db/moves.test.ts"],
+    mutations: [
+      {
+        name: "a row moves from any state",
+        find: "and state = ${move.from} ${move.where",
+        replace: "${move.where",
+      },
+      {
+        name: "a transition ignores its additional guard",
+        find: "${move.where ? sql`and ${move.where}` : sql``}",
+        replace: "",
+      },
+      {
+        name: "a payment keeps its version when it changes its state",
+        find: "state_version + 1",
+        replace: "state_version",
+      },
+      {
+        name: "the event of a transition has no detail",
+        find: "move.detail ? JSON.stringify(move.detail) : null",
+        replace: "null",
+      },
+      {
+        name: "rows are locked in arbitrary order",
+        find: "order by id for update",
+        replace: "order by random() for update",
+      },
+    ],
+  },
+  {
+    file: "db/states.ts",
+    tests: ["test/unit/db/states.test.ts"],
+    mutations: [
+      {
+        name: "a succeeded payment can return to processing",
+        find: "succeeded: [],",
+        replace: 'succeeded: ["processing"],',
+      },
+      {
+        name: "an ended transfer can become included",
+        find: "confirmed: [],\n    ended: [],",
+        replace: 'confirmed: [],\n    ended: ["included"],',
+      },
+      {
+        name: "a paid settlement can become due again",
+        find: "paid: [],\n    netted: [],",
+        replace: 'paid: ["due"],\n    netted: [],',
+      },
+    ],
+  },
+  {
+    file: "db/queries/lanes.ts",
+    tests: ["test/integration/db/queries/lanes.test.ts"],
+    mutations: [
+      {
+        name: "a lane is taken from an owner with a valid lease",
+        find: " and (lease_until is null or lease_until <= clock_timestamp())",
+        replace: "",
+      },
+      {
+        name: "an owner that lost its lane still uses its nonces",
+        find: '.where("fence", "=", lease.fence)\n    .where("next_nonce"',
+        replace: '.where("next_nonce"',
+      },
+      {
+        name: "a nonce is used twice",
+        find: '.where("next_nonce", "=", args.nonce)',
+        replace: "",
+      },
+      {
+        name: "an owner that lost its lane releases it for the next one",
+        find: " and fence = ${lease.fence}",
+        replace: "",
+      },
+      {
+        name: "a lane is released although a wake was requested",
+        find: "lease_until = case when rung then lease_until end,",
+        replace: "lease_until = null,",
+      },
+    ],
+  },
+  {
+    file: "db/queries/chain-cursors.ts",
+    tests: ["test/integration/db/queries/chain-cursors.test.ts", "test/integration/transfers/watch-lease.test.ts"],
+    mutations: [
+      {
+        name: "a watch is taken over while its owner's lease is valid",
+        find: "(lease_until is null or lease_until <= clock_timestamp())",
+        replace: "true",
+      },
+      {
+        name: "a watcher that lost its lease moves the cursor",
+        find: '.where("fence", "=", from.fence)',
+        replace: "",
+      },
+      {
+        name: "a cursor moves from a height at which it is not",
+        find: '.where("number", "=", from.number)',
+        replace: "",
+      },
+      {
+        name: "a cursor moves from a block that is not the cursor's",
+        find: '.where("hash", "=", from.hash)',
+        replace: "",
+      },
+      {
+        name: "a renewal reacquires a released watch",
+        find: '.where("owner", "is not", null)',
+        replace: "",
+      },
+      {
+        name: "heights that a reorg removed stay confirmed",
+        find: "sql`least(final_number, ${to.number})`",
+        replace: "sql`final_number`",
+      },
+      {
+        name: "the final height decreases",
+        find: '.where("final_number", "<", args.finalNumber)',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/transfers.ts",
+    tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
+    mutations: [
+      {
+        name: "a lane is assigned a transfer that another active lane holds",
+        find: "l.id = t.lane_id and l.lease_until > clock_timestamp()",
+        replace: "false",
+      },
+      {
+        name: "a lane is assigned a delayed transfer",
+        find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
+        replace: "\n",
+      },
+      {
+        name: "a lane sends a transfer that another lane holds",
+        find: "where: sql`lane_id = ${args.laneId}`,",
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a transfer is confirmed by a movement above the final height",
+        find: " and s.block_number <= ${args.upTo})`",
+        replace: ")`",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a transfer is confirmed by a movement that a reorg removed",
+        find: "s.transfer_id = transfer.id and not s.orphaned and",
+        replace: "s.transfer_id = transfer.id and",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "an assigned transfer loses its lane when it is delayed",
+        find: '.where("id", "=", args.id)\n    .where("state", "=", "ready")',
+        replace: '.where("id", "=", args.id)',
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a transfer ends before its authorization expires",
+        find: '.where("valid_before", "<=", args.at)',
+        replace: "",
+        tests: [
+          "test/integration/transfers/watch-pass.test.ts",
+          "test/integration/transfers/evm/expire-authorizations.test.ts",
+        ],
+      },
+      {
+        name: "two processes lock the same ready transfer for a transaction on Solana",
+        find: '.where("state", "=", "ready")\n    .orderBy("id")\n    .forUpdate()',
+        replace: '.orderBy("id")\n    .forUpdate()',
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/queries/observations.ts",
+    tests: ["test/integration/db/unique-keys.test.ts"],
+    mutations: [
+      {
+        name: "money that is booked as an exception is also matched to a transfer",
+        find: '.where("booked", "=", false)',
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a movement of one transfer is matched to another one",
+        find: '.where((eb) => eb.or([eb("transfer_id", "is", null), eb("transfer_id", "=", transfer.id)]))',
+        replace: "",
+      },
+      {
+        name: "another payer's movement is matched by its nonce",
+        find: "  and payer = ${movement.payer} ",
+        replace: "  ",
+      },
+      {
+        name: "a movement of another amount is matched by its nonce",
+        find: " and amount = ${movement.amount}",
+        replace: "",
+      },
+      {
+        name: "a booked movement is stored again",
+        find: '.where("sighting.booked", "=", false),',
+        replace: ",",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a movement that a reorg removed becomes an exception",
+        find: "transfer_id is null and not orphaned and not booked",
+        replace: "transfer_id is null and not booked",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a movement that was matched to a transfer meanwhile also becomes an exception",
+        find: ".where(isOneOf(keys))\n    .where(isStray)",
+        replace: ".where(isOneOf(keys))",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a payout is adopted from a movement that a reorg removed",
+        find: "where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)",
+        replace: "where (s.transfer_id is null or s.transfer_id = p.id)",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/queries/transactions.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
+      {
+        name: "a mined transaction is recorded as broadcast",
+        find: '.where("replacement", "=", key.replacement)\n    .where("state", "in", ["signed", "broadcast", "accepted"])',
+        replace: '.where("replacement", "=", key.replacement)',
+      },
+      {
+        name: "a transaction whose replacement a reorg removed is never broadcast again",
+        find: "and t.nonce = lost.nonce and t.state = 'replaced'",
+        replace: "and t.nonce = lost.nonce and false",
+      },
+      {
+        name: "a transaction stays in flight although another one with its nonce is final",
+        find: "t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'broadcast', 'accepted')\n    )",
+        replace: "false\n    )",
+      },
+    ],
+  },
+  {
+    file: "db/queries/solana-transactions.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
+      {
+        name: "a landed Solana transaction is marked expired",
+        find: '.where("state", "in", ["signed", "broadcast", "accepted"])\n    .returning(["lane_id", "nonce"])',
+        replace: '.returning(["lane_id", "nonce"])',
+      },
+      {
+        name: "a durable nonce is used again before its transaction is final",
+        find: '["signed", "broadcast", "accepted", "included"]',
+        replace: '["signed", "broadcast", "accepted"]',
+      },
+    ],
+  },
+];

@@ -1,0 +1,17 @@
+import { bookingMutations } from "./booking-mutations.ts";
+import { dbMutations } from "./db-mutations.ts";
+import { flattenGroups, type Mutation } from "./mutation.ts";
+import { payoutMutations } from "./payout-mutations.ts";
+import { refundMutations } from "./refund-mutations.ts";
+import { solanaMutations } from "./solana-mutations.ts";
+import { transferMutations } from "./transfer-mutations.ts";
+
+/** Every mutation that `npm run mutate` tries. */
+export const mutations: readonly Mutation[] = flattenGroups([
+  ...dbMutations,
+  ...transferMutations,
+  ...solanaMutations,
+  ...payoutMutations,
+  ...refundMutations,
+  ...bookingMutations,
+]);

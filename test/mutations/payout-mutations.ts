@@ -1,0 +1,157 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const settlement = ["test/integration/payments/payouts/settle.test.ts"];
+const accumulating = ["test/integration/payments/payouts/accumulated-payouts.test.ts"];
+
+/** Mutations of settlements and their payouts. */
+export const payoutMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/payouts/begin-settlements.ts",
+    tests: settlement,
+    mutations: [
+      {
+        name: "a payout begins although it was signed for another amount",
+        find: 'from: "due", to: "paying", at, set, where }',
+        replace: 'from: "due", to: "paying", at, set }',
+      },
+      {
+        name: "a payout begins without a debit of the merchant's balance",
+        find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) return",
+        replace: "if (false) return",
+      },
+      {
+        name: "a payout begins although another process has begun it",
+        find: "return payouts.filter(({ settlement }) => moved.has(settlement.id));",
+        replace: "return [...payouts];",
+      },
+      {
+        name: "a merchant with held payouts is paid out",
+        find: 'if (held) return "held";',
+        replace: "",
+        tests: [
+          "test/integration/payments/payouts/accumulated-payouts.test.ts",
+          "test/integration/ops/admin/admin-commands.test.ts",
+        ],
+      },
+      {
+        name: "a payout overtakes its merchant's refunds",
+        find: 'if (refunds.length > 0) return "refund_pending";',
+        replace: "",
+        tests: ["test/integration/payments/payouts/refund.test.ts"],
+      },
+      {
+        name: "a payout is sent to an unsupported destination",
+        find: 'if (!refused.has(accounts[index] ?? "")) continue;',
+        replace: "continue;",
+        tests: ["test/integration/payments/payouts/accumulated-payouts.test.ts"],
+      },
+      {
+        name: "a payout of converted money uses other merchants' money",
+        find: "if ((await readInventory(db, asset)) < 0n) return",
+        replace: "if (false) return",
+        tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
+      },
+      {
+        name: "a payout begins in another epoch than the one in which it was decided",
+        find: "counted: await deps.epoch.pass(db, ...epochs.values())",
+        replace: "counted: async () => undefined",
+        tests: ["test/integration/payments/payouts/restored-signatures.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/accrue.ts",
+    tests: accumulating,
+    mutations: [
+      {
+        name: "settlements of one booking share a number",
+        find: "number: first + index,",
+        replace: "number: first,",
+        justification:
+          "the unique key of the number rejects the second settlement, and each payment is then booked separately",
+        tests: ["test/integration/payments/payouts/settle.test.ts"],
+      },
+      {
+        name: "an accumulated payout that has reached its limit waits",
+        find: "const isEnough = policy.amount !== null && amount >= policy.amount;",
+        replace: "const isEnough = false;",
+      },
+      {
+        name: "the amount of an unmatched deposit changes when its payment is paid out",
+        find: "if (!one.extra) ties.push(",
+        replace: "ties.push(",
+        tests: ["test/integration/payments/accounting/exceptions.test.ts"],
+      },
+      {
+        name: "a merchant is credited for only one of several payments",
+        find: "const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);",
+        replace: "const amount = items[0]?.amount ?? 0n;",
+        tests: [
+          "test/integration/payments/payouts/settle.test.ts",
+          "test/integration/payments/payouts/accumulated-payouts.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "db/queries/settlements.ts",
+    tests: accumulating,
+    mutations: [
+      {
+        name: "an accumulated payout does not become due when it reaches its limit",
+        find: "due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end",
+        replace: "due_at = due_at",
+      },
+      {
+        name: "an accumulated payout is closed although its merchant's payouts are held",
+        find: "m.id = merchant_id and m.payouts_held_at is null)",
+        replace: "m.id = merchant_id)",
+      },
+      {
+        name: "an accumulated payout is closed below its minimum",
+        find: "d.minimum > settlement.amount",
+        replace: "false",
+      },
+      {
+        name: "two accumulated payouts that begin concurrently lose the money of one",
+        find: "amount: sql`settlement.amount + excluded.amount`,",
+        replace: "amount: sql`settlement.amount`,",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a refund draws on a settlement that has begun",
+        find: '.where("state", "in", ["due", "accumulating"])\n    .$narrowType',
+        replace: ".$narrowType",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/queries/inventory.ts",
+    tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
+    mutations: [
+      {
+        name: "two concurrent payouts both use the same inventory",
+        find: "await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);",
+        replace: "",
+      },
+      {
+        name: "the inventory includes money that is payable to merchants",
+        find: "- singleFlight((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/paid-before-restore.ts",
+    tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a settlement overtakes a payout of its merchant whose commit was lost in a restore",
+        find: "if (matched.size > 0) for",
+        replace: "if (false) for",
+      },
+    ],
+  },
+];

@@ -1,0 +1,154 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const refunds = ["test/integration/payments/payouts/refund.test.ts"];
+
+/** Mutations of refunds: requests, the settlements they draw on, and adoption after a restore. */
+export const refundMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/payouts/refund-payment.ts",
+    tests: refunds,
+    mutations: [
+      {
+        name: "a partial refund is rounded up",
+        find: "((payment.paid_amount ?? 0n) * value) / payment.value",
+        replace: "((payment.paid_amount ?? 0n) * value + payment.value - 1n) / payment.value",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+      },
+      {
+        name: "the amount that a refund draws is rounded down",
+        find: "(owed_amount * amount + net - 1n) / net",
+        replace: "(owed_amount * amount) / net",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+      },
+      {
+        name: "a refund draws as if no fee had been taken",
+        find: "const net = paid_amount - fee;",
+        replace: "const net = paid_amount;",
+        tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
+      },
+      {
+        name: "a payment is refunded repeatedly",
+        find: "sum + amount, 0n",
+        replace: "sum, 0n",
+      },
+      {
+        name: "a refund can exceed the refundable amount",
+        find: "amount <= 0n || amount > left",
+        replace: "amount <= 0n",
+      },
+      {
+        name: "a refund of zero or a negative amount is accepted",
+        find: "amount <= 0n || amount > left",
+        replace: "amount > left",
+        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+      },
+      {
+        name: "concurrent refunds of one payment do not see each other",
+        find: "await lockPayments(db, [payment.id]);",
+        replace: "",
+      },
+      {
+        name: "an amount in another currency counts as one in the payment's currency",
+        find: "if (unit !== payment.unit) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a direct payment to the merchant is refunded with the operator's money",
+        find: "option !== undefined && !payment.direct;",
+        replace: "option !== undefined;",
+        tests: ["test/integration/payments/payouts/direct.test.ts"],
+      },
+      {
+        name: "a refund of a test payment moves money",
+        find: 'payment.mode === "live" && option !== undefined',
+        replace: "option !== undefined",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/begin-refunds.ts",
+    tests: refunds,
+    mutations: [
+      {
+        name: "a refund draws on the money of other merchants",
+        find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) return",
+        replace: "if (false) return",
+      },
+      {
+        name: "a refund begins although its settlements do not cover it",
+        find: 'return left > 0n ? "balance_short" : undefined;',
+        replace: "return undefined;",
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund fails when its chosen settlements have begun meanwhile",
+        find: "sumOf(locked) < amount && sumOf(chosen) >= amount",
+        replace: "false",
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund that has begun begins again",
+        find: "if (moved.length === 0) return",
+        replace: "if (false) return",
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund is sent to an account that is no longer supported",
+        find: "if (refused.size === 0) return undefined;",
+        replace: "if (true) return undefined;",
+      },
+      {
+        name: "a refund of converted money uses other merchants' money",
+        find: "refund.owed_asset !== null && (await readInventory(db, asset)) < 0n",
+        replace: "false",
+        tests: ["test/integration/payments/payouts/refund-guards.test.ts"],
+      },
+      {
+        name: "a refund begins while the watcher is behind",
+        find: 'caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind"',
+        replace: "await hold(deps, refund)",
+        justification:
+          "a lagging chain has no epoch, and without an epoch the transaction that begins the refund is rolled back",
+        tests: ["test/integration/payments/payouts/refund.test.ts"],
+      },
+      {
+        name: "a refund consumes the whole of a larger settlement",
+        find: "if (amount > atMost) {",
+        replace: "if (false) {",
+      },
+      {
+        name: "a refund begins in another epoch than the one in which it was decided",
+        find: "counted: await deps.epoch.pass(db, epoch)",
+        replace: "counted: async () => undefined",
+        tests: ["test/integration/payments/payouts/restored-signatures.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/adopt-payout.ts",
+    tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a payout of less than the payable amount clears all of it",
+        find: "if (rest > 0n) await splitSettlement(deps, db, settlement, rest);",
+        replace: "",
+      },
+      {
+        name: "a payout of more than the payable amount is not deducted from the merchant's other settlements",
+        find: "rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n",
+        replace: "0n",
+      },
+      {
+        name: "the surplus of a payout over the payable amount is not booked",
+        find: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    await bookOverpaid(",
+        replace: "const amount = rest > 0n ? movement.amount : transfer.amount;\n    if (false) await bookOverpaid(",
+      },
+      {
+        name: "a movement that is adopted as a payout stays an exception",
+        find: "if (movement.booked) await reverseException(",
+        replace: "if (false) await reverseException(",
+      },
+    ],
+  },
+];

@@ -1,0 +1,279 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const compare = ["test/unit/chains/solana/compare-transaction.test.ts"];
+
+/** Mutations of transfers on Solana, and of the comparison of a signed transaction with the requested one. */
+export const solanaMutations: readonly MutationGroup[] = [
+  {
+    file: "chains/solana/compare-transaction.ts",
+    tests: compare,
+    mutations: [
+      { name: "lookup tables may hide accounts", find: "parsed.lookupTables > 0", replace: "false" },
+      { name: "another fee payer is let through", find: "parsed.feePayer !== feePayer", replace: "false" },
+      {
+        name: "a third account can sign",
+        find: "signer !== feePayer && signer !== payer",
+        replace: "false",
+      },
+      {
+        name: "the payer can be one of the operator's accounts",
+        find: "if (payer === feePayer || ours.has(payer) || ours.has(findTokenAccount(payer, mint, program))) {",
+        replace: "if (payer === feePayer) {",
+      },
+      {
+        name: "instructions that the service did not build are accepted",
+        find: "for (const one of rest.filter((it) => !kindOf(it))) {",
+        replace: "for (const one of rest.filter(() => false)) {",
+      },
+      {
+        name: "an instruction can occur twice",
+        find: "if (found.length !== ours.length) {",
+        replace: "if (found.length < ours.length) {",
+      },
+      {
+        name: "an instruction can call another program of its kind",
+        find: "if (found.program !== built.program) reasons",
+        replace: "if (false) reasons",
+      },
+      {
+        name: "an instruction can name additional accounts",
+        find: "if (found.accounts.length !== built.accounts.length) {",
+        replace: "if (found.accounts.length < built.accounts.length) {",
+      },
+      {
+        name: "an instruction can name other accounts",
+        find: "other !== undefined && other !== address",
+        replace: "false",
+      },
+      {
+        name: "a transfer can have another amount and a memo another text",
+        find: "Buffer.compare(found.data, built.data) !== 0",
+        replace: "false",
+      },
+      {
+        name: "the service's instructions can have another order",
+        find: "reasons.length === 0 && order(rest) !== order(built)",
+        replace: "false",
+      },
+      { name: "an account may be listed twice", find: "if (seen.has(address)) reasons", replace: "if (false) reasons" },
+      {
+        name: "accounts that no instruction uses can be listed",
+        find: "address !== parsed.feePayer && !used.has(address) && !programs.has(address)",
+        replace: "false",
+      },
+      {
+        name: "an operator's account can occur where the service did not put it",
+        find: "isProtected(address) && !placed.has(address)",
+        replace: "false",
+      },
+      {
+        name: "an account that must be writable can be read-only",
+        find: "written.has(address) && !writable",
+        replace: "false",
+      },
+      {
+        name: "an account that must be read-only can be writable",
+        find: "writable && !written.has(address) && address !== expected.payer",
+        replace: "false",
+      },
+      {
+        name: "a wrong signature is accepted",
+        find: "!empty && !verifySignature(signer, parsed.message, signature)",
+        replace: "false",
+      },
+      {
+        name: "a missing signature of the payer is accepted",
+        find: "empty && signer === payer",
+        replace: "false",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/wallet-instructions.ts",
+    tests: compare,
+    mutations: [
+      { name: "a wallet may set any priority fee", find: "if (fee > maxFee) reasons", replace: "if (false) reasons" },
+      {
+        name: "the priority fee is rounded down before it is compared with the cap",
+        find: "* price + MICRO - 1n) / MICRO",
+        replace: "* price) / MICRO",
+      },
+      {
+        name: "a wallet can set the unit limit twice",
+        find: "if (limits.length > 1) reasons",
+        replace: "if (false) reasons",
+      },
+      { name: "a wallet may add any number of guards", find: "guards.length > MOST_GUARDS", replace: "false" },
+      {
+        name: "a guard instruction can do more than assert",
+        find: "kind < FIRST_ASSERTION || kind > LAST_ASSERTION",
+        replace: "false",
+      },
+      {
+        name: "a guard instruction can name an operator's account",
+        find: "for (const address of new Set(accounts.filter(isProtected))) {",
+        replace: "for (const address of new Set<string>()) {",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/end-expired.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
+      {
+        name: "a Solana transaction is marked expired one height early",
+        find: "last !== null && last < final.height",
+        replace: "last !== null && last <= final.height",
+      },
+      {
+        name: "an unsubmitted transaction is marked expired one height early",
+        find: "at: final.height - 1,",
+        replace: "at: final.height,",
+      },
+      {
+        name: "a Solana transaction is marked expired although an endpoint may have seen it",
+        find: "const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });",
+        replace: "const never = new Set(dead);",
+      },
+      {
+        name: "a payout is marked expired by a durable nonce that is older than its own",
+        find: " && slot >= (nonce_slot ?? 0)",
+        replace: "",
+        tests: ["test/integration/transfers/solana/lagging-endpoints.test.ts"],
+      },
+      {
+        name: "a payout is marked expired although its durable nonce has not changed",
+        find: "nonce !== undefined && nonce !== nonce_value &&",
+        replace: "nonce !== undefined &&",
+        tests: ["test/integration/payments/payouts/solana-payouts.test.ts"],
+      },
+      {
+        name: "a payment ends as never sent although its rows may be lost",
+        find: "ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined",
+        replace: "ready.length === 0",
+        tests: ["test/integration/payments/payouts/solana-failover.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/submit-payouts.ts",
+    tests: ["test/integration/payments/payouts/solana-restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a Solana payout is sent although the history already contains it",
+        find: "await keepUnpaidPayouts(deps, rows, adopted)",
+        replace: "rows",
+      },
+      {
+        name: "a Solana payout is sent although its marker exists",
+        find: "return rows.filter((row) => !marked.has(row.authorization_nonce));",
+        replace: "return [...rows];",
+        tests: [
+          "test/integration/payments/payouts/solana-restored-payouts.test.ts",
+          "test/integration/payments/payouts/solana-failover.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/prepare-receivers.ts",
+    tests: ["test/integration/payments/payouts/solana-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a token account that its owner closed is created again at the operator's expense",
+        find: "return wasMade ? ",
+        replace: "return false ? ",
+      },
+      {
+        name: "a payout is sent to an account that is itself a token account",
+        find: "owner && programs.has(owner.owner)",
+        replace: "false",
+      },
+      {
+        name: "a payout is sent to a frozen account",
+        find: "account ? validateDestinationAccount(account, wanted) :",
+        replace: "account ? undefined :",
+        justification: "the simulation before the broadcast rejects it as well, with the token program's own error",
+        tests: ["test/integration/payments/payouts/solana-payouts.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/store-transactions.ts",
+    tests: [
+      "test/integration/payments/payouts/solana-payouts.test.ts",
+      "test/integration/payments/lifecycle/solana-verification.test.ts",
+    ],
+    mutations: [
+      {
+        name: "a Solana transaction is stored for transfers that are no longer ready",
+        find: "signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)))",
+        replace: "[...signings]",
+        tests: ["test/integration/transfers/solana/store-transactions.test.ts"],
+      },
+      {
+        name: "a Solana transaction that could not be stored is sent",
+        find: "if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();",
+        replace: "await storeTransactions(db, rows);",
+        tests: ["test/integration/transfers/solana/store-transactions.test.ts"],
+      },
+      {
+        name: "a Solana transaction that was signed before the database lost commits is sent",
+        find: "epoch === undefined ? undefined : await deps.epoch.pass(db, epoch)",
+        replace: "undefined",
+        tests: [
+          "test/integration/payments/payouts/solana-restored-payouts.test.ts",
+          "test/integration/payments/payouts/solana-failover.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/submit-ready.ts",
+    tests: ["test/integration/payments/lifecycle/solana-verification.test.ts"],
+    mutations: [
+      {
+        name: "a screened payer's Solana transaction is signed and sent",
+        find: "for (const row of payments.filter(({ payer }) => !refused.has(payer))) {",
+        replace: "for (const row of payments) {",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/track-statuses.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
+      {
+        name: "a failed Solana transaction counts as having moved its money",
+        find: "const good = some.filter(({ status }) => !status.error);",
+        replace: "const good = some;",
+      },
+      {
+        name: "a Solana payment is confirmed before its slot has the configured depth",
+        find: 'return status.depth === "finalized" || status.depth === chain.network.finality;',
+        replace: 'return status.depth !== "processed";',
+        justification:
+          "the depth is read from the endpoints again before anything is booked (transfers/solana/second-endpoint.ts)",
+        tests: ["test/integration/transfers/solana/slot-pass.test.ts"],
+      },
+      {
+        name: "a transaction whose slot was rolled back stays included",
+        find: "await revertLanded(db, { chain: chain.chain, hashes });",
+        replace: "",
+        tests: ["test/integration/transfers/solana/slot-pass.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/slot-pass.ts",
+    tests: ["test/integration/transfers/solana/read-history.test.ts"],
+    mutations: [
+      {
+        name: "a slot is marked booked before the history up to it has been read",
+        find: "const booked = final && Math.min(final.slot, history?.readSlot ?? 0);",
+        replace: "const booked = final?.slot;",
+      },
+    ],
+  },
+];

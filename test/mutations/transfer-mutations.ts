@@ -1,0 +1,375 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+/** Mutations of relaying, watching and confirming on EVM. */
+export const transferMutations: readonly MutationGroup[] = [
+  {
+    file: "transfers/evm/drive-lanes.ts",
+    tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+    mutations: [
+      {
+        name: "a lane signs more than its window allows",
+        find: "inFlight.taken >= chain.network.laneWindow || ",
+        replace: "",
+        tests: [
+          "test/integration/transfers/evm/several-lanes.test.ts",
+          "test/integration/transfers/evm/lane-funds.test.ts",
+          "test/integration/transfers/evm/drive-lanes.test.ts",
+        ],
+      },
+      {
+        name: "a lane sends more while a broadcast has no response",
+        find: " || inFlight.unanswered > 0",
+        replace: "",
+        tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
+      {
+        name: "a lane stores a transaction under a nonce that another owner has used",
+        find: "if (!ours) throw new Overtaken();",
+        replace: "",
+        tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
+      },
+      {
+        name: "a lane sends a batch with a transfer that another lane has taken",
+        find: "if (assigned.length !== ids.length) throw new Overtaken();",
+        replace: "",
+        tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
+      },
+      {
+        name: "a transaction is sent before it is stored",
+        find: "if (!(await store(deps, chain, lease,",
+        replace: "await broadcastBytes(chain.rpc, bytes);\n  if (!(await store(deps, chain, lease,",
+        tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+      },
+      {
+        name: "a lane continues after the node has refused a broadcast",
+        find: 'if (broadcast.outcome !== "accepted") return "blocked";',
+        replace: "",
+        justification: "the next pass finds the broadcast without a response and stops before it signs anything",
+        tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/match-movements.ts",
+    tests: ["test/unit/transfers/evm/read-blocks.test.ts", "test/integration/transfers/evm/drive-lanes.test.ts"],
+    mutations: [
+      {
+        name: "a movement of another payer matches a transfer",
+        find: "    log.payer === transfer.payer &&\n",
+        replace: "",
+        tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+      },
+      {
+        name: "a movement to another receiver matches a transfer",
+        find: "    log.receiver === transfer.receiver &&\n",
+        replace: "",
+      },
+      {
+        name: "a movement of another amount matches a transfer",
+        find: "log.amount === transfer.amount",
+        replace: "true",
+      },
+      {
+        name: "a movement of another token matches a transfer",
+        find: "    log.token === transfer.token &&\n",
+        replace: "",
+      },
+      {
+        name: "a movement with another nonce matches a transfer",
+        find: "log.authorizationNonce === transfer.authorization_nonce",
+        replace: "true",
+      },
+    ],
+  },
+  {
+    file: "transfers/record-movements.ts",
+    tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
+    mutations: [
+      {
+        name: "an ended transfer matches money that arrives late",
+        find: 'state !== "ended" && !standing.has(id)',
+        replace: "!standing.has(id)",
+        tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
+      },
+      {
+        name: "an included transfer matches a second movement",
+        find: 'state !== "ended" && !standing.has(id)',
+        replace: 'state !== "ended"',
+        tests: ["test/integration/payments/lifecycle/pushes.test.ts"],
+      },
+      {
+        name: "one transfer matches two movements of the same block",
+        find: "if (transfer) open.delete(transfer);",
+        replace: "",
+        justification: "the unique key rejects the second match, and the movements are then stored one by one",
+        tests: ["test/integration/payments/lifecycle/pushes.test.ts"],
+      },
+      {
+        name: "movements between third parties are recorded",
+        find: "return transfer || isOurs(chain, log) ? ",
+        replace: "return true ? ",
+        tests: ["test/integration/transfers/watch-pass.test.ts"],
+      },
+      {
+        name: "a transfer whose movement could not be stored is sent again",
+        find: "assigned.filter((row) => !failed.some((log) => isProof(log, row)))",
+        replace: "assigned",
+        tests: ["test/integration/payments/accounting/failed-bookings.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/confirm-final.ts",
+    tests: ["test/integration/transfers/evm/missed-logs.test.ts"],
+    mutations: [
+      {
+        name: "a second reading ignores a missing log",
+        find: "const gone = proofs.find(",
+        replace: "const gone = [].find(",
+      },
+      {
+        name: "a movement that only the second reading shows is not recorded",
+        find: "await recordMissingMovements(deps,",
+        replace: "if (false) await recordMissingMovements(deps,",
+        tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
+      },
+      {
+        name: "a transfer is confirmed one block before it is final",
+        find: "cursor.number - finality.blocks + 1",
+        replace: "cursor.number - finality.blocks + 2",
+        tests: ["test/integration/transfers/watch-pass.test.ts"],
+      },
+      {
+        name: "heights that have not been read are marked final",
+        find: "Math.min(await readFinalHeight(chain, cursor), cursor.number)",
+        replace: "await readFinalHeight(chain, cursor)",
+        tests: [
+          "test/integration/transfers/evm/confirm-final.test.ts",
+          "test/integration/transfers/evm/lagging-nodes.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/read-blocks.ts",
+    tests: ["test/unit/transfers/evm/read-blocks.test.ts"],
+    mutations: [
+      {
+        name: "a block counts although its parent is not the previous block",
+        find: "if (block.parentHash !== (linked.at(-1)?.hash ?? hash)) break;",
+        replace: "",
+      },
+      {
+        name: "a response without the logs of the service's own transaction is accepted",
+        find: "requireLogs(chain, landed, seen);",
+        replace: "",
+        tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
+      },
+      {
+        name: "a receipt from another block counts",
+        find: "!receipt || !blocks.some((block) => block.hash === receipt.blockHash)",
+        replace: "!receipt",
+        tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/recover-lanes.ts",
+    tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
+    mutations: [
+      {
+        name: "a nonce that the service's own transaction has used is abandoned",
+        find: "if (receipts.some((receipt) => receipt !== undefined)) continue;",
+        replace: "",
+        tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
+      },
+      {
+        name: "a nonce is abandoned although the block that used it is not final",
+        find: "if (!(await isFinallyPassed(chain, address, row.nonce))) continue;",
+        replace: "",
+      },
+      {
+        name: "a replacement is signed under another nonce",
+        find: "    nonce: row.nonce,\n    to,",
+        replace: "    nonce: row.nonce + 1,\n    to,",
+      },
+      {
+        name: "a replacement is sent without being stored",
+        find: "await insertTransaction(deps.db, next);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/gas-fees.ts",
+    tests: ["test/unit/transfers/evm/gas-fees.test.ts"],
+    mutations: [
+      {
+        name: "a lane pays more than the ceiling",
+        find: "if (baseFee + maxPriorityFeePerGas > policy.maxFeePerGas) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a replacement pays more than the ceiling",
+        find: "if (least > policy.maxFeePerGas) return undefined;",
+        replace: "",
+      },
+      { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+    ],
+  },
+  {
+    file: "transfers/evm/multicall-batch.ts",
+    tests: ["test/unit/transfers/evm/multicall-batch.test.ts"],
+    mutations: [
+      {
+        name: "a transfer that must be sent alone is batched",
+        find: "if (item.alone) continue;",
+        replace: "",
+      },
+      {
+        name: "a batch exceeds its gas limit",
+        find: "if (left < 0 && batch.length > 0) break;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/follow-reorg.ts",
+    tests: ["test/integration/transfers/evm/follow-reorg.test.ts"],
+    mutations: [
+      {
+        name: "transactions that a reorg removed stay included",
+        find: "await revertIncluded(db, { chain: chain.chain, above });",
+        replace: "",
+      },
+      {
+        name: "movements that a reorg removed stay valid",
+        find: "const ids = await orphanObservations(db, { chain: chain.chain, above });",
+        replace: "const ids: string[] = [];",
+      },
+      {
+        name: "a transfer whose transaction may still land is signed again after a reorg",
+        find: 'to: "assigned", where: isStillAssigned',
+        replace: 'to: "assigned", where: sql`false`',
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/expire-authorizations.ts",
+    tests: [
+      "test/integration/transfers/evm/missed-logs.test.ts",
+      "test/integration/transfers/evm/expire-authorizations.test.ts",
+    ],
+    mutations: [
+      {
+        name: "a transfer whose authorization was used ends without a search for its movement",
+        find: "used.has(transfer.id) ? await",
+        replace: "used.has(transfer.id) && false ? await",
+      },
+      {
+        name: "a transfer ends although its token does not report whether it was made",
+        find: ".filter(({ id }) => !unknown.has(id))",
+        replace: "",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/dry-run.ts",
+    tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+    mutations: [
+      {
+        name: "a screened payer's transfer is declined although a third party has relayed it",
+        find: "if (!(await claimExistingMovement(deps, row))) await decline(",
+        replace: "await decline(",
+      },
+      {
+        name: "a transfer that fails because a third party has relayed it is not matched",
+        find: 'if (row.purpose === "payment") return claimExistingMovement(deps, row);',
+        replace: 'if (row.purpose === "payment") return false;',
+      },
+      {
+        name: "a transfer that would fail is sent",
+        find: "} else if (outcome?.ok) good.push(member);",
+        replace: "} else if (outcome) good.push(member);",
+      },
+      {
+        name: "the transfer of a payer who has become a contract is batched",
+        find: "return batch.filter((member) => !isWallet(member));",
+        replace: "return batch;",
+        justification:
+          "a transfer of a contract wallet leaves its lane: a batch with it cannot be stored and is rebuilt without it",
+        tests: ["test/integration/transfers/evm/hostile-payer-code.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/decline-transfer.ts",
+    tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
+    mutations: [
+      {
+        name: "a transfer is declined although it was assigned before and may still land",
+        find: "{ ...move, where }",
+        replace: "{ ...move }",
+      },
+    ],
+  },
+  {
+    file: "transfers/adopt-payouts.ts",
+    tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a payout of another amount is adopted before it is final",
+        find: "if (!isExact && !movement.booked) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a payout that is already on the chain is sent again",
+        find: "return rows.filter((row) => !made.has(row.authorization_nonce));",
+        replace: "return [...rows];",
+      },
+    ],
+  },
+  {
+    file: "transfers/caught-up.ts",
+    tests: ["test/integration/payments/payouts/settle.test.ts"],
+    mutations: [
+      {
+        name: "the treasury signs with data that was read before the process started",
+        find: "at > deps.startedAt &&",
+        replace: "true &&",
+      },
+      {
+        name: "the treasury signs while the watcher is behind",
+        find: "<= WATCH_FRESH_MS",
+        replace: "<= Number.POSITIVE_INFINITY",
+      },
+      {
+        name: "the treasury signs before the chain has been read again after lost commits",
+        find: "(await findUnreadEpoch(deps.db, chain)) ? undefined : epoch",
+        replace: "epoch",
+        tests: [
+          "test/integration/payments/payouts/restored-signatures.test.ts",
+          "test/integration/payments/payouts/restored-payouts.test.ts",
+        ],
+      },
+    ],
+  },
+  {
+    file: "transfers/database-epoch.ts",
+    tests: ["test/integration/transfers/database-epoch.test.ts"],
+    mutations: [
+      {
+        name: "a transaction is stored in another epoch than the one in which it was decided",
+        find: "epochs.some((epoch) => epoch !== row.id) || ",
+        replace: "",
+      },
+      {
+        name: "a decreased commit count is not treated as lost commits",
+        find: 'row.count < floor ? "count" : undefined',
+        replace: "undefined",
+      },
+    ],
+  },
+];

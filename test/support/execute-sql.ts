@@ -1,0 +1,1 @@
+export { execute, namedDatabase } from "../../local/execute-sql.ts";

@@ -1,0 +1,96 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import type { TestProject } from "vitest/node";
+import { migrateDatabase } from "../../db/migrate.ts";
+import { startAnvil } from "../../local/anvil.ts";
+import { openChain } from "../../local/chain-client.ts";
+import { startPostgres } from "../../local/postgres.ts";
+import { startRedis } from "../../local/redis.ts";
+import type { Service } from "../../local/service.ts";
+import { entryPoints } from "../../local/service-process.ts";
+import { setUpContracts } from "../../local/set-up-contracts.ts";
+import type { Contracts } from "../../local/usdc.ts";
+import { execute, namedDatabase } from "./execute-sql.ts";
+
+/** The services that all test files share; a file gets them by vitest's `inject("services")`. */
+export type SharedServices = {
+  /** The database from which tests create their own; no test uses it itself. */
+  postgresUrl: string;
+  template: string;
+  redisUrl: string;
+  anvilUrl: string;
+  contracts: Contracts;
+};
+
+declare module "vitest" {
+  interface ProvidedContext {
+    services: SharedServices;
+  }
+}
+
+type Running = { shared: Promise<SharedServices>; users: number; close(): Promise<void> };
+
+/** Several vitest projects share the services, but each loads its own copy of this module. */
+const slot = globalThis as { paymentServiceTestServices?: Running };
+
+/** Starts Postgres, Redis and the base Anvil before the first project that needs them and stops them after the last. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  slot.paymentServiceTestServices ??= start();
+  const running = slot.paymentServiceTestServices;
+  running.users += 1;
+  try {
+    project.provide("services", await running.shared);
+  } catch (error) {
+    await running.close();
+    throw error;
+  }
+  return async () => {
+    running.users -= 1;
+    if (running.users === 0) await running.close();
+  };
+}
+
+function start(): Running {
+  const opened: Service[] = [];
+  const keep = async (service: Promise<Service>): Promise<Service> => {
+    const started = await service;
+    opened.push(started);
+    return started;
+  };
+  const template = `pay_template_${randomBytes(4).toString("hex")}`;
+  let postgresUrl: string | undefined;
+
+  async function startEnvironment(): Promise<SharedServices> {
+    const forkUrl = process.env.ANVIL_FORK_URL;
+    const chain = keep(startAnvil(forkUrl ? { forkUrl } : {}));
+    const [postgres, redis, anvil] = await Promise.all([
+      keep(startPostgres({ fast: true, maxConnections: 300 })),
+      keep(startRedis()),
+      chain,
+      ...[entryPoints.api, entryPoints.worker].map(compile),
+    ]);
+    postgresUrl = postgres.url;
+    await execute(postgres.url, `create database ${template}`);
+    await migrateDatabase(namedDatabase(postgres.url, template));
+    const contracts = await setUpContracts(openChain(anvil.url));
+    return { postgresUrl: postgres.url, template, redisUrl: redis.url, anvilUrl: anvil.url, contracts };
+  }
+  async function close(): Promise<void> {
+    // An external Postgres outlives this run, so the template is dropped.
+    if (postgresUrl !== undefined && process.env.DATABASE_URL)
+      await execute(postgresUrl, `drop database if exists ${template} with (force)`);
+    await Promise.all(opened.splice(0).map((service) => service.close()));
+  }
+  return { shared: startEnvironment(), users: 0, close };
+}
+
+/**
+ * Fills Node's compile cache, which a process writes only when it exits by itself (tests kill most of theirs). Starts
+ * the entry point without configuration, so that it reports the error and exits.
+ */
+function compile(entryPoint: string): Promise<void> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, [entryPoint], { env: { PATH, NODE_COMPILE_CACHE } }, () => resolve());
+  });
+}

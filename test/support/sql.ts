@@ -1,1 +1,0 @@
-export { execute, namedDatabase } from "../../ops/local/sql.ts";

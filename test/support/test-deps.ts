@@ -1,0 +1,164 @@
+import { randomUUID } from "node:crypto";
+import { Registry } from "prom-client";
+import { isTransientChainError } from "../../chains/errors.ts";
+import { type EvmKeys, openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import { getEvmChain, openChains } from "../../chains/open-chains.ts";
+import { openSolanaKeys, type SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
+import { openDb } from "../../db/open.ts";
+import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
+import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
+import { createLog } from "../../runtime/log.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import {
+  listEvmNetworks,
+  type Networks,
+  readKey,
+  readSecret,
+  readText,
+  type SecretSource,
+} from "../../runtime/networks/read-networks.ts";
+import { createSafeFetch } from "../../runtime/safe-fetch.ts";
+import { type EpochStore, openEpoch } from "../../transfers/database-epoch.ts";
+import { createVerifier } from "../../transfers/verifier.ts";
+import { addCleanup } from "./cleanups.ts";
+import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";
+import { createDatabase } from "./test-database.ts";
+
+/** The value of DATA_KEYS in tests. */
+export const testDataKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
+
+export function testEncryption(): Encryption {
+  return createEncryption([{ id: "test", key: Buffer.alloc(32, 7) }]);
+}
+
+/** A clock that runs ahead of the machine's clock by as much as a test advances it. */
+export type Clock = { now: () => Date; advance(ms: number): void };
+
+export function makeClock(): Clock {
+  let ahead = 0;
+  return {
+    now: () => new Date(Date.now() + ahead),
+    advance(ms) {
+      ahead += ms;
+    },
+  };
+}
+
+/** Returns an enqueue function that only records its jobs, for tests whose subject is not the queue. */
+export function recordEnqueued(): { enqueue: Enqueue; enqueued: { queue: string; job: JobRequest }[] } {
+  const enqueued: { queue: string; job: JobRequest }[] = [];
+  const enqueue: Enqueue = async (queue, bells) => {
+    for (const job of bells) enqueued.push({ queue, job: job as JobRequest });
+  };
+  return { enqueue, enqueued };
+}
+
+/** Returns an in-memory stand-in for the database epoch that Redis stores for a fleet; `forget` is a FLUSHALL. */
+export function makeEpochMemory(): EpochStore & { forget(): void } {
+  let highest: number | undefined;
+  return {
+    read: async () => highest,
+    async raise(count) {
+      highest = Math.max(highest ?? 0, count);
+    },
+    forget() {
+      highest = undefined;
+    },
+  };
+}
+
+export type DepsOptions = NetworksOptions & {
+  /** Default: a new database. */
+  databaseUrl?: string;
+  clock?: Clock;
+  /** The database epoch that the fleet stores outside the database. Default: a new memory. */
+  memory?: EpochStore;
+};
+
+/**
+ * Assembles a worker process's dependencies in this process: a database, the chain, its keys and a clock. Enqueued jobs
+ * and announcements are only recorded.
+ */
+export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
+  const made = await makeDepsFor(await networksFor(chain, options), keysOf(chain, options), options);
+  return { ...made, evm: getEvmChain(made.deps.chains, chain.id) };
+}
+
+/** Assembles the same dependencies for any networks; `env` holds their keys. */
+export async function makeDepsFor(
+  networks: Networks,
+  env: Record<string, string>,
+  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> = {},
+) {
+  const databaseUrl = options.databaseUrl ?? (await createDatabase());
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", role: "test" }, { write: (line) => void lines.push(line) });
+  const metrics = createMetrics(new Registry(), "worker");
+  const db = openDb(databaseUrl, { max: 10 });
+  addCleanup(() => db.destroy());
+  const chains = openChains(networks, metrics);
+  const keys = new Map<string, EvmKeys>();
+  const readers = {
+    readKey: (source: SecretSource) => readKey(source, env),
+    readSecret: (source: SecretSource) => readSecret(source, env),
+    readText,
+  };
+  for (const network of listEvmNetworks(networks)) keys.set(network.chain, await openEvmKeys(network, readers));
+  const solanaKeys = new Map<string, SolanaKeys>();
+  for (const opened of chains.values())
+    if (opened.family === "solana") solanaKeys.set(opened.chain, openSolanaKeys(opened.network, readers.readSecret));
+  const clock = options.clock ?? makeClock();
+  const { enqueue, enqueued } = recordEnqueued();
+  const announced: string[] = [];
+  const publishPaymentChanges = async (ids: readonly string[]) => void announced.push(...ids);
+  const owner = randomUUID();
+  const screened = new Set<string>();
+  const brokenList = { on: false };
+  const screeningList = (_chain: string, accounts: readonly string[]) => {
+    if (brokenList.on) throw new Error("the list is broken");
+    return new Set(accounts).intersection(screened);
+  };
+  const verifier = createVerifier({ db, chains, screeningList, metrics, now: clock.now });
+  const { now } = clock;
+  const withoutRequestContext = <T>(work: () => T) => work();
+  const checkPages = async () => undefined;
+  const startedChains = new Set(chains.keys());
+  const jobDeps = { verifier, withoutRequestContext, isTransient: isTransientChainError, startedChains, checkPages };
+  const recorded = {
+    enqueue,
+    publishPaymentChanges,
+    log,
+    metrics,
+    encryption: testEncryption(),
+    safeFetch: createSafeFetch({ allowPrivate: true }),
+  };
+  const { deployment } = networks;
+  const deps = {
+    db,
+    chains,
+    networks,
+    deployment,
+    keys,
+    solanaKeys,
+    owner,
+    screeningList,
+    ...recorded,
+    ...jobDeps,
+    now,
+    startedAt: now(),
+    epoch: openEpoch({ db, memory: options.memory ?? makeEpochMemory(), log }),
+  };
+  return {
+    deps,
+    screened,
+    brokenList,
+    db,
+    databaseUrl,
+    clock,
+    enqueued,
+    announced,
+    lines,
+  };
+}
+
+export type TestDeps = Awaited<ReturnType<typeof makeDeps>>;

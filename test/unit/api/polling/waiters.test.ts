@@ -1,0 +1,192 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createWaiters, type Waiters } from "../../../../api/polling/waiters.ts";
+import type { PaymentStatus } from "../../../../payments/views.ts";
+import { createMetrics } from "../../../../runtime/metrics.ts";
+
+const status = (paymentId: string, stateVersion = 0): PaymentStatus => ({
+  paymentId,
+  state: "requires_action",
+  isFinal: false,
+  stateVersion,
+  failureCode: null,
+  info: null,
+});
+
+/** Creates waiters over a reader that records the ids of each query. */
+function setUp(
+  read: (ids: readonly string[]) => Promise<PaymentStatus[]> = async (ids) => ids.map((id) => status(id)),
+) {
+  const metrics = createMetrics(new Registry(), "api");
+  const queries: (readonly string[])[] = [];
+  const waiters = createWaiters({
+    metrics,
+    log: pino({ level: "silent" }),
+    listStatuses(ids) {
+      queries.push(ids);
+      return read(ids);
+    },
+  });
+  opened.push(waiters);
+  const open = (
+    paymentId: string,
+    { ms = 60_000, onGone = () => undefined }: Partial<Parameters<Waiters["open"]>[0]> = {},
+  ) => waiters.open({ paymentId, ms, onGone });
+  const waiting = async () => (await metrics.longPolls.get()).values[0]?.value;
+  const ends = async () =>
+    Object.fromEntries((await metrics.longPollEnds.get()).values.map(({ labels, value }) => [labels.reason, value]));
+  return { waiters, open, queries, waiting, ends };
+}
+
+const opened: Waiters[] = [];
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] });
+});
+afterEach(() => {
+  for (const waiters of opened.splice(0)) waiters.close();
+  vi.useRealTimers();
+});
+
+describe("waiters", () => {
+  test("a message wakes only the callers that wait for its payment", async () => {
+    const { waiters, open, queries } = setUp();
+    const watches = [open("pay_a"), open("pay_a"), open("pay_b")];
+    const answers = watches.map((watch) => watch.next());
+    waiters.wake("pay_a");
+    expect(await Promise.all(answers.slice(0, 2))).toEqual([status("pay_a"), status("pay_a")]);
+    expect(queries).toEqual([["pay_a"]]);
+    expect(await Promise.race([answers[2], "still waiting"])).toBe("still waiting");
+  });
+
+  test("messages that arrive together cause one query, which omits payments that no caller waits for", async () => {
+    const { waiters, open, queries } = setUp();
+    const answers = ["pay_a", "pay_b"].map((id) => open(id).next());
+    for (const id of ["pay_a", "pay_b", "pay_a", "pay_c"]) waiters.wake(id);
+    await Promise.all(answers);
+    expect(queries).toEqual([["pay_a", "pay_b"]]);
+  });
+
+  test("a message that arrives between open and next is not lost", async () => {
+    const { waiters, open, queries } = setUp();
+    const watch = open("pay_a");
+    waiters.wake("pay_a");
+    await vi.waitFor(() => expect(queries).toHaveLength(1));
+    expect(await watch.next()).toEqual(status("pay_a"));
+  });
+
+  test("the waiters read every awaited payment once a second in one query when no message arrives", async () => {
+    const { open, queries } = setUp();
+    const answers = ["pay_a", "pay_b", "pay_c"].map((id) => open(id).next());
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await Promise.all(answers)).toHaveLength(3);
+    expect(queries).toEqual([["pay_a", "pay_b", "pay_c"]]);
+  });
+
+  test("a failed read delays the answer by one second", async () => {
+    let fails = true;
+    const { waiters, open } = setUp(async (ids) => {
+      if (fails) throw new Error("no database");
+      return ids.map((id) => status(id));
+    });
+    const answers = open("pay_a").next();
+    waiters.wake("pay_a");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await Promise.race([answers, "still waiting"])).toBe("still waiting");
+    fails = false;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await answers).toEqual(status("pay_a"));
+  });
+
+  test("a payment that changes during a read is read again afterwards", async () => {
+    const first = Promise.withResolvers<PaymentStatus[]>();
+    let reads = 0;
+    const { waiters, open } = setUp(async (ids) => (reads++ === 0 ? first.promise : ids.map((id) => status(id, 1))));
+    const watch = open("pay_a");
+    waiters.wake("pay_a");
+    await vi.waitFor(() => expect(reads).toBe(1));
+    waiters.wake("pay_a");
+    first.resolve([status("pay_a", 0)]);
+    expect((await watch.next())?.stateVersion).toBe(0);
+    expect((await watch.next())?.stateVersion).toBe(1);
+  });
+
+  test("a timeout ends the wait", async () => {
+    const { open, ends, waiting } = setUp(async () => []);
+    const watch = open("pay_a", { ms: 3_000 });
+    const answers = watch.next();
+    expect(await waiting()).toBe(1);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(await answers).toBeUndefined();
+    watch.close();
+    expect(await waiting()).toBe(0);
+    expect(await ends()).toEqual({ timeout: 1 });
+  });
+
+  test("a client that disconnects ends the wait, and the waiters stop reading its payment", async () => {
+    const { open, queries, ends } = setUp();
+    const gone = Promise.withResolvers<void>();
+    const watch = open("pay_a", { onGone: (leave) => void gone.promise.then(leave) });
+    const answers = watch.next();
+    gone.resolve();
+    expect(await answers).toBeUndefined();
+    watch.close();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(queries).toEqual([]);
+    expect(await ends()).toEqual({ gone: 1 });
+  });
+
+  test("draining ends all waits at once, including those that begin later", async () => {
+    const { waiters, open, ends } = setUp();
+    const early = open("pay_a");
+    const answers = early.next();
+    waiters.drain();
+    expect(await answers).toBeUndefined();
+    const late = open("pay_b");
+    expect(await late.next()).toBeUndefined();
+    early.close();
+    late.close();
+    expect(await ends()).toEqual({ drained: 1 });
+  });
+
+  test("the reported hold time covers the wait and excludes the work after it", async () => {
+    const { waiters, open } = setUp();
+    const watch = open("pay_a");
+    const answers = watch.next();
+    await vi.advanceTimersByTimeAsync(60);
+    waiters.wake("pay_a");
+    await answers;
+    await vi.advanceTimersByTimeAsync(200);
+    expect(watch.close()).toBe(60);
+  });
+
+  test("thousands of awaited payments are read once a second in batches of 250", async () => {
+    const { open, queries } = setUp();
+    const answers = Array.from({ length: 5_000 }, (_, index) => open(`pay_${index}`).next());
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all(answers);
+    expect(queries.flat()).toHaveLength(5_000);
+    expect(new Set(queries.flat()).size).toBe(5_000);
+    expect(Math.max(...queries.map((ids) => ids.length))).toBe(250);
+  });
+
+  test("an announced payment is read before thousands of payments without a message", async () => {
+    const { waiters, open, queries } = setUp(async (ids) => {
+      if (queries.length === 1) waiters.wake("pay_4999");
+      return ids.map((id) => status(id));
+    });
+    const answers = Array.from({ length: 5_000 }, (_, index) => open(`pay_${index}`).next());
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all(answers);
+    expect(queries[1]).toEqual(["pay_4999"]);
+  });
+
+  test("the waiters query an unavailable database once a second, however many callers wait", async () => {
+    const { open, queries } = setUp(async () => {
+      throw new Error("no database");
+    });
+    for (let index = 0; index < 5_000; index += 1) void open(`pay_${index}`).next();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(queries).toHaveLength(2);
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { batchCalls } from "../../../db/batch-calls.ts";
+
+/** Creates a batch function that records its items and waits until the test releases it. */
+function makeStep() {
+  const batches: number[][] = [];
+  const gates: (() => void)[] = [];
+  const step = async (items: number[]) => {
+    batches.push(items);
+    await new Promise<void>((resolve) => gates.push(resolve));
+    return items.map((item) => item * 2);
+  };
+  const release = async () => {
+    while (gates.length === 0) await new Promise(setImmediate);
+    gates.shift()?.();
+  };
+  return { batches, step, release };
+}
+
+describe("calls made at about the same time", () => {
+  test("share one batch, and each call gets its own result", async () => {
+    const { batches, step, release } = makeStep();
+    const answers = [1, 2, 3].map(batchCalls(step, { most: 50 }));
+    await release();
+    expect(await Promise.all(answers)).toEqual([2, 4, 6]);
+    expect(batches).toEqual([[1, 2, 3]]);
+  });
+
+  test("wait for the running batch and share the next one", async () => {
+    const { batches, step, release } = makeStep();
+    const one = batchCalls(step, { most: 50 });
+    const first = one(1);
+    await new Promise(setImmediate);
+    const others = [one(2), one(3)];
+    await release();
+    expect(await first).toBe(2);
+    await release();
+    expect(await Promise.all(others)).toEqual([4, 6]);
+    expect(batches).toEqual([[1], [2, 3]]);
+  });
+
+  test("are delayed until the minimum interval between batches has passed, except for the first call", async () => {
+    const batches: number[][] = [];
+    const one = batchCalls(
+      async (items: number[]) => {
+        batches.push(items);
+        return items;
+      },
+      { most: 50, everyMs: 200 },
+    );
+    await one(1);
+    const second = one(2);
+    for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate);
+    expect(batches).toEqual([[1]]);
+    await Promise.all([second, one(3)]);
+    expect(batches).toEqual([[1], [2, 3]]);
+  });
+
+  test("never exceed the maximum batch size", async () => {
+    const batches: number[][] = [];
+    const one = batchCalls(
+      async (items: number[]) => {
+        batches.push(items);
+        return items;
+      },
+      { most: 2 },
+    );
+    expect(await Promise.all([1, 2, 3].map(one))).toEqual([1, 2, 3]);
+    expect(batches).toEqual([[1, 2], [3]]);
+  });
+});
+
+describe("a batch that fails", () => {
+  const failing = (bad: number) =>
+    batchCalls(
+      async (items: number[]) => {
+        if (items.includes(bad)) throw new Error(`not ${bad}`);
+        return items;
+      },
+      { most: 50, isOnes: (cause) => String(cause).includes("not 2") },
+    );
+
+  test("because of one item is retried item by item and fails for that item alone", async () => {
+    const ends = await Promise.allSettled([1, 2, 3].map(failing(2)));
+    expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  });
+
+  test("for another reason fails for every item, and the next call starts a new batch", async () => {
+    const one = failing(3);
+    const ends = await Promise.allSettled([1, 2, 3].map(one));
+    expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(await one(4)).toBe(4);
+  });
+});

@@ -1,0 +1,183 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, describe, expect, test } from "vitest";
+import { countEndpoints, readAgreementThreshold } from "../../../../chains/endpoint-agreement.ts";
+import { openEvmKeys } from "../../../../chains/evm/signers/open-evm-keys.ts";
+import { ConfigError } from "../../../../runtime/config.ts";
+import { listEvmNetworks, parseNetworks, readKey, readNetworks } from "../../../../runtime/networks/read-networks.ts";
+
+const secret = "s3cr3t-value";
+const address = `0x${"b1".repeat(20)}`;
+const asset = {
+  asset: `eip155:31337/erc20:0x${"A1".repeat(20)}`,
+  symbol: "USDC",
+  name: "USD Coin",
+  decimals: 6,
+  kind: "eip3009",
+  peg: "iso4217/USD",
+  domain: { name: "USD Coin", version: "2" },
+};
+const network = {
+  chain: "eip155:31337",
+  name: "Local",
+  rpc: [{ name: "one", url: "http://127.0.0.1:1" }],
+  blockMs: 1_000,
+  pollMs: 100,
+  finality: { blocks: 1 },
+  multicall: address,
+  fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
+  treasury: { address, key: { env: "KEY" } },
+  lanes: [{ address, key: { env: "KEY" } }],
+  assets: [asset],
+};
+const document = (change: object) => ({ deployment: "test", chains: [{ ...network, ...change }] });
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  throw new Error("the document was accepted");
+}
+
+describe("the error of an invalid networks document names the member and never its value:", () => {
+  test.each<[string, object, string]>([
+    ["an invalid address", { multicall: secret }, "chains.0.multicall"],
+    ["an invalid URL", { rpc: [{ name: "one", url: secret }] }, "chains.0.rpc.0.url"],
+    ["no endpoint", { rpc: [] }, "chains.0.rpc"],
+    [
+      "agreementThreshold with only one endpoint",
+      { assets: [{ ...asset, agreementThreshold: "5" }] },
+      "assets.0.agreementThreshold",
+    ],
+    ["a private key instead of its source", { treasury: { address, key: secret } }, "chains.0.treasury.key"],
+    [
+      "a private key beside its source",
+      { treasury: { address, key: { env: "A", key: secret } } },
+      "chains.0.treasury.key",
+    ],
+    ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
+    ["a fee with a fraction", { fees: { maxFeePerGas: "1.5", priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
+    ["dust that is a number", { assets: [{ ...asset, dust: 5 }] }, "assets.0.dust"],
+    ["dust with a fraction", { assets: [{ ...asset, dust: "0.5" }] }, "assets.0.dust"],
+    ["a finality of no blocks", { finality: { blocks: 0 } }, "chains.0.finality"],
+    [
+      "an asset on another chain",
+      { assets: [{ ...asset, asset: asset.asset.replace("31337", "1") }] },
+      "assets.0.asset",
+    ],
+    ["a peg that is not a currency", { assets: [{ ...asset, peg: secret }] }, "chains.0.assets.0.peg"],
+    [
+      "a public endpoint over plain HTTP",
+      { addEthereumChain: { rpc: [`http://${secret}`] } },
+      "chains.0.addEthereumChain.rpc.0",
+    ],
+    ["no public endpoint", { addEthereumChain: { rpc: [] } }, "chains.0.addEthereumChain.rpc"],
+    [
+      "an explorer that is not a URL",
+      { addEthereumChain: { rpc: ["https://a.example"], explorer: secret } },
+      "chains.0.addEthereumChain.explorer: expected an https URL",
+    ],
+    [
+      "a currency without a symbol",
+      { addEthereumChain: { rpc: ["https://a.example"], currency: { name: "Ether" } } },
+      "chains.0.addEthereumChain.currency.symbol",
+    ],
+    [
+      "a private endpoint among the public ones",
+      {
+        rpc: [{ name: "one", url: `https://rpc.example/${secret}` }],
+        addEthereumChain: { rpc: ["https://a.example", `https://RPC.example:443/${secret}`] },
+      },
+      "chains.0.addEthereumChain.rpc.1: is also listed in rpc",
+    ],
+    ["a lane without a key", { lanes: [{ address }] }, "chains.0.lanes.0.key"],
+    ["an unknown member", { retries: secret }, "chains.0"],
+  ])("%s", (_what, change, member) => {
+    const message = messageOf(() => parseNetworks(document(change)));
+    expect(message).toContain(member);
+    expect(message).not.toContain(secret);
+  });
+
+  test("a chain that is listed twice", () => {
+    const twice = { deployment: "test", chains: [network, network] };
+    expect(messageOf(() => parseNetworks(twice))).toContain("chains: a chain is listed twice");
+  });
+});
+
+test("assets are read in lower case, whatever case the file uses", () => {
+  expect(parseNetworks(document({})).chains[0]?.assets[0]?.asset).toBe(asset.asset.toLowerCase());
+});
+
+describe("the content of a file", () => {
+  const folder = mkdtemp(join(tmpdir(), "networks-test-"));
+  afterAll(async () => rm(await folder, { recursive: true }));
+  const write = async (text: string) => {
+    const file = join(await folder, "a.txt");
+    await writeFile(file, text);
+    return file;
+  };
+
+  test("is not part of the error if it is not JSON", async () => {
+    const file = await write(`{"deployment": "${secret}"`);
+    expect(messageOf(() => readNetworks(file))).not.toContain(secret);
+  });
+
+  test("is read as a key without its final line feed", async () => {
+    const key = generatePrivateKey();
+    expect(readKey({ file: await write(`${key}\n`) })).toBe(key);
+  });
+
+  test("is not part of the error if it is not a key, and a missing file is named", async () => {
+    const file = await write(`${generatePrivateKey()}00`);
+    const message = messageOf(() => readKey({ file }));
+    expect(message).toContain(file);
+    expect(message).not.toMatch(/[0-9a-f]{60}/);
+    expect(messageOf(() => readKey({ file: `${file}.gone` }))).toContain(`${file}.gone`);
+  });
+});
+
+describe("a key in a variable", () => {
+  const key = generatePrivateKey();
+
+  test.each([
+    ["is missing", {}],
+    ["is empty", { RELAY: "" }],
+    ["lacks its 0x", { RELAY: key.slice(2) }],
+    ["is too short", { RELAY: key.slice(0, -2) }],
+  ])("that %s is reported by its variable without its value", (_how, env) => {
+    const message = messageOf(() => readKey({ env: "RELAY" }, env));
+    expect(message).toContain("RELAY");
+    expect(message).not.toContain(key.slice(4, 40));
+  });
+
+  test("that belongs to another address stops the start with an error that names the address and not the key", async () => {
+    const other = privateKeyToAddress(generatePrivateKey());
+    const parsed = parseNetworks(document({ treasury: { address: other, key: { env: "KEY" } } }));
+    const [first] = listEvmNetworks(parsed);
+    if (!first) throw new Error("no network");
+    const readers = { readKey: () => key, readSecret: () => "", readText: () => "" };
+    const error = await openEvmKeys(first, readers).then(String, String);
+    expect(error).toContain(other);
+    expect(error).not.toContain(key.slice(4, 40));
+  });
+});
+
+test("two endpoints must agree from 10,000 whole units, unless the asset sets an amount or there is only one endpoint", () => {
+  const one = { name: "one", url: "http://127.0.0.1:1" };
+  const two = { name: "two", url: "http://127.0.0.1:2" };
+  const limitOf = (rpc: object[], more: object = {}) => {
+    const [opened] = listEvmNetworks(parseNetworks(document({ rpc, assets: [{ ...asset, ...more }] })));
+    const [first] = opened?.assets ?? [];
+    return opened && first && readAgreementThreshold(opened, first);
+  };
+  expect(limitOf([one, two])).toBe(10_000_000_000n);
+  expect(limitOf([one, two], { agreementThreshold: "5" })).toBe(5n);
+  expect(limitOf([one, two], { agreementThreshold: null })).toBeUndefined();
+  expect(limitOf([one])).toBeUndefined();
+  expect(countEndpoints({ rpc: [one, { ...one, name: "again" }] })).toBe(1);
+});

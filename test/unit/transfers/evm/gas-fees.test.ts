@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { chooseFees, chooseReplacementFees } from "../../../../transfers/evm/gas-fees.ts";
+
+const gwei = 10n ** 9n;
+const policy = { maxFeePerGas: 100n * gwei, priorityFeePerGas: gwei };
+
+/** Yields the same pseudo-random numbers in every run; a failure message contains the number. */
+function* randoms(count: number): Generator<bigint> {
+  let state = 42;
+  for (let index = 0; index < count; index += 1) {
+    state = (state * 48_271) % 2_147_483_647;
+    yield (BigInt(state) * policy.maxFeePerGas) / 2_147_483_647n;
+  }
+}
+
+describe("the first fees of a transaction", () => {
+  test("leave room for the base fee to double", () => {
+    expect(chooseFees(10n * gwei, policy)).toEqual({ maxFeePerGas: 21n * gwei, maxPriorityFeePerGas: gwei });
+  });
+
+  test("never exceed the ceiling", () => {
+    expect(chooseFees(80n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
+    for (const baseFee of randoms(500)) {
+      const fees = chooseFees(baseFee, policy);
+      if (fees) expect(fees.maxFeePerGas <= policy.maxFeePerGas && fees.maxFeePerGas >= baseFee + gwei).toBe(true);
+      else expect(baseFee + gwei > policy.maxFeePerGas).toBe(true);
+    }
+  });
+
+  test("are offered when the next block costs exactly the ceiling, and withheld one wei above it", () => {
+    expect(chooseFees(99n * gwei, policy)).toBeDefined();
+    expect(chooseFees(99n * gwei + 1n, policy)).toBeUndefined();
+  });
+
+  test("are withheld while the fee source reports a thousand times the usual fee", () => {
+    expect(chooseFees(10n * gwei * 1000n, policy)).toBeUndefined();
+  });
+});
+
+describe("a replacement under the same nonce", () => {
+  const before = { maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: gwei };
+
+  test("offers at least 12.5 % more of both fees than the transaction it replaces", () => {
+    for (const fee of randoms(500)) {
+      const old = { maxFeePerGas: fee + 1n, maxPriorityFeePerGas: fee / 20n };
+      const fees = chooseReplacementFees(old, 1n, policy);
+      if (!fees) continue;
+      expect(fees.maxFeePerGas * 1000n >= old.maxFeePerGas * 1125n, `after ${fee}`).toBe(true);
+      expect(fees.maxPriorityFeePerGas * 1000n >= old.maxPriorityFeePerGas * 1125n, `after ${fee}`).toBe(true);
+      expect(fees.maxPriorityFeePerGas <= fees.maxFeePerGas).toBe(true);
+      expect(fees.maxFeePerGas <= policy.maxFeePerGas).toBe(true);
+    }
+  });
+
+  test("raises fees of a few wei, which rounding alone would leave unchanged", () => {
+    const fees = chooseReplacementFees({ maxFeePerGas: 1n, maxPriorityFeePerGas: 0n }, 0n, {
+      maxFeePerGas: 100n,
+      priorityFeePerGas: 0n,
+    });
+    expect(fees?.maxFeePerGas).toBeGreaterThan(1n);
+    expect(fees?.maxPriorityFeePerGas).toBeGreaterThan(0n);
+  });
+
+  test("covers a doubling of the current base fee where the ceiling allows", () => {
+    expect(chooseReplacementFees(before, 30n * gwei, policy)?.maxFeePerGas).toBe(61n * gwei);
+  });
+
+  test("offers at most the ceiling", () => {
+    expect(chooseReplacementFees(before, 5_000n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
+  });
+
+  test("is not created when the ceiling leaves no room for 12.5 % more: the lane waits", () => {
+    const high = { maxFeePerGas: 90n * gwei, maxPriorityFeePerGas: gwei };
+    expect(chooseReplacementFees(high, 5_000n * gwei, policy)).toBeUndefined();
+  });
+});

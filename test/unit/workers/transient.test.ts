@@ -1,0 +1,45 @@
+import { RpcRequestError } from "viem";
+import { describe, expect, test } from "vitest";
+import { ChainError, isTransientChainError } from "../../../chains/errors.ts";
+import { createTransientCheck } from "../../../workers/transient.ts";
+
+const isTransient = createTransientCheck(isTransientChainError);
+const withCode = (code: string) => Object.assign(new Error("an error with a code"), { code });
+
+describe("the error is transient:", () => {
+  test.each([
+    ["a connection that is refused", withCode("ECONNREFUSED")],
+    ["Postgres shutting down", withCode("57P01")],
+    ["Postgres out of connections", withCode("53300")],
+    ["a connection lost", withCode("08006")],
+    ["a deadlock", withCode("40P01")],
+    ["a statement that took too long", withCode("57014")],
+    ["an error message of pg", new Error("Connection terminated unexpectedly")],
+    ["an error message of the connection pool", new Error("timeout exceeded when trying to connect")],
+    ["Redis loading its data", new Error("LOADING Redis is loading the dataset in memory")],
+    ["an unreachable RPC endpoint", new ChainError("rpc_unreachable")],
+    ["a lagging RPC endpoint", new ChainError("rpc_behind")],
+    [
+      "an error response of a node",
+      new RpcRequestError({ body: {}, error: { code: 1, message: "busy" }, url: "http://n" }),
+    ],
+    ["an error with a transient cause", new Error("while verifying", { cause: withCode("ECONNRESET") })],
+  ])("%s", (_what, error) => {
+    expect(isTransient(error)).toBe(true);
+  });
+});
+
+describe("the error is permanent:", () => {
+  test.each<[string, unknown]>([
+    ["a bug", new TypeError("x is not a function")],
+    ["a unique violation", withCode("23505")],
+    ["a foreign key violation", withCode("23503")],
+    ["an undefined column", withCode("42703")],
+    ["a wrong chain", new ChainError("wrong_chain")],
+    ["a wrong contract", new ChainError("wrong_contract")],
+    ["a thrown value that is not an error", "Connection terminated"],
+    ["nothing", undefined],
+  ])("%s", (_what, error) => {
+    expect(isTransient(error)).toBe(false);
+  });
+});

@@ -1,0 +1,49 @@
+import { sql } from "kysely";
+import { moveRows } from "../db/moves.ts";
+import { claimObservation } from "../db/queries/observations.ts";
+import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
+import type { Db } from "../db/tables.ts";
+import { SCREENED_OUT } from "./list-screening.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
+
+/**
+ * Books transfers whose payers failed screening before anything was sent, in the database transaction that ends them.
+ * Returns a function to call after the commit.
+ */
+export type BookDeclined = (db: Db, declined: readonly TransferRow[]) => Promise<() => void>;
+
+/**
+ * Ends a transfer whose payer failed screening. A transfer that was ever assigned to a transaction may still be on the
+ * chain, so it is held instead.
+ */
+export async function declineTransfer(deps: TransferDeps, row: TransferRow, book: BookDeclined): Promise<void> {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
+    const set = { due_at: null, last_error: SCREENED_OUT };
+    const move = { ids: [row.id], from: "ready" as const, to: "ended" as const, at: deps.now(), set };
+    // A transfer that was assigned and became ready again (a reorg, a batch that omitted it) may still be included.
+    const where = sql<boolean>`not exists (
+      select from event where subject = transfer.id and machine = 'transfer' and to_state in ('assigned', 'included'))`;
+    return (await moveRows(db, "transfer", { ...move, where })).length > 0 ? await book(db, [row]) : undefined;
+  });
+  if (!afterCommit) return void (await holdTransfer(deps.db, { id: row.id, error: SCREENED_OUT, now: deps.now() }));
+  deps.log.warn({ transfer: row.id, chain: row.chain }, "payer failed screening; nothing is sent");
+  deps.metrics.transferTransitions.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "ended" });
+  afterCommit();
+}
+
+/** Includes a transfer that another relayer has already made, if there is an observed movement for it. Returns true then. */
+export async function claimExistingMovement(deps: TransferDeps, row: TransferRow): Promise<boolean> {
+  return deps.db.transaction().execute(async (db) => {
+    if (!(await claimObservation(db, row))) return false;
+    const detail = { relayedBy: "another relayer" };
+    await moveRows(db, "transfer", {
+      ids: [row.id],
+      from: "ready",
+      to: "included",
+      at: deps.now(),
+      detail,
+      set: { due_at: null, hold_until: null },
+    });
+    return true;
+  });
+}

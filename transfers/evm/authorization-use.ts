@@ -1,0 +1,125 @@
+import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
+import { ChainError } from "../../chains/errors.ts";
+import {
+  AUTHORIZATION_USED_TOPIC,
+  multicallReadAbi,
+  permit2Abi,
+  TRANSFER_TOPIC,
+  tokenAbi,
+} from "../../chains/evm/abi.ts";
+import { readRangeInParts } from "../../chains/evm/block-ranges.ts";
+import { readTransactionHashes } from "../../chains/evm/blocks.ts";
+import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
+import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
+import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import { isProof, resolveNonces } from "../match-movements.ts";
+import { setPushTags } from "./read-blocks.ts";
+
+type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
+
+/** Blocks that are searched in one call, where the endpoint allows it. */
+const SEARCHED_BLOCKS = 5_000;
+
+/**
+ * Returns which authorizations the chain marks as used or cancelled, at a block no earlier than a height. Reads the newest
+ * block, because endpoints drop old states. A push has no mark on the chain, so it counts as used and its movement must be
+ * searched. `unknown` has the transfers whose contract returns no result (it is broken or paused); the others are still
+ * known. Throws ChainError `rpc_behind` while the endpoint does not have the height.
+ */
+export async function readUsedAuthorizations(
+  chain: EvmChain,
+  transfers: readonly TransferRow[],
+  height: number,
+): Promise<{ used: Set<string>; unknown: Set<string> }> {
+  const marked = transfers.filter(({ kind }) => kind !== "push");
+  const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getBlockNumber" });
+  const calls = [{ target: chain.multicall, data }, ...marked.map((transfer) => encodeUseCheck(chain, transfer))];
+  const [at, ...answers] = await simulateCalls(chain.rpc, { multicall: chain.multicall }, calls);
+  if (!at?.ok || hexToBigInt(at.data) < BigInt(height))
+    throw new ChainError("rpc_behind", { detail: `block ${height}` });
+  const marks = marked.map((transfer, index) => ({ id: transfer.id, mark: decodeUseCheck(transfer, answers[index]) }));
+  const pushes = transfers.filter(({ kind }) => kind === "push");
+  return {
+    used: new Set([...marks.filter(({ mark }) => mark), ...pushes].map(({ id }) => id)),
+    unknown: new Set(marks.filter(({ mark }) => mark === undefined).map(({ id }) => id)),
+  };
+}
+
+/** Returns the call that reads whether an authorization is used. */
+export function encodeUseCheck(chain: EvmChain, transfer: Authorized): Call {
+  const [payer, nonce] = [transfer.payer, transfer.authorization_nonce];
+  if (transfer.kind === "permit2") {
+    // Permit2 keeps a bit for each nonce, 256 to a word.
+    const args = [payer, BigInt(nonce) >> 8n] as const;
+    return { target: chain.permit2, data: encodeFunctionData({ abi: permit2Abi, functionName: "nonceBitmap", args }) };
+  }
+  if (transfer.kind === "disburse")
+    return {
+      target: chain.disburser,
+      data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }),
+    };
+  const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
+  return { target: transfer.token, data };
+}
+
+/** Returns whether the outcome of that call says so, or undefined when the contract returned no valid result. */
+export function decodeUseCheck(transfer: Authorized, answer: CallOutcome | undefined): boolean | undefined {
+  if (!answer?.ok || size(answer.data) !== 32) return undefined;
+  const mark = hexToBigInt(answer.data);
+  return transfer.kind === "permit2"
+    ? ((mark >> (BigInt(transfer.authorization_nonce) & 255n)) & 1n) === 1n
+    : mark !== 0n;
+}
+
+/** Returns the movement of a transfer, if there is one. Searches backwards from a block to the transfer's creation. */
+export async function findTransferMovement(
+  chain: EvmChain,
+  transfer: TransferRow,
+  from: { number: number; at: Date },
+): Promise<TokenMovement | undefined> {
+  const age = from.at.getTime() - transfer.created_at.getTime();
+  // Blocks can come faster than usual, so twice as many are searched.
+  const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
+  for (let to = from.number; to >= oldest; to -= SEARCHED_BLOCKS) {
+    const range = { from: Math.max(oldest, to - SEARCHED_BLOCKS + 1), to };
+    const parts = readRangeInParts(
+      range,
+      (part) => readTransactionHashes(chain.rpc, part, logFilterOf(chain, transfer)),
+      SEARCHED_BLOCKS,
+    );
+    for await (const { found } of parts) {
+      for (const hash of found) {
+        const made = await findProof(chain, hash, transfer);
+        if (made) return made;
+      }
+    }
+  }
+  return undefined;
+}
+
+async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<TokenMovement | undefined> {
+  const receipt = await readReceipt(chain.rpc, hash);
+  if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
+  const movements = readTransferLogs(receipt.logs, chain);
+  await setPushTags(chain, movements);
+  resolveNonces(movements, [transfer]);
+  return movements.find((log) => isProof(log, transfer));
+}
+
+/** Returns the filter for the logs that a transfer leaves, by their indexed members. */
+function logFilterOf(chain: EvmChain, transfer: TransferRow): { address: Hex; topics: Hex[] } {
+  const token = transfer.token;
+  const [payer, receiver] = [pad(transfer.payer), pad(transfer.receiver)];
+  const nonce = transfer.authorization_nonce;
+  if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
+  if (transfer.kind === "permit2")
+    return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };
+  if (transfer.kind === "disburse")
+    return { address: chain.disburser, topics: [DISBURSED_TOPIC, pad(token), receiver, nonce] };
+  return { address: token, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce] };
+}

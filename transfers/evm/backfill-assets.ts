@@ -1,0 +1,56 @@
+import { readRangeInParts } from "../../chains/evm/block-ranges.ts";
+import { readTransfersBetween } from "../../chains/evm/blocks.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import {
+  type AssetBackfill,
+  advanceBackfill,
+  finishBackfills,
+  listBackfills,
+} from "../../db/queries/asset-backfills.ts";
+import type { Cursor } from "../../db/queries/chain-cursors.ts";
+import type { BookUnsolicited } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { recordMissingMovements } from "./confirm-final.ts";
+import { listSources } from "./read-blocks.ts";
+
+/** Parts of a range that one pass reads at most, so that a pass ends regardless of how long an asset was missing. */
+const MAX_PARTS = 20;
+
+/** Reads final blocks again for the assets that were not read in them. Each pass continues; complete assets are marked. */
+export async function backfillAssets(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, unsolicited }: { cursor: Cursor; unsolicited: BookUnsolicited },
+): Promise<void> {
+  const complete: string[] = [];
+  for (const unread of await listBackfills(deps.db, chain.chain))
+    if (await readUnread(deps, chain, unread, { cursor, unsolicited })) complete.push(unread.asset);
+  if (complete.length > 0) await finishBackfills(deps.db, cursor, { assets: complete, isBehind: false });
+}
+
+/** Returns true when the asset is completely read. */
+async function readUnread(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { asset, number, until }: AssetBackfill,
+  { cursor, unsolicited }: { cursor: Cursor; unsolicited: BookUnsolicited },
+): Promise<boolean> {
+  const token = chain.tokens.get(asset)?.token;
+  if (token === undefined) return false;
+  const sources = { ...listSources(chain), tokens: [token] };
+  // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
+  const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
+  let [reached, parts] = [number, 0];
+  for await (const { part, found } of readRangeInParts(range, (one) => readTransfersBetween(chain.rpc, one, sources))) {
+    const ofAsset = found.filter((log) => log.token === token);
+    await recordMissingMovements(deps, chain, {
+      logs: ofAsset,
+      unsolicited,
+      reason: "the asset was not in the networks file",
+    });
+    await advanceBackfill(deps.db, { chain: chain.chain, asset, number: part.to });
+    [reached, parts] = [part.to, parts + 1];
+    if (parts === MAX_PARTS) break;
+  }
+  return reached >= until;
+}

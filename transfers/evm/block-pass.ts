@@ -1,0 +1,196 @@
+import { ChainError } from "../../chains/errors.ts";
+import { type Block, readBlock, readHead } from "../../chains/evm/blocks.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import {
+  advanceCursor,
+  type Cursor,
+  deleteBlocks,
+  ensureCursor,
+  insertBlocks,
+  isWatched,
+} from "../../db/queries/chain-cursors.ts";
+import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
+import type { Db } from "../../db/tables.ts";
+import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
+import { isLiveHead, maxHeadAge } from "../head-age.ts";
+import { type BookUnsolicited, recordBlocks } from "../record-movements.ts";
+import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { backfillAssets } from "./backfill-assets.ts";
+import { confirmFinal } from "./confirm-final.ts";
+import { endUnproductiveTransfers } from "./end-fruitless.ts";
+import { endExpiredAuthorizations } from "./expire-authorizations.ts";
+import { followReorg } from "./follow-reorg.ts";
+import { readBlocks } from "./read-blocks.ts";
+import { readGap, readIncludedOf } from "./read-gap.ts";
+import { recoverLanes } from "./recover-lanes.ts";
+
+/** The first watch of a chain starts this many blocks before the head. */
+const START_BEFORE_HEAD = 32;
+/** How long one pass waits for a new block, milliseconds. */
+const BLOCK_WAIT_MS = 1_500;
+/** Blocks that are read concurrently and stored together at most. */
+const READ_AHEAD = 16;
+/** Reads in one pass at most, so that a job ends in time regardless of how far behind it started. */
+const MAX_READS = 20;
+/** Stored blocks: deeper than any reorg that a finality policy allows. */
+const STORED_BLOCKS = 512;
+
+/**
+ * Makes the part of a watcher's pass that reads blocks: waits for a block beyond the cursor, reads every new one, confirms
+ * what is final, ends transfers that can no longer happen, and recovers stuck transactions.
+ */
+export async function runBlockPass(
+  deps: TransferDeps,
+  chain: EvmChain,
+  watched: WatchProgress,
+  { signal, books, hasUnread }: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
+): Promise<void> {
+  const readBefore = watched.cursor.number;
+  const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
+  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
+  const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
+  if (cursorBlock) watched.cursor = cursorBlock.cursor;
+  let rereadFrom = readBefore;
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
+  const errors: unknown[] = [];
+  // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
+  let tried: FailedBookingRow[] = [];
+  await attempt(async () => {
+    const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
+    tried = await beginBookingRetries(deps, chain, { unsolicited: books.unsolicited, readLanded });
+  });
+  // An endpoint that is behind the cursor does not show the head.
+  let newest = head.number === readBefore ? cursorBlock?.at : undefined;
+  for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
+    const { number } = watched.cursor;
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: books.unsolicited });
+    watched.cursor = read.cursor;
+    newest = read.at;
+    // This was a range read, which a single endpoint must read again before anything in it is confirmed.
+    if (watched.cursor.number > number + READ_AHEAD) rereadFrom = watched.cursor.number;
+    await attempt(confirm);
+  }
+  if (newest && watched.cursor.number === head.number) {
+    noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
+    if (isLiveHead(chain.network, newest, deps.now())) {
+      watched.reachedHeadAt = head.askedAt;
+      watched.readUpTo = watched.cursor.number;
+    }
+  }
+  if (watched.cursor.number === readBefore) await attempt(confirm);
+  if (hasUnread)
+    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
+  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, books }));
+  await attempt(() => endUnproductiveTransfers(deps, chain, books.failed));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
+  if (errors.length > 0) throw errors[0];
+  await endBookingRetries(deps, tried);
+}
+
+/** Creates the cursor of a chain that was never watched, some blocks before the head, so that a reorg finds a shared block. */
+export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<void> {
+  if (await isWatched(deps.db, chain.chain)) return;
+  const head = await readHead(chain.rpc);
+  const block = await readBlock(chain.rpc, Math.max(0, head - START_BEFORE_HEAD));
+  await deps.db.transaction().execute(async (db) => {
+    const { number, hash } = block;
+    const assets = [...chain.tokens.keys()];
+    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
+    if (fresh) await storeBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
+  });
+}
+
+/**
+ * Checks that the cursor's block is still on the chain when there is no new block: a reorg need not make the chain longer.
+ * Returns the block's time as `at` when it is.
+ */
+async function checkCursorBlock(
+  deps: TransferDeps,
+  chain: EvmChain,
+  cursor: Cursor,
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
+  const block = await readBlock(chain.rpc, cursor.number).catch((error: unknown) => {
+    // An endpoint that does not have the block yet lags. A lagging endpoint is not evidence of a reorg.
+    if (error instanceof ChainError && error.code === "rpc_behind") return undefined;
+    throw error;
+  });
+  if (block === undefined || block.hash === cursor.hash) return { cursor, at: block?.at };
+  return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+}
+
+/** The newest block of an endpoint, and the time of the request: later blocks arrived after that time. */
+type Head = { number: number; askedAt: Date };
+
+/** Waits until the head reaches a height, for a limited time, and returns the head. */
+async function waitForBlock(
+  deps: TransferDeps,
+  chain: EvmChain,
+  wanted: { number: number; signal: AbortSignal },
+): Promise<Head> {
+  const deadline = performance.now() + BLOCK_WAIT_MS;
+  for (;;) {
+    const askedAt = deps.now();
+    const number = await readHead(chain.rpc);
+    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= deadline) return { number, askedAt };
+    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+  }
+}
+
+/** Measures our clock against the chain's. Where blocks are made on demand, only a new block is evidence. */
+function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: { isNew: boolean }): void {
+  if (!isNew && maxHeadAge(chain.network) === undefined) return;
+  deps.metrics.clockSkew.set({ against: chain.chain }, (deps.now().getTime() - at.getTime()) / 1_000);
+}
+
+/** Reads the blocks after the cursor, or follows a reorg when they do not continue it. `at` is the time of the last block. */
+async function readNextBlocks(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, head, unsolicited }: { cursor: Cursor; head: Head; unsolicited: BookUnsolicited },
+): Promise<{ cursor: Cursor; at: Date | undefined }> {
+  // One endpoint reads the whole range, so that another one can make the second reading.
+  const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
+    const reader = { ...chain, rpc };
+    const to = Math.min(head.number, cursor.number + READ_AHEAD);
+    return (
+      (await readGap(deps, reader, { from: cursor, head: head.number })) ??
+      (await readBlocks(deps, reader, { from: cursor, to }))
+    );
+  });
+  const last = reading?.blocks.at(-1);
+  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+  const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
+  const count = await deps.db.transaction().execute(async (db) => {
+    // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
+    // Payouts wait until the watcher has reached the head, and a transfer that this pass confirms can be paid out at once.
+    const reached = { reachedHeadAt: isHead ? head.askedAt : undefined, chainTime: last.at };
+    const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
+    if (!ok) return undefined;
+    await storeBlocks(db, chain, {
+      by,
+      blocks: reading.blocks,
+      keepFrom: Math.min(last.number - STORED_BLOCKS, cursor.finalNumber),
+    });
+    return recordBlocks(db, deps, chain, { ...reading, unsolicited });
+  });
+  if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  count();
+  return { cursor: { ...cursor, number: last.number, hash: last.hash }, at: last.at };
+}
+
+/** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */
+async function storeBlocks(
+  db: Db,
+  chain: EvmChain,
+  args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
+): Promise<void> {
+  const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
+    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, source_endpoint: args.by },
+  }));
+  await insertBlocks(db, rows);
+  if (args.blocks.some(({ number }) => number % STORED_BLOCKS === 0))
+    await deleteBlocks(db, { chain: chain.chain, below: args.keepFrom });
+}

@@ -1,0 +1,256 @@
+import { ChainError } from "../../chains/errors.ts";
+import { type BlockRange, readRangeInParts } from "../../chains/evm/block-ranges.ts";
+import { readBlock, readTransfersBetween } from "../../chains/evm/blocks.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
+import { listKnownLogs } from "../../db/queries/observations.ts";
+import { finishTransactions, listFinishable } from "../../db/queries/transactions.ts";
+import { listConfirmable, listProofsBetween } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { confirmChunk } from "../book-confirmed.ts";
+import { bookEach } from "../book-each.ts";
+import { bookDust, bookUnmatched } from "../book-unmatched.ts";
+import type { BookingHandlers } from "../booking-handlers.ts";
+import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { followReorg } from "./follow-reorg.ts";
+import { listSources, setBlockTimes, setPushTags } from "./read-blocks.ts";
+import {
+  compareWithEndpoint,
+  type EndpointRun,
+  hasWaitedLongEnough,
+  isDisagreement,
+  listBlocksByEndpoint,
+  listOtherEndpoints,
+  recordDisagreement,
+  recordSecondReading,
+} from "./second-reading.ts";
+import { openAgreement } from "./two-endpoint-agreement.ts";
+
+/** Rows booked in one database transaction. */
+const CHUNK = 100;
+
+/** Parts of a range that one pass reads again at most, so that a pass ends regardless of how far finality has advanced. */
+const MAX_PARTS = 20;
+
+/**
+ * Confirms and books every included transfer at the depth of the network's finality. Reads the blocks a second time first:
+ * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
+ * endpoints, the second reading uses another endpoint than the first, which also reports the final height (see witness.ts).
+ * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
+ * part is booked and marked as final before the next one is read.
+ */
+export async function confirmFinal(
+  deps: TransferDeps,
+  chain: EvmChain,
+  args: { cursor: Cursor; readBefore: number; books: FinalBooks },
+): Promise<void> {
+  const { cursor, books } = args;
+  const final = Math.min(await readFinalHeight(chain, cursor), cursor.number);
+  const before = cursor.finalNumber;
+  const budget = { parts: MAX_PARTS };
+  if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
+  else await confirmAgain(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
+  const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
+  if (budget.parts === 0 || isHeld) {
+    // Transfers that were claimed later, or could not be booked, can be below the final height.
+    if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, books });
+    return;
+  }
+  // Runs also when the final height has not changed.
+  if (cursor.finalNumber === before || cursor.finalNumber < final)
+    await bookUpTo(deps, chain, { cursor, final, books });
+}
+
+/** Reads the blocks up to a height that are not marked as final again from one endpoint, and books them within the budget. */
+async function confirmAgain(
+  deps: TransferDeps,
+  chain: EvmChain,
+  args: { cursor: Cursor; to: number; books: FinalBooks; budget: { parts: number }; rpc: Rpc },
+): Promise<void> {
+  const { cursor, to, books, budget, rpc } = args;
+  const range = { from: cursor.finalNumber + 1, to };
+  const sources = listSources(chain);
+  const reason = "an endpoint omitted them";
+  for await (const { part, found } of readRangeInParts(range, (one) => readTransfersBetween(rpc, one, sources))) {
+    await requireProofs(deps, chain, part, found);
+    await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: books.unsolicited, reason });
+    await bookUpTo(deps, chain, { cursor, final: part.to, books });
+    budget.parts -= 1;
+    if (budget.parts === 0) return;
+  }
+}
+
+/**
+ * Reads the blocks from other endpoints than the first reading, and books them. Skips an endpoint that does not answer or
+ * stays behind for too long; only large amounts still wait for it. An endpoint that disagrees stops the chain, unless a third
+ * one agrees with the first reading.
+ */
+async function confirmWithOtherEndpoints(
+  deps: TransferDeps,
+  chain: EvmChain,
+  args: { cursor: Cursor; readBefore: number; final: number; books: FinalBooks; budget: { parts: number } },
+): Promise<void> {
+  const { cursor, final, books, budget } = args;
+  for (const run of await listBlocksByEndpoint(deps, chain, { from: cursor.finalNumber + 1, to: final })) {
+    let disagreement: unknown;
+    let hasAnswered = false;
+    for (const witness of listOtherEndpoints(chain, run.sourceEndpoint)) {
+      if (cursor.finalNumber >= run.to || budget.parts === 0) break;
+      try {
+        const to = await compareWithEndpoint(deps, chain, witness, run.to);
+        hasAnswered = true;
+        await confirmAgain(deps, chain, { cursor, to, books, budget, rpc: witness.rpc });
+      } catch (error) {
+        if (!(error instanceof ChainError) || !error.transient) throw error;
+        if (error.code === "rpc_behind") hasAnswered = true;
+        if (!isDisagreement(error)) continue;
+        recordDisagreement(deps, chain, witness, error);
+        disagreement = error;
+      }
+    }
+    if (budget.parts === 0) return;
+    if (cursor.finalNumber >= run.to) recordSecondReading(chain);
+    else if (disagreement !== undefined) {
+      await recheckFirstReading(deps, chain, { cursor, run });
+      throw disagreement;
+    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain))
+      await confirmAlone(deps, chain, { ...args, to: run.to });
+    else return;
+  }
+}
+
+/**
+ * Checks the endpoint of the first reading after another endpoint has disagreed. When it no longer shows the first reading
+ * either, the cursor goes back and the blocks are read again. While it does, the disagreement remains and nothing is booked.
+ */
+async function recheckFirstReading(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, run }: { cursor: Cursor; run: EndpointRun },
+): Promise<void> {
+  const reader = chain.endpoints.find(({ name }) => name === run.sourceEndpoint);
+  if (!reader) return;
+  const range = { from: cursor.finalNumber + 1, to: run.to };
+  try {
+    await compareWithEndpoint(deps, chain, reader, run.to);
+    const parts = readRangeInParts(range, (part) => readTransfersBetween(reader.rpc, part, listSources(chain)));
+    for await (const { part, found } of parts) await requireProofs(deps, chain, part, found);
+  } catch (error) {
+    if (isDisagreement(error)) Object.assign(cursor, await followReorg(deps, chain, cursor, range.from));
+    else if (!(error instanceof ChainError) || !error.transient) throw error;
+  }
+}
+
+/** Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. */
+async function confirmAlone(
+  deps: TransferDeps,
+  chain: EvmChain,
+  args: { cursor: Cursor; readBefore: number; to: number; books: FinalBooks; budget: { parts: number } },
+): Promise<void> {
+  const { cursor, readBefore, to, books, budget } = args;
+  deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
+  deps.log.warn(
+    { chain: chain.chain, upTo: to },
+    "no second endpoint answers; one is trusted except for large amounts",
+  );
+  await confirmAgain(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
+  if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
+}
+
+/** Functions that book what has become final. */
+type FinalBooks = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
+
+/** Books everything up to a height that was read twice, and then marks the height as final. */
+async function bookUpTo(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { cursor, final, books }: { cursor: Cursor; final: number; books: FinalBooks },
+): Promise<void> {
+  const agreement = openAgreement(deps, chain);
+  const held: string[] = [];
+  for (let full = true; full; ) {
+    const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
+    const confirmable = await agreement.keepTransfers(listed);
+    held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
+    await confirmChunk(deps, chain, confirmable, { final, book: books.confirmed });
+    full = listed.length === CHUNK;
+  }
+  await bookUnmatched(deps, chain, { final, book: books.unmatched, keepAgreedMovements: agreement.keepMovements });
+  if (final <= cursor.finalNumber) return;
+  await bookDust(deps, chain, { final, book: books.dust });
+  await bookGas(deps, chain, { final, book: books.gas });
+  await deps.db.transaction().execute(async (db) => {
+    await raiseFinal(db, { chain: chain.chain, finalNumber: final });
+  });
+  cursor.finalNumber = final;
+}
+
+/** Marks our transactions in blocks up to a height as final, and books their fees. */
+async function bookGas(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { final, book }: { final: number; book: BookingHandlers["gas"] },
+): Promise<void> {
+  for (let full = true; full; ) {
+    const rows = await listFinishable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK });
+    const finish = async (db: Db, hashes: readonly string[]) => {
+      const spent = await finishTransactions(db, { chain: chain.chain, upTo: final, hashes });
+      if (spent.length > 0) await book(db, spent);
+      return () => undefined;
+    };
+    await bookEach(deps, { chain: chain.chain, kind: "transaction", rows, subjectOf: (hash) => hash, book: finish });
+    full = rows.length === CHUNK;
+  }
+}
+
+/** Returns the highest block that is final by the network's policy, counted from the cursor and not from an unread head. */
+async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number> {
+  const { finality } = chain.network;
+  if (typeof finality === "object") return cursor.number - finality.blocks + 1;
+  return (await readBlock(chain.rpc, finality)).number;
+}
+
+/**
+ * Throws ChainError `endpoints_disagree` when the second reading of blocks lacks a log that proves a transfer. Throws
+ * `rpc_behind` on a chain with a single endpoint.
+ */
+async function requireProofs(
+  deps: TransferDeps,
+  chain: EvmChain,
+  part: BlockRange,
+  found: readonly TokenMovement[],
+): Promise<void> {
+  const keyOf = (log: { blockHash: string; logIndex: number }) => `${log.blockHash} ${log.logIndex}`;
+  const shown = new Set(found.map(keyOf));
+  const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
+  const gone = proofs.find((proof) => !shown.has(keyOf(proof)));
+  if (!gone) return;
+  const detail = `the second reading lacks a log of block ${gone.blockNumber}`;
+  throw new ChainError(chain.endpoints.length > 1 ? "endpoints_disagree" : "rpc_behind", { detail });
+}
+
+/**
+ * Records movements that are not recorded yet.
+ * @param args.reason says in the log why they are missing
+ */
+export async function recordMissingMovements(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { logs, unsolicited, reason }: { logs: readonly TokenMovement[]; unsolicited: BookUnsolicited; reason: string },
+): Promise<void> {
+  const ours = logs.filter((log) => isOurs(chain, log));
+  const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
+  const missed = ours.filter((log) => !known.has(`${log.blockHash} ${log.logIndex}`));
+  const seen = await listRecordable(deps.db, chain, missed);
+  if (seen.length === 0) return;
+  deps.log.warn({ chain: chain.chain, logs: seen.length, reason }, "movements were missing and are recorded now");
+  await setPushTags(chain, seen);
+  await setBlockTimes(deps, chain, seen);
+  const count = await deps.db
+    .transaction()
+    .execute((db) => recordBlocks(db, deps, chain, { seen, landed: [], unsolicited }));
+  count();
+}

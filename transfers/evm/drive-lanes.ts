@@ -1,0 +1,278 @@
+import { type Hex, hexToBytes, keccak256 } from "viem";
+import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { Signer } from "../../chains/evm/signers/signer.ts";
+import { getEvmChain } from "../../chains/open-chains.ts";
+import { findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
+import {
+  countUnincluded,
+  insertTransaction,
+  nextReplacement,
+  recordBroadcast,
+  type TransactionKey,
+} from "../../db/queries/transactions.ts";
+import { assignTransfers, claimReady, type TransferRow } from "../../db/queries/transfers.ts";
+import type { Kind } from "../../db/tables.ts";
+import type { SendHandlers } from "../booking-handlers.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { listCalls } from "./authorization-calls.ts";
+import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
+import { chooseFees } from "./gas-fees.ts";
+import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
+import { skipForeignNonces } from "./lane-nonce.ts";
+import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
+import { buildPayload, pickBatch } from "./multicall-batch.ts";
+import { gasOf } from "./transfer-gas.ts";
+
+/** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
+const LEASE_MS = 5_000;
+/**
+ * After a transaction that took every ready transfer, a lane waits this long for more transfers before it sends the next
+ * batch, milliseconds. Under load, transfers then share gas, blocks and calls. The first batch never waits.
+ */
+const BATCHING_DELAY_MS = 100;
+/** Transactions that one run sends before it releases the lane, so that jobs end and the process can run others. */
+const MAX_SENT = 20;
+
+/**
+ * Lanes that relay the same transfers. `takes` says whose transfers they take. A lane that plain keys share with contract
+ * wallets takes those of plain keys first.
+ */
+type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendHandlers };
+
+/** Kinds of transfers that any account can submit, because the payer or the treasury has signed an authorization. */
+const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
+
+/**
+ * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
+ * another one should follow.
+ */
+export async function relayReady(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+  const chain = getEvmChain(deps.chains, chainId);
+  const { relayers } = listLaneSigners(deps, chain);
+  if (relayers.length === 0) return "idle";
+  const takes = hasWalletLane(chain) ? "keys" : "keys, then wallets";
+  return drivePool(deps, chain, { signers: relayers, takes, books });
+}
+
+/**
+ * Relays the ready transfers of contract wallets on a chain through their own lane, each in a transaction of its own. On a
+ * chain with a single lane, they go one at a time and after all others.
+ */
+export async function relayWallets(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+  const chain = getEvmChain(deps.chains, chainId);
+  const { wallets } = listLaneSigners(deps, chain);
+  if (wallets.length === 0) return "idle";
+  const takes = hasWalletLane(chain) ? "wallets" : "keys, then wallets";
+  return drivePool(deps, chain, { signers: wallets, takes, books });
+}
+
+/**
+ * Takes a free lane, sends batches until no transfer is ready, and releases the lane. When a lane can send nothing now, tries
+ * the next one. When other workers hold all lanes, requests a wake-up of the lanes, and one of these workers relays the
+ * transfers.
+ */
+async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
+  const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
+  const all = [...signers.keys()];
+  for (;;) {
+    const untried = [...signers.keys()];
+    const wanted = { chain: chain.chain, addresses: untried, owner: deps.owner, leaseMs: LEASE_MS };
+    const lease = await takeLane(deps.db, wanted);
+    const signer = lease && signers.get(lease.address);
+    if (lease && signer) {
+      const end = await driveLane(deps, chain, { lease, signer, ...pool });
+      if (end !== "blocked") return end;
+      signers.delete(lease.address);
+    } else if (untried.length === 0 || (await wakeLanes(deps.db, { chain: chain.chain, addresses: all })))
+      return "idle";
+    // A lane may have become free between the two statements. Try again, unless some lanes were already tried.
+    else if (signers.size < all.length) return "idle";
+  }
+}
+
+/** A lane that this worker holds, its signer, and its pool. */
+type Lane = Pool & { lease: LaneLease; signer: Signer };
+
+/** Sends the batches of one lane. Returns `blocked` when transfers may be ready and this lane can send nothing now. */
+async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
+  const { lease } = lane;
+  try {
+    for (let sent = 0; sent < MAX_SENT; ) {
+      const result = await sendBatch(deps, chain, lane);
+      if (result === "sent all") await new Promise((resolve) => setTimeout(resolve, BATCHING_DELAY_MS));
+      if (result === "sent" || result === "sent all") sent += 1;
+      else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
+    }
+  } catch (error) {
+    // The watcher broadcasts transactions that are stored. Transfers of a batch that is not stored are still ready.
+    await freeLane(deps.db, lease).catch(() => undefined);
+    throw error;
+  }
+  await freeLane(deps.db, lease);
+  return "more";
+}
+
+/**
+ * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `sent all` when
+ * it took every ready transfer.
+ */
+async function sendBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+): Promise<"sent" | "sent all" | "idle" | "blocked"> {
+  const { lease, signer } = lane;
+  const inFlight = await countUnincluded(deps.db, lease.id);
+  // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
+  if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
+  const baseFee = await findBaseFee(deps.db, chain.chain);
+  const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
+  if (!fees) return "blocked";
+  let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);
+  if (ready.length === 0 && lane.takes !== "keys") ready = await claimWallet(deps, chain, lane);
+  if (ready.length === 0) return "idle";
+
+  const members: RowMember[] = [];
+  for (const row of ready) {
+    try {
+      members.push({
+        row,
+        alone: row.alone || row.smart_wallet,
+        gas: gasOf(chain, row),
+        calls: listCalls(chain, row),
+      });
+    } catch (error) {
+      await holdUnprocessable(deps, row, error);
+    }
+  }
+  const good = await dryRunBatch(deps, chain, { ...lane, fees }, pickBatch(members, chain.network.batchGas));
+  // The transfers that failed are held now, so the next batch has others or none.
+  if (good.length === 0) return "sent";
+
+  const payload = buildPayload(chain.multicall, good);
+  const cost = payload.gas * fees.maxFeePerGas;
+  if (!(await canPayGas(deps, chain, lease, { cost, inFlight: inFlight.cost }))) return "blocked";
+  const nonce = lease.nextNonce;
+  const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
+  const key: TransactionKey = {
+    lane_id: lease.id,
+    nonce,
+    replacement: await nextReplacement(deps.db, { lane_id: lease.id, nonce }),
+  };
+  if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
+    return "blocked";
+  lease.nextNonce = nonce + 1;
+  deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
+  const broadcast = await broadcastBytes(chain.rpc, bytes);
+  await storeBroadcastResult(deps, chain, key, broadcast);
+  if (broadcast.outcome !== "accepted") return "blocked";
+  return good.length === ready.length ? "sent all" : "sent";
+}
+
+function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+  const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, wallets: undefined };
+  return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
+}
+
+/**
+ * Claims one transfer of a contract wallet if the gas limits allow another one. Transactions in flight count as burned until
+ * their outcome is known.
+ */
+async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+  const rules = await readGasRules(deps, chain, { forLane: true });
+  if (rules.exhausted) return [];
+  if (!hasWalletLane(chain) && rules.busy.size > 0) return [];
+  const wallets = { payers: [...rules.barred, ...rules.busy], codes: [...rules.codes] };
+  const limits = { limit: 1, mostInclusions: MAX_INCLUSIONS, wallets };
+  return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
+}
+
+type Signing = {
+  key: TransactionKey;
+  bytes: Hex;
+  gas: bigint;
+  fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+  rows: readonly TransferRow[];
+};
+
+/** Rolls back the storing of a batch whose lane or transfers another worker has taken. */
+class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+/**
+ * Uses the nonce, stores the bytes and assigns the transfers in one database transaction. Returns false when this worker no
+ * longer holds the lane or one of the transfers.
+ */
+async function store(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lease: LaneLease,
+  { key, bytes, gas, fees, rows }: Signing,
+): Promise<boolean> {
+  const now = deps.now();
+  const ids = rows.map((row) => row.id);
+  try {
+    await deps.db.transaction().execute(async (db) => {
+      const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
+      if (!ours) throw new Overtaken();
+      await insertTransaction(db, {
+        ...key,
+        chain: chain.chain,
+        hash: keccak256(bytes),
+        bytes: Buffer.from(hexToBytes(bytes)),
+        gas_limit: gas,
+        max_fee_per_gas: fees.maxFeePerGas,
+        max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+        state: "signed",
+        created_at: now,
+        broadcast_at: null,
+        block_number: null,
+        block_hash: null,
+        gas_used: null,
+        gas_price: null,
+        fee: null,
+        reverted: null,
+      });
+      const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
+      if (assigned.length !== ids.length) throw new Overtaken();
+    });
+  } catch (error) {
+    if (error instanceof Overtaken) return false;
+    throw error;
+  }
+  for (const { purpose } of rows)
+    deps.metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "ready", to: "assigned" });
+  return true;
+}
+
+/** Stores the result of a broadcast. The watcher, which broadcasts again, uses it too. */
+export async function storeBroadcastResult(
+  deps: TransferDeps,
+  chain: EvmChain,
+  key: TransactionKey,
+  broadcast: BroadcastResult,
+): Promise<void> {
+  const state = broadcast.outcome === "accepted" ? "accepted" : "broadcast";
+  deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
+  await recordBroadcast(deps.db, key, { state, at: deps.now() });
+  if (broadcast.outcome === "accepted") return;
+  deps.log.warn(
+    { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: broadcast.outcome, reason: broadcast.reason },
+    "broadcast was not accepted",
+  );
+  if (broadcast.outcome === "insufficient_funds") forgetLaneBalance(chain, key.lane_id);
+  if (broadcast.outcome !== "nonce_too_low") return;
+  // Either these bytes or a replacement are already in a block, or another program uses the key. The watcher finds out
+  // which. Skipping the used nonces here avoids wasting more of them.
+  await skipForeignNonces(deps, chain, key);
+}
+
+/** Returns how many transfers can share one transaction. A lane claims no more than that. */
+function maxBatchSize(chain: EvmChain): number {
+  const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
+  return Math.max(1, Math.floor(chain.network.batchGas / least));
+}

@@ -1,0 +1,122 @@
+import { readAccountKinds, readCodeHashes } from "../../chains/evm/account-code.ts";
+import { isApproved } from "../../chains/evm/disburser-approval.ts";
+import type { BatchMember } from "../../chains/evm/multicall.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { Signer } from "../../chains/evm/signers/signer.ts";
+import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
+import { holdTransfer, markAsWallets, type TransferRow } from "../../db/queries/transfers.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
+import { keepUnpaidPayouts } from "../adopt-payouts.ts";
+import type { SendHandlers } from "../booking-handlers.ts";
+import { claimExistingMovement, declineTransfer } from "../decline-transfer.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import type { Fees } from "./gas-fees.ts";
+import { buildPayload } from "./multicall-batch.ts";
+import { screenByOracle, simulateScreened } from "./oracle-screening.ts";
+
+/** A transfer that can go into a batch, with the calls that make it. */
+export type RowMember = BatchMember & { row: TransferRow };
+
+/** The lane that sends a batch, its fees, and the functions that book what the dry run finds. */
+type Sending = { signer: Signer; fees: Fees; books: SendHandlers };
+
+/**
+ * Simulates a batch, holds the transfers that would fail, and returns the others. No gas is spent on a transfer that cannot
+ * succeed now, and nothing is sent for a payer that fails screening.
+ */
+export async function dryRunBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { books, ...sending }: Sending,
+  batch: readonly RowMember[],
+): Promise<RowMember[]> {
+  const good: RowMember[] = [];
+  const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
+  const unmade = new Set(await keepUnpaidPayouts(deps, payouts, books.adopted));
+  const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
+  const members = await separateWallets(deps, chain, rest);
+  const { outcomes, refused } = await simulate(deps, chain, sending, members);
+  for (const [index, member] of members.entries()) {
+    const outcome = outcomes[index];
+    const { row } = member;
+    try {
+      if (row.purpose === "payment" && refused.has(row.payer)) {
+        // Another relayer may have made the transfer already. Then the money has arrived.
+        if (!(await claimExistingMovement(deps, row))) await declineTransfer(deps, row, books.declined);
+      } else if (outcome?.ok) good.push(member);
+      else if (!(await wasMade(deps, row, books))) {
+        const error = await explain(chain, row, outcome?.reason ?? "the simulation returned no result");
+        deps.log.warn(
+          { transfer: row.id, chain: chain.chain, error },
+          "transfer would fail now and is held for a retry",
+        );
+        await holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
+      }
+    } catch (error) {
+      await holdUnprocessable(deps, row, error);
+    }
+  }
+  return good;
+}
+
+/**
+ * Holds a transfer that cannot be processed, so that the rest of its batch continues and it is not picked first again.
+ * Throws database errors.
+ */
+export async function holdUnprocessable(deps: TransferDeps, { id, chain }: TransferRow, error: unknown): Promise<void> {
+  deps.log.error({ transfer: id, chain, err: error }, "transfer cannot be processed and is held for a retry");
+  const message = error instanceof Error ? error.message : "unknown error";
+  await holdTransfer(deps.db, { id, error: cleanText(`it cannot be processed: ${message}`, 200), now: deps.now() });
+}
+
+/** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */
+async function wasMade(deps: TransferDeps, row: TransferRow, books: SendHandlers): Promise<boolean> {
+  if (row.purpose === "payment") return claimExistingMovement(deps, row);
+  return (await keepUnpaidPayouts(deps, [row], books.adopted)).length === 0;
+}
+
+/** Returns why a transfer fails. Most tokens do not report a missing approval. */
+async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
+  if (row.kind !== "disburse" || (await isApproved(chain, row.token, row.amount))) return reason;
+  return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
+}
+
+/**
+ * Removes transfers whose payers have become contracts, and assigns them to the lane of contract wallets. A key may have
+ * delegated to code since it was verified (EIP-7702), and code in a batch can burn the gas of the whole batch. A transfer
+ * that is alone in its transaction can burn only its own gas, so it stays.
+ */
+async function separateWallets(
+  deps: TransferDeps,
+  chain: EvmChain,
+  batch: readonly RowMember[],
+): Promise<readonly RowMember[]> {
+  const payers = [...new Set(batch.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+  if (batch.length < 2 || payers.length === 0) return batch;
+  const kinds = await readAccountKinds(chain.rpc, payers);
+  const code = payers.filter((_payer, index) => kinds[index] !== "key");
+  if (code.length === 0) return batch;
+  const hashes = new Map((await readCodeHashes(chain.rpc, code)).map((hash, index) => [code[index] as string, hash]));
+  const isWallet = ({ row }: RowMember) => row.purpose === "payment" && hashes.has(row.payer);
+  const wallets = batch.filter(isWallet).map(({ row }) => ({ id: row.id, codeHash: hashes.get(row.payer) ?? "0x" }));
+  await markAsWallets(deps.db, wallets);
+  deps.log.info({ chain: chain.chain, transfers: wallets.map(({ id }) => id) }, "payers have become contracts");
+  return batch.filter((member) => !isWallet(member));
+}
+
+async function simulate(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { signer, fees }: Omit<Sending, "books">,
+  members: readonly RowMember[],
+) {
+  const [first] = members;
+  if (first?.row.smart_wallet) {
+    // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
+    const transaction = { from: signer.address, ...buildPayload(chain.multicall, members), ...fees };
+    const refused = await screenByOracle(deps, chain, [first.row.payer]);
+    return { outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
+  }
+  const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+  return simulateScreened(deps, chain, { from: signer.address, members, payers });
+}

@@ -1,0 +1,35 @@
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { moveRows } from "../../db/moves.ts";
+import { hasNothingInFlight, listUnrelayable } from "../../db/queries/burned-gas.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { BookEnded } from "../booking-handlers.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+
+/** Transfers ended in one pass at most. */
+const MAX_ENDED = 50;
+
+/**
+ * Ends buyers' transfers that were included too often without moving money, and those of barred payers. Ends a transfer only
+ * when every transaction it was assigned to is final, because the money may still arrive before. The authorization can stay
+ * valid for a while: a movement that another relayer makes with it later is booked as an exception.
+ */
+export async function endUnproductiveTransfers(deps: TransferDeps, chain: EvmChain, book: BookEnded): Promise<void> {
+  const { barred } = await readGasRules(deps, chain, { forLane: false });
+  const args = { chain: chain.chain, barred: [...barred], inclusions: MAX_INCLUSIONS, limit: MAX_ENDED };
+  for (const transfer of await listUnrelayable(deps.db, args)) await end(deps, transfer, book);
+}
+
+async function end(deps: TransferDeps, transfer: TransferRow, book: BookEnded): Promise<void> {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
+    const detail = { reason: "its transactions moved no money" };
+    const move = { ids: [transfer.id], from: "ready" as const, to: "ended" as const, at: deps.now(), detail };
+    const moved = await moveRows(db, "transfer", { ...move, set: { due_at: null }, where: hasNothingInFlight });
+    return moved.length === 0 ? undefined : await book(db, [transfer]);
+  });
+  if (!afterCommit) return;
+  const { id, chain, purpose, payer } = transfer;
+  deps.log.warn({ transfer: id, chain, payer }, "transfer ended: its transactions burned gas and moved no money");
+  deps.metrics.transferTransitions.inc({ chain, purpose, from: "ready", to: "ended" });
+  afterCommit();
+}

@@ -1,0 +1,109 @@
+import { ChainError } from "../../chains/errors.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { moveRows } from "../../db/moves.ts";
+import { type Cursor, findBlock } from "../../db/queries/chain-cursors.ts";
+import { listExpired, type TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { bookEach } from "../book-each.ts";
+import type { BookEnded } from "../booking-handlers.ts";
+import { isLargeAmount } from "../large-amount.ts";
+import { type BookUnsolicited, listRecordable, recordBlocks } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { findTransferMovement, readUsedAuthorizations } from "./authorization-use.ts";
+
+/** Transfers checked in one pass at most. */
+const MAX_CHECKED = 50;
+/** Endpoints that are asked whether an authorization was used. */
+const ASKED_ENDPOINTS = 2;
+
+/**
+ * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
+ * unused, cancelled, or used for something else. Nothing else ends an accepted transfer. A transfer that did happen, and
+ * whose log no reading showed, is found here and recorded.
+ */
+export async function endExpiredAuthorizations(
+  deps: TransferDeps,
+  chain: EvmChain,
+  args: { cursor: Cursor; books: { ended: BookEnded; unsolicited: BookUnsolicited } },
+): Promise<void> {
+  const { finalNumber } = args.cursor;
+  const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
+  if (!final) return;
+  const expired = await listExpired(deps.db, {
+    chain: chain.chain,
+    at: Math.floor(final.at.getTime() / 1000),
+    limit: MAX_CHECKED,
+  });
+  if (expired.length === 0) return;
+  const views = await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber));
+  const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));
+  const errors: unknown[] = [];
+  for (const transfer of expired.filter(({ id }) => !unknown.has(id))) {
+    const end = async () => {
+      const at = { number: finalNumber, at: final.at };
+      // One endpoint can show a movement that the other one omits.
+      for (const { chain: view, value } of views) {
+        const made = value.used.has(transfer.id) ? await findTransferMovement(view, transfer, at) : undefined;
+        if (made) return recordFound(deps, chain, made, args.books.unsolicited);
+      }
+      if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
+        throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
+      await endOne(deps, transfer, args.books.ended);
+    };
+    // A transfer that cannot be decided now must not keep the others from ending.
+    await end().catch((error: unknown) => errors.push(error));
+  }
+  if (unknown.size > 0) errors.push(new ChainError("rpc_answer", { detail: "whether authorizations are used" }));
+  if (errors.length > 0) throw errors[0];
+}
+
+/** Reads from each of the first endpoints that answer, and from any endpoint when none of them does. */
+async function readViews<T>(
+  chain: EvmChain,
+  read: (view: EvmChain) => Promise<T>,
+): Promise<{ chain: EvmChain; value: T }[]> {
+  const views: { chain: EvmChain; value: T }[] = [];
+  for (const { rpc } of chain.endpoints) {
+    if (views.length === ASKED_ENDPOINTS) break;
+    const view = { ...chain, rpc };
+    const value = await read(view).catch((error: unknown) => {
+      if (error instanceof ChainError && error.transient) return undefined;
+      throw error;
+    });
+    if (value !== undefined) views.push({ chain: view, value });
+  }
+  return views.length > 0 ? views : [{ chain, value: await read(chain) }];
+}
+
+async function recordFound(
+  deps: TransferDeps,
+  chain: EvmChain,
+  made: TokenMovement,
+  unsolicited: BookUnsolicited,
+): Promise<void> {
+  if ((await listRecordable(deps.db, chain, [made])).length === 0) return;
+  deps.log.warn(
+    { chain: chain.chain, tx: made.txHash },
+    "transfer was made although no reading showed its log; it is recorded now",
+  );
+  const reading = { seen: [made], landed: [], unsolicited };
+  const count = await deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, reading));
+  count();
+}
+
+async function endOne(deps: TransferDeps, transfer: TransferRow, book: BookEnded): Promise<void> {
+  const { id, chain, purpose, state, last_error: error } = transfer;
+  const end = async (db: Db) => {
+    const from = state as "ready" | "assigned" | "awaited";
+    const move = { ids: [id], from, to: "ended" as const, at: deps.now(), set: { due_at: null } };
+    if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
+    const afterCommit = await book(db, [transfer]);
+    return () => {
+      deps.log.warn({ transfer: id, error }, "transfer's authorization expired unused");
+      deps.metrics.transferTransitions.inc({ chain, purpose, from: state, to: "ended" });
+      afterCommit();
+    };
+  };
+  await bookEach(deps, { chain, kind: "ended", rows: [transfer], subjectOf: () => id, book: end });
+}

@@ -1,0 +1,66 @@
+import type { Hex } from "viem";
+import { readGasBalance } from "../../chains/evm/evm-broadcast.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { addressOfLane, type LaneLease } from "../../db/queries/lanes.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** A lower bound of a lane's balance, wei, which holds while this process keeps the lane. */
+type Known = { fence: number; left: bigint };
+const known = new WeakMap<EvmChain, Map<string, Known>>();
+
+/**
+ * Returns true when a lane can pay for one more transaction in addition to those that are in no block yet. A batch stays
+ * with the lane under whose nonce it is stored, so this is checked first, and another lane can take the batch. Reads the
+ * balance only when the rest of the last one does not suffice. Returns true when no endpoint returns the balance.
+ * @param cost highest cost of the transaction, wei
+ * @param inFlight highest cost of the transactions that are in no block yet, wei
+ */
+export async function canPayGas(
+  deps: Pick<TransferDeps, "log">,
+  chain: EvmChain,
+  lease: LaneLease,
+  { cost, inFlight }: { cost: bigint; inFlight: bigint },
+): Promise<boolean> {
+  const lanes = known.get(chain) ?? new Map<string, Known>();
+  known.set(chain, lanes);
+  const before = lanes.get(lease.id);
+  // With consecutive fences, no other process has used the lane in between.
+  const isOurs = before !== undefined && lease.fence - before.fence <= 1;
+  if (isOurs && before.left >= cost) {
+    lanes.set(lease.id, { fence: lease.fence, left: before.left - cost });
+    return true;
+  }
+  lanes.delete(lease.id);
+  const balance = await readGasBalance(chain.rpc, addressOfLane(lease.id)).catch((err: unknown) => {
+    deps.log.warn({ err, chain: chain.chain, lane: lease.id }, "lane's gas balance cannot be read");
+    return undefined;
+  });
+  if (balance === undefined) return true;
+  const left = balance - inFlight - cost;
+  if (left < 0n) {
+    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has not enough gas");
+    return false;
+  }
+  lanes.set(lease.id, { fence: lease.fence, left });
+  return true;
+}
+
+/** Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. */
+export async function readLaneBalances(
+  deps: Pick<TransferDeps, "metrics" | "log">,
+  { chain, rpc, network }: EvmChain,
+): Promise<void> {
+  for (const { address } of network.lanes) {
+    const lane = address.toLowerCase() as Hex;
+    try {
+      deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+    } catch (err) {
+      deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
+    }
+  }
+}
+
+/** Forgets a lane's balance after a node reported that it is lower. */
+export function forgetLaneBalance(chain: EvmChain, laneId: string): void {
+  known.get(chain)?.delete(laneId);
+}

@@ -1,0 +1,26 @@
+import type { Hex } from "viem";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import type { Signer } from "../../chains/evm/signers/signer.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** The signers of a chain's lanes: those of the relayers, and the one for contract wallets. */
+export type LaneSigners = { relayers: readonly Signer[]; wallets: readonly Signer[] };
+
+/** Returns the signers of a chain's lanes. */
+export function listLaneSigners(deps: Pick<TransferDeps, "keys">, chain: EvmChain): LaneSigners {
+  const keys = deps.keys.get(chain.chain);
+  if (!keys) return { relayers: [], wallets: [] };
+  const wallets = keys.lanes.slice(-1);
+  const relayers = hasWalletLane(chain) ? keys.lanes.slice(0, -1) : keys.lanes;
+  return { relayers, wallets };
+}
+
+/** Returns true when contract wallets have a lane of their own. On a chain with a single lane they share it. */
+export function hasWalletLane({ network }: Pick<EvmChain, "network">): boolean {
+  return network.lanes.length > 1;
+}
+
+/** Returns the address of the lane that sends for contract wallets. */
+export function walletLaneOf({ network }: Pick<EvmChain, "network">): Hex {
+  return (network.lanes.at(-1)?.address ?? "").toLowerCase() as Hex;
+}

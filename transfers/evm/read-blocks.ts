@@ -1,0 +1,125 @@
+import { ChainError } from "../../chains/errors.ts";
+import { type Block, type LogSources, readBlock, readTransfers } from "../../chains/evm/blocks.ts";
+import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { Cursor } from "../../db/queries/chain-cursors.ts";
+import { listByHashes, type TransactionRow } from "../../db/queries/transactions.ts";
+import { listByAuthorizations } from "../../db/queries/transfers.ts";
+import type { IncludedTransaction, Recordable } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** The content of consecutive blocks: token movements, and our own transactions with their receipts. */
+export type Reading = Recordable & { blocks: readonly Block[] };
+
+/**
+ * Reads the blocks after a cursor concurrently: the header and the token logs of each, and the receipts of our transactions.
+ * Returns the blocks that continue the cursor without a gap, or undefined when the first one does not (a reorg). Throws
+ * ChainError `rpc_behind` when the endpoint does not have the first block, or part of a block's content, yet.
+ */
+export async function readBlocks(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  range: { from: Cursor; to: number },
+): Promise<Reading | undefined> {
+  const { from, to } = range;
+  const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
+  const blocks = keepLinked(from.hash, await readKnown(chain, numbers));
+  if (blocks.length === 0) return undefined;
+  const sources = listSources(chain);
+  const [found, ours] = await Promise.all([
+    Promise.all(blocks.map((block) => readTransfers(chain.rpc, block.hash, sources))),
+    listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
+  ]);
+  const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
+  const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
+  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockHash) }));
+  requireLogs(chain, landed, seen);
+  await setPushTags(chain, seen);
+  return { blocks, seen, landed };
+}
+
+/** Returns the contracts whose logs show movements on a chain. */
+export function listSources(chain: EvmChain): LogSources {
+  const { tokens, collector, disburser, treasury } = chain;
+  return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
+}
+
+/** Reads the tags of buyers' pushes, which name their payments, and sets them on the movements. */
+export async function setPushTags(chain: EvmChain, seen: readonly TokenMovement[]): Promise<void> {
+  const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
+  const isPushed = ({ token, receiver }: TokenMovement) => receiver === chain.treasury && kinds.get(token) === "push";
+  await matchPushes(
+    chain.rpc,
+    seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
+  );
+}
+
+/**
+ * Sets the block time of movements that belong to no known transfer. The time decides whether an unsolicited payment arrived
+ * before its deadline. Range reads return no times. Usually there is no such movement and nothing to read.
+ */
+export async function setBlockTimes(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  seen: readonly TokenMovement[],
+): Promise<void> {
+  const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
+  const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
+  const isKnown = new Set<string>(known.map((row) => row.authorization_nonce));
+  const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
+  for (const [number, logs] of Map.groupBy(fresh, (log) => log.blockNumber)) {
+    const { at } = await readBlock(chain.rpc, number);
+    for (const log of logs) log.at = at;
+  }
+}
+
+/** Returns the leading blocks that each have the previous one as parent. */
+export function keepLinked<B extends { hash: string; parentHash: string }>(hash: string, blocks: readonly B[]): B[] {
+  const linked: B[] = [];
+  for (const block of blocks) {
+    if (block.parentHash !== (linked.at(-1)?.hash ?? hash)) break;
+    linked.push(block);
+  }
+  return linked;
+}
+
+/** Returns the blocks before the first one that the endpoint does not have yet. Throws when it lacks the first of all. */
+async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<Block[]> {
+  const read = numbers.map((number, index) =>
+    readBlock(chain.rpc, number).catch((error: unknown) => {
+      if (index > 0 && error instanceof ChainError && error.code === "rpc_behind") return undefined;
+      throw error;
+    }),
+  );
+  const blocks = await Promise.all(read);
+  const missing = blocks.indexOf(undefined);
+  return blocks.slice(0, missing < 0 ? blocks.length : missing).flatMap((block) => block ?? []);
+}
+
+async function readLanded(
+  chain: EvmChain,
+  blocks: readonly Block[],
+  row: TransactionRow,
+): Promise<IncludedTransaction> {
+  const receipt = await readReceipt(chain.rpc, row.hash);
+  // A block contains the transaction, so an endpoint without its receipt lags.
+  if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
+    throw new ChainError("rpc_behind", { detail: `receipt of ${row.hash}` });
+  return { row, receipt };
+}
+
+/** Throws ChainError `rpc_behind` when the logs that were read lack a movement that our own receipts show. */
+export function requireLogs(
+  chain: EvmChain,
+  landed: readonly IncludedTransaction[],
+  seen: readonly TokenMovement[],
+): void {
+  const tokens = new Set<string>(listSources(chain).tokens);
+  const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
+  for (const { receipt } of landed)
+    for (const log of readTransferLogs(receipt.logs, chain))
+      if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
+        throw new ChainError("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
+}

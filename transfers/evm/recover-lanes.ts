@@ -1,0 +1,211 @@
+import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
+import { ChainError } from "../../chains/errors.ts";
+import { readBlock } from "../../chains/evm/blocks.ts";
+import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { addressOfLane } from "../../db/queries/lanes.ts";
+import {
+  insertTransaction,
+  listByNonce,
+  listUnincluded,
+  markReplaced,
+  type TransactionRow,
+} from "../../db/queries/transactions.ts";
+import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
+import type { BookUnsolicited } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { storeBroadcastResult } from "./drive-lanes.ts";
+import { chooseReplacementFees } from "./gas-fees.ts";
+import { resetLaneNonce } from "./lane-nonce.ts";
+import { recordMissedReceipts } from "./missed-receipts.ts";
+import { readReceipts } from "./read-gap.ts";
+
+/**
+ * A transaction that no endpoint has accepted is broadcast again after this, milliseconds. Its process died before the
+ * broadcast, or the response was lost, or the endpoint rejected it.
+ */
+const UNANSWERED_WAIT_MS = 1_500;
+/** An accepted transaction is broadcast again after this many block times, and at least this many milliseconds. */
+const ACCEPTED_WAIT_BLOCKS = 3;
+const ACCEPTED_WAIT_MS = 2_000;
+/** A transaction below the current base fee is replaced after this many block times: it cannot be included. */
+const PRICED_OUT_WAIT_BLOCKS = 1;
+/** An accepted transaction that is in no block after this many block times has too low a tip. */
+const TIP_WAIT_BLOCKS = 20;
+/** Transactions that one pass checks, and that it broadcasts again for each lane, at most. */
+const MAX_CHECKED = 500;
+const MAX_BROADCAST = 20;
+
+/**
+ * Recovers transactions that are in no block. Broadcasts the same bytes again when the process died, a node lost them or a
+ * reorg dropped them. Replaces a transaction with a higher fee when it is below the base fee, or when it has the lane's
+ * lowest nonce and its tip is too low.
+ */
+export async function recoverLanes(
+  deps: TransferDeps,
+  chain: EvmChain,
+  reading: { cursor: Cursor; unsolicited: BookUnsolicited },
+): Promise<void> {
+  const rows = await listUnincluded(deps.db, { chain: chain.chain, limit: MAX_CHECKED });
+  const baseFee = rows.length === 0 ? undefined : await findBaseFee(deps.db, chain.chain);
+  if (baseFee === undefined) return;
+  const lanes = Map.groupBy(rows, (row) => row.lane_id);
+  await attemptAll(
+    [...lanes.values()].map((waiting) => () => recoverLane(deps, chain, { waiting, baseFee, ...reading })),
+  );
+}
+
+/** @param waiting transactions of one lane that are in no block, the lowest nonce first */
+async function recoverLane(
+  deps: TransferDeps,
+  chain: EvmChain,
+  {
+    waiting,
+    baseFee,
+    ...reading
+  }: { waiting: readonly TransactionRow[]; baseFee: bigint; cursor: Cursor; unsolicited: BookUnsolicited },
+): Promise<void> {
+  const [lowest] = waiting;
+  const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MAX_BROADCAST);
+  if (!lowest || due.length === 0) return;
+  const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
+  await endUsedNonces(deps, chain, { passed: due.filter((row) => row.nonce < used), ...reading });
+  if (used < lowest.nonce && (await resetLaneNonce(deps, chain, waiting))) return;
+  for (const row of due) {
+    if (row.nonce < used) continue;
+    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isTipTooLow(deps, chain, row));
+    const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
+    await storeBroadcastResult(deps, chain, bytes, await broadcastBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
+  }
+}
+
+function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee: bigint): boolean {
+  const age = ageMs(deps, row.broadcast_at ?? row.created_at);
+  if (row.state !== "accepted") return age >= UNANSWERED_WAIT_MS;
+  if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_WAIT_BLOCKS * chain.network.blockMs;
+  return age >= Math.max(ACCEPTED_WAIT_MS, ACCEPTED_WAIT_BLOCKS * chain.network.blockMs);
+}
+
+/**
+ * Ends the transactions of nonces that the account has used. One that a block includes, and that the reading of the block
+ * did not contain, is recorded. When the account's nonce is past one at the depth of finality, and none of our hashes has
+ * a receipt, a foreign transaction has used it: its transfers are unassigned. Before that, our bytes may still be included.
+ */
+async function endUsedNonces(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { passed, ...reading }: { passed: readonly TransactionRow[]; cursor: Cursor; unsolicited: BookUnsolicited },
+): Promise<void> {
+  for (const row of passed) {
+    const address = addressOfLane(row.lane_id);
+    const twins = await listByNonce(deps.db, row);
+    const found = await readReceipts(chain, twins);
+    if (found.length > 0) {
+      await recordMissedReceipts(deps, chain, { ...reading, found });
+      continue;
+    }
+    if (!(await isFinallyPassed(chain, address, row.nonce))) continue;
+    const stranded = await listAssigned(deps.db, [row]);
+    deps.log.error(
+      { chain: chain.chain, lane: address, nonce: row.nonce },
+      "lane's nonce was used by a foreign transaction; the key must serve this deployment alone",
+    );
+    await deps.db.transaction().execute(async (db) => {
+      await markReplaced(db, row);
+      await unassignTransfers(db, {
+        ids: stranded.map(({ id }) => id),
+        reason: "its nonce was used by a foreign transaction",
+        now: deps.now(),
+      });
+    });
+  }
+}
+
+/** Returns true when the account's nonce is past the given one at the depth of the network's finality. */
+async function isFinallyPassed(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
+  const { finality } = chain.network;
+  const head = await readBlock(chain.rpc, typeof finality === "object" ? "latest" : finality);
+  const height = typeof finality === "object" ? Math.max(0, head.number - finality.blocks + 1) : head.number;
+  const count = await chain.rpc({ method: "eth_getTransactionCount", params: [address, `0x${height.toString(16)}`] });
+  return Number(count) > nonce;
+}
+
+/** Returns true for a transaction that cannot pay the current base fee. Any other one is broadcast again unchanged. */
+function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
+  return row.max_fee_per_gas < baseFee + row.max_priority_fee_per_gas;
+}
+
+/**
+ * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
+ * time of the last broadcast: then the same bytes are broadcast first.)
+ */
+function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+  const waitMs = TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
+  return row.state === "accepted" && row.broadcast_at !== null && ageMs(deps, row.created_at) >= waitMs;
+}
+
+/**
+ * Replaces a transaction. Returns undefined when the signing service is unavailable, so that transactions that are already
+ * signed, in this and other lanes, are still broadcast.
+ */
+async function replaceOrKeep(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: TransactionRow,
+  baseFee: bigint,
+): Promise<TransactionRow | undefined> {
+  return replace(deps, chain, row, baseFee).catch((err: unknown) => {
+    if (!(err instanceof ChainError)) throw err;
+    deps.log.error(
+      { err, chain: chain.chain, lane: row.lane_id, nonce: row.nonce },
+      "stuck transaction cannot be replaced",
+    );
+    return undefined;
+  });
+}
+
+/** Signs the same content with a higher fee and stores it. Returns undefined when the fee ceiling forbids it. */
+async function replace(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: TransactionRow,
+  baseFee: bigint,
+): Promise<TransactionRow | undefined> {
+  const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
+  if (!signer) return undefined;
+  const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
+  const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
+  if (!fees) return undefined;
+
+  const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
+  if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
+  const bytes = await signer.signTransaction({
+    type: "eip1559",
+    chainId: chain.chainId,
+    nonce: row.nonce,
+    to,
+    data,
+    gas: row.gas_limit,
+    ...fees,
+  });
+  const next: TransactionRow = {
+    ...row,
+    replacement: row.replacement + 1,
+    hash: keccak256(bytes),
+    bytes: Buffer.from(hexToBytes(bytes)),
+    max_fee_per_gas: fees.maxFeePerGas,
+    max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+    state: "signed",
+    created_at: deps.now(),
+    broadcast_at: null,
+  };
+  await insertTransaction(deps.db, next);
+  deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
+  return next;
+}
+
+function ageMs(deps: TransferDeps, since: Date): number {
+  return deps.now().getTime() - since.getTime();
+}

@@ -1,0 +1,114 @@
+import { ChainError } from "../../chains/errors.ts";
+import type { BlockRange } from "../../chains/evm/block-ranges.ts";
+import { readBlock, readHead } from "../../chains/evm/blocks.ts";
+import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** Consecutive blocks that were first read from one endpoint. */
+export type EndpointRun = BlockRange & { sourceEndpoint: string | null };
+
+/** A second endpoint that is behind for this many block times, and at least this many milliseconds, is skipped. */
+const MAX_BEHIND_BLOCKS = 10;
+const MIN_WAIT_MS = 30_000;
+
+/** Since when the second endpoints of a chain have been behind the blocks to confirm. */
+const behindSince = new WeakMap<EvmChain["endpoints"], number>();
+
+/** Returns the blocks of a range, grouped by the endpoint that they were read from. */
+export async function listBlocksByEndpoint(
+  deps: Pick<TransferDeps, "db">,
+  { chain }: Pick<EvmChain, "chain">,
+  range: BlockRange,
+): Promise<EndpointRun[]> {
+  if (range.from > range.to) return [];
+  return groupByEndpoint(range, await listBlockSources(deps.db, { chain, ...range }));
+}
+
+/** Groups the blocks of a range by endpoint. Each stored block stands for those below it that are not stored. */
+export function groupByEndpoint(
+  range: BlockRange,
+  readers: readonly { number: number; sourceEndpoint: string | null }[],
+): EndpointRun[] {
+  const runs: EndpointRun[] = [];
+  let from = range.from;
+  for (const { number, sourceEndpoint } of [...readers, { number: range.to, sourceEndpoint: null }]) {
+    const to = Math.min(number, range.to);
+    const last = runs.at(-1);
+    if (to < from) continue;
+    if (last && last.sourceEndpoint === sourceEndpoint) last.to = to;
+    else runs.push({ from, to, sourceEndpoint });
+    from = to + 1;
+  }
+  return runs;
+}
+
+/** Returns the endpoints other than the one of the first reading, in their order. */
+export function listOtherEndpoints(
+  { endpoints }: Pick<EvmChain, "endpoints">,
+  sourceEndpoint: string | null,
+): EndpointRpc[] {
+  return endpoints.filter(({ name }, index) => (sourceEndpoint === null ? index > 0 : name !== sourceEndpoint));
+}
+
+/**
+ * Reads the final height from another endpoint. Compares the hash and the time of the block there, or at `height` if that is
+ * lower, with the block of the first reading; deadlines depend on block times. Returns the height up to which both endpoints
+ * agree. Throws ChainError `endpoints_disagree`.
+ */
+export async function compareWithEndpoint(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  { name, rpc }: EndpointRpc,
+  height: number,
+): Promise<number> {
+  const final = await readFinal(chain, rpc);
+  const upTo = Math.min(final, height);
+  const [known, block] = await Promise.all([
+    findBlock(deps.db, { chain: chain.chain, number: upTo }),
+    readBlock(rpc, upTo),
+  ]);
+  if (known && (known.hash !== block.hash || known.at.getTime() !== block.at.getTime()))
+    throw new ChainError("endpoints_disagree", { detail: `${name} has another block ${upTo} of ${chain.chain}` });
+  return upTo;
+}
+
+/** Returns the highest block that an endpoint reports as final. */
+export async function readFinal({ network }: Pick<EvmChain, "network">, rpc: Rpc): Promise<number> {
+  const { finality } = network;
+  if (typeof finality === "object") return (await readHead(rpc)) - finality.blocks + 1;
+  return (await readBlock(rpc, finality)).number;
+}
+
+/** Returns true for an error which says that two endpoints disagree. */
+export function isDisagreement(error: unknown): boolean {
+  return error instanceof ChainError && error.code === "endpoints_disagree";
+}
+
+/** Counts and logs that an endpoint disagrees with the first reading. An operator must find out which of them is right. */
+export function recordDisagreement(
+  deps: Pick<TransferDeps, "metrics" | "log">,
+  { chain }: Pick<EvmChain, "chain">,
+  { name }: EndpointRpc,
+  err: unknown,
+): void {
+  deps.metrics.endpointDisagreements.inc({ chain, endpoint: name });
+  deps.log.error({ chain, endpoint: name, err }, "endpoints disagree about a final block; it is not booked");
+}
+
+/** Notes that a second endpoint is no longer behind. */
+export function recordSecondReading({ endpoints }: Pick<EvmChain, "endpoints">): void {
+  behindSince.delete(endpoints);
+}
+
+/**
+ * Returns true when second endpoints have been behind for too long. An endpoint that is a few blocks behind only delays the
+ * chain; one that is stuck must not stop it.
+ */
+export function hasWaitedLongEnough(deps: Pick<TransferDeps, "now">, chain: EvmChain): boolean {
+  const now = deps.now().getTime();
+  const since = behindSince.get(chain.endpoints) ?? now;
+  behindSince.set(chain.endpoints, since);
+  return now - since >= Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * chain.network.blockMs);
+}

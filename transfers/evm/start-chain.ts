@@ -1,0 +1,17 @@
+import { readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { ensureLane } from "../../db/queries/lanes.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { startWatch } from "./block-pass.ts";
+
+/** Creates the rows of an EVM chain's lanes and its cursor, and leaves existing rows as they are. */
+export async function startEvm(deps: TransferDeps, chain: EvmChain): Promise<void> {
+  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
+    const nextNonce = await readNextNonce(chain.rpc, address);
+    await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
+  }
+  deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
+  // Initialized to 0, so that an alert sees the first increase.
+  deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
+  await startWatch(deps, chain);
+}

@@ -1,0 +1,248 @@
+import { type Hex, size } from "viem";
+import { type AccountKind, readAccountKinds, readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
+import { type BatchMember, type CallOutcome, simulateSeparately } from "../../chains/evm/multicall.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { recoverSigner, validateSignature } from "../../chains/evm/signature.ts";
+import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
+import { findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { isObserved } from "../../db/queries/observations.ts";
+import { SCREENED_OUT } from "../list-screening.ts";
+import type { Signed, VerificationResult, VerifyDeps } from "../verification.ts";
+import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
+import { chooseFees } from "./gas-fees.ts";
+import { PAYER_BARRED, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
+import { walletLaneOf } from "./lane-signers.ts";
+import { buildPayload } from "./multicall-batch.ts";
+import { readScreened } from "./oracle-screening.ts";
+import { type Funds, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
+import { gasOf } from "./transfer-gas.ts";
+import { verifyPush } from "./verify-push.ts";
+
+export type EvmSigned = Signed & { proof: Hex };
+
+/** A transfer whose signature is well-formed. */
+type WellFormed = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: BatchMember };
+
+/** Transfers in one simulation at most. */
+const MAX_SIMULATED = 100;
+/** Pushes that are verified concurrently. */
+const CONCURRENT_PUSHES = 16;
+
+/** Verifies transfers of every kind: pushes by their transactions, all others by their authorizations. */
+export async function verifyAnyKind(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  all: readonly Signed[],
+  by: "key" | "wallet",
+): Promise<[Signed, VerificationResult][]> {
+  const results: [Signed, VerificationResult][] = [];
+  const pushes = all.filter(({ kind }) => kind === "push");
+  for (let from = 0; from < pushes.length; from += CONCURRENT_PUSHES) {
+    const some = pushes.slice(from, from + CONCURRENT_PUSHES);
+    results.push(
+      ...(await Promise.all(
+        some.map(async (one): Promise<[Signed, VerificationResult]> => [one, await verifyPush(chain, one)]),
+      )),
+    );
+  }
+  const authorized = all.filter(isAuthorized);
+  for (let from = 0; from < authorized.length; from += MAX_SIMULATED)
+    results.push(...(await verifyEvm(deps, chain, { all: authorized.slice(from, from + MAX_SIMULATED), by })));
+  return results;
+}
+
+/** Returns true for a transfer with an authorization, whose proof is a signature in hex. */
+function isAuthorized(signed: Signed): signed is EvmSigned {
+  return signed.kind !== "push";
+}
+
+/**
+ * Verifies EIP-3009 and Permit2 authorizations, cheap checks first. Checks the form and the key, the code at the payers'
+ * addresses (one call) and the gas limits; then balances, screening and plain keys' transfers (one call); then simulates each
+ * contract wallet's transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are
+ * only reported as such (`byCode`), so that no plain key waits for a contract.
+ */
+export async function verifyEvm(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  args: { all: readonly EvmSigned[]; by: "key" | "wallet" },
+): Promise<Map<EvmSigned, VerificationResult>> {
+  const results = new Map<EvmSigned, VerificationResult>();
+  const formal = await checkForms(chain, args, results);
+  const open = await checkLimits(deps, chain, formal, results);
+  if (open.length === 0) return results;
+
+  const plan = await planFundsCheck(
+    deps,
+    chain,
+    open.map(({ one }) => one),
+  );
+  const plain = open.filter(({ smartWallet }) => !smartWallet);
+  const payers = [...new Set(open.map(({ one }) => one.payer))];
+  const members = plain.map(({ member }) => member);
+  const found = await readScreened(deps, chain, { from: chain.treasury, reads: plan.calls, members, payers });
+  const funds = plan.read(found.reads);
+  const passed = open.filter(({ one }) => !found.refused.has(one.payer) && funds.holds(one));
+  const outcomes = new Map(plain.map((each, index) => [each, found.outcomes[index]]));
+  await simulateFailedAlone(chain, passed, outcomes);
+  await simulateWallets(deps, chain, passed, outcomes);
+
+  for (const each of open)
+    results.set(
+      each.one,
+      await decide(deps, each, { outcome: outcomes.get(each), refused: found.refused, funds, counted: plan.counted }),
+    );
+  return results;
+}
+
+/** Verifies that a plain key's signature is well-formed and the payer's over exactly this transfer. Calls no chain. */
+export function checkKey(chain: EvmChain, signed: EvmSigned): VerificationResult {
+  const fault = validateSignature(signed.proof);
+  if (fault) return { ok: false, reason: fault };
+  return recoverSigner(hashRow(chain, signed), signed.proof) === signed.payer
+    ? { ok: true, smartWallet: false }
+    : { ok: false, reason: "the signature is not the account's over this payment" };
+}
+
+async function checkForms(
+  chain: EvmChain,
+  { all, by }: { all: readonly EvmSigned[]; by: "key" | "wallet" },
+  results: Map<EvmSigned, VerificationResult>,
+): Promise<WellFormed[]> {
+  const payers = [...new Set(all.map((one) => one.payer))];
+  const kinds = await readAccountKinds(chain.rpc, payers);
+  const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
+  const good: { one: EvmSigned; smartWallet: boolean }[] = [];
+  for (const one of all) {
+    const verdict = checkForm(chain, one, kindOf.get(one.payer) ?? "key");
+    if (!verdict.ok) results.set(one, verdict);
+    else if (verdict.smartWallet && by === "key")
+      results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
+    else good.push({ one, smartWallet: verdict.smartWallet });
+  }
+  const hashes = await hashCodes(
+    chain,
+    good.filter(({ smartWallet }) => smartWallet).map(({ one }) => one),
+  );
+  return good.map(({ one, smartWallet }) => {
+    return { one, smartWallet, codeHash: hashes.get(one), member: toMember(chain, one, smartWallet) };
+  });
+}
+
+/** Returns the code hash of each contract wallet, or the factory's address where the wallet is not deployed yet. */
+async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promise<Map<EvmSigned, string>> {
+  if (wallets.length === 0) return new Map();
+  const hashes = await readCodeHashes(
+    chain.rpc,
+    wallets.map(({ payer }) => payer),
+  );
+  return new Map(
+    wallets.map((one, index) => {
+      const hash = hashes[index] ?? "0x";
+      return [one, /^0x0*$/.test(hash) ? (unwrapSignature(one.proof).deployment?.target ?? hash) : hash];
+    }),
+  );
+}
+
+/**
+ * Verifies the form of a signature against the account at the payer's address. The simulation later runs a wallet's own code
+ * exactly as the chain would.
+ */
+function checkForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): VerificationResult {
+  const byKey = checkKey(chain, signed);
+  const { deployment } = unwrapSignature(signed.proof);
+  if (payer === "key" && !deployment) return byKey;
+  if (payer === "key" && deployment && !isAllowedFactory(chain, deployment.target))
+    return { ok: false, reason: "the account is a wallet that is not deployed, and its factory is not allowed here" };
+  const token = chain.tokens.get(signed.asset);
+  // Tokens that accept only v, r and s check the key, even where it has delegated to code (EIP-7702).
+  if (token?.kind === "eip3009" && !token.bytesSignatures && !byKey.ok)
+    return { ok: false, reason: `${token.symbol} takes no signatures of smart wallets` };
+  return size(signed.proof) > 0 ? { ok: true, smartWallet: true } : { ok: false, reason: "the signature is empty" };
+}
+
+function toMember(chain: EvmChain, signed: EvmSigned, smartWallet: boolean): BatchMember {
+  const bytes = (hex: Hex | null) => (hex === null ? null : Buffer.from(hex.slice(2), "hex"));
+  const row = { ...signed, signature: bytes(signed.proof), permit: bytes(signed.permit), smart_wallet: smartWallet };
+  return { calls: listCalls(chain, row), gas: gasOf(chain, row), alone: smartWallet };
+}
+
+/** Rejects payers that burned too much gas, and contract wallets while wallets like them burned too much. */
+async function checkLimits(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  formal: readonly WellFormed[],
+  results: Map<EvmSigned, VerificationResult>,
+): Promise<WellFormed[]> {
+  if (formal.length === 0) return [];
+  const rules = await readGasRules(deps, chain, { forLane: false });
+  return formal.filter(({ one, smartWallet, codeHash }) => {
+    const isExhausted = smartWallet && (rules.exhausted || rules.codes.has(codeHash ?? ""));
+    const reason = rules.barred.has(one.payer) ? PAYER_BARRED : isExhausted ? WALLETS_EXHAUSTED : undefined;
+    if (reason) results.set(one, { ok: false, reason });
+    return reason === undefined;
+  });
+}
+
+/** Simulates plain keys' transfers that failed among the others again alone, because another one may be the cause. */
+async function simulateFailedAlone(
+  chain: EvmChain,
+  passed: readonly WellFormed[],
+  outcomes: Map<WellFormed, CallOutcome | undefined>,
+): Promise<void> {
+  const failed = passed.filter((each) => !each.smartWallet && !outcomes.get(each)?.ok);
+  const at = { multicall: chain.multicall, from: chain.treasury };
+  const alone = await simulateSeparately(
+    chain.rpc,
+    at,
+    failed.map(({ member }) => member),
+  );
+  for (const each of failed) outcomes.set(each, alone.get(each.member));
+}
+
+/** Simulates contract wallets' transfers as the transactions that their lane would send now. */
+async function simulateWallets(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  passed: readonly WellFormed[],
+  outcomes: Map<WellFormed, CallOutcome | undefined>,
+): Promise<void> {
+  const wallets = passed.filter(({ smartWallet }) => smartWallet);
+  if (wallets.length === 0) return;
+  const baseFee = (await findBaseFee(deps.db, chain.chain)) ?? 0n;
+  const { priorityFeePerGas: tip } = chain.network.fees;
+  const fees = chooseFees(baseFee, chain.network.fees) ?? {
+    maxFeePerGas: baseFee * 2n + tip,
+    maxPriorityFeePerGas: tip,
+  };
+  const from = walletLaneOf(chain);
+  await Promise.all(
+    wallets.map(async (each) => {
+      const transaction = { from, ...buildPayload(chain.multicall, [each.member]), ...fees };
+      outcomes.set(each, await simulateTransaction(chain.rpc, chain.multicall, transaction));
+    }),
+  );
+}
+
+async function decide(
+  deps: VerifyDeps,
+  { one, smartWallet, codeHash }: WellFormed,
+  found: {
+    outcome: CallOutcome | undefined;
+    refused: ReadonlySet<string>;
+    funds: Funds;
+    counted: ReadonlySet<string>;
+  },
+): Promise<VerificationResult> {
+  const { outcome, funds, counted } = found;
+  const good: VerificationResult = { ok: true, smartWallet, codeHash, counted };
+  if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
+  if (outcome?.ok && funds.take(one)) return good;
+  // Another relayer may have made the same transfer. Then the money has arrived.
+  if (await isObserved(deps.db, one)) return good;
+  if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: INSUFFICIENT_FUNDS };
+  if (!outcome) return { ok: false, reason: "the transfer was not simulated" };
+  // The lane cannot pay for gas, which is no reason to reject the buyer.
+  if ("unfunded" in outcome) return { ok: false, later: true, reason: "the payment cannot be checked at this moment" };
+  return { ok: false, reason: `the transfer would fail: ${outcome.reason}` };
+}

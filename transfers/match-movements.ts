@@ -1,0 +1,41 @@
+import type { TokenMovement } from "../chains/token-movement.ts";
+
+/** The members of a transfer that its movement must match. */
+export type Provable = { token: string; payer: string; receiver: string; amount: bigint; authorization_nonce: string };
+
+/** Returns true when a log shows exactly this transfer: same token, payer, authorization nonce, receiver and amount. */
+export function isProof(log: TokenMovement, transfer: Provable): boolean {
+  return log.authorizationNonce === transfer.authorization_nonce && isSameMovement(log, transfer);
+}
+
+function isSameMovement(log: TokenMovement, transfer: Provable): boolean {
+  return (
+    log.token === transfer.token &&
+    log.payer === transfer.payer &&
+    log.receiver === transfer.receiver &&
+    log.amount === transfer.amount
+  );
+}
+
+/**
+ * Decides which movement belongs to each known transfer, where several movements of one transaction are candidates: the one
+ * with its receiver and amount. The transaction used the authorization, so no other proof is needed. Changes the nonces of
+ * the movements.
+ */
+export function resolveNonces(seen: readonly TokenMovement[], known: readonly Provable[]): void {
+  const open = seen.filter(({ candidateNonces }) => candidateNonces !== undefined);
+  const resolved = new Map<TokenMovement, string>();
+  for (const transfer of known) {
+    const { authorization_nonce: nonce } = transfer;
+    const isMatch = (log: TokenMovement) =>
+      log.candidateNonces?.includes(nonce) === true && isSameMovement(log, transfer);
+    const match = open.find((log) => !resolved.has(log) && isMatch(log));
+    if (match) resolved.set(match, nonce);
+  }
+  const taken = new Set(resolved.values());
+  for (const log of open) {
+    const nonce = resolved.get(log);
+    if (nonce !== undefined) log.authorizationNonce = nonce;
+    else if (log.authorizationNonce !== null && taken.has(log.authorizationNonce)) log.authorizationNonce = null;
+  }
+}

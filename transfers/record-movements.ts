@@ -1,0 +1,248 @@
+import type { Receipt } from "../chains/evm/evm-broadcast.ts";
+import type { Chain } from "../chains/open-chains.ts";
+import type { TokenMovement } from "../chains/token-movement.ts";
+import { moveRows } from "../db/moves.ts";
+import { insertBurnedGas } from "../db/queries/burned-gas.ts";
+import { keepBookable } from "../db/queries/failed-bookings.ts";
+import { skipUsedNonces } from "../db/queries/lanes.ts";
+import { formatObservationKey, insertObservations, listClaimed } from "../db/queries/observations.ts";
+import { markIncluded, type TransactionRow } from "../db/queries/transactions.ts";
+import { listAssigned, listByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
+import { runInSavepoints } from "../db/savepoint.ts";
+import type { Db } from "../db/tables.ts";
+import { cleanText } from "../runtime/clean-text.ts";
+import { storeFailedBooking } from "./book-each.ts";
+import { isProof, resolveNonces } from "./match-movements.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
+
+/**
+ * Opens attempts for unsolicited payments: movements that name a pending payment and arrive before or without a confirm.
+ * Runs in the database transaction that records them. Returns a function to call after the commit.
+ */
+export type BookUnsolicited = (db: Db, chain: string, unsolicited: readonly TokenMovement[]) => Promise<() => void>;
+
+/** Longest text that is kept of each member of a movement that cannot be recorded, characters. */
+const MAX_TEXT_LENGTH = 200;
+
+/** A transaction of ours with its receipt. */
+export type IncludedTransaction = { row: TransactionRow; receipt: Receipt };
+/** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
+export type Recordable = { seen: readonly TokenMovement[]; landed: readonly IncludedTransaction[] };
+
+/** The members of a chain that this file uses. */
+type Watching = Pick<Chain, "chain" | "treasury">;
+
+/**
+ * Records the content of blocks, in the database transaction that moves the cursor to the last of them. Marks our
+ * transactions as included. Includes the transfers that logs prove, whoever sent them; a receipt alone does not prove a
+ * transfer. Unassigns the members of a batch that left no log, so that each is retried alone. A movement that cannot be
+ * recorded is stored as a failed booking, and the rest is recorded. Returns a function to call after the commit.
+ */
+export async function recordBlocks(
+  db: Db,
+  deps: TransferDeps,
+  chain: Watching,
+  { seen, landed, unsolicited }: Recordable & { unsolicited: BookUnsolicited },
+): Promise<() => void> {
+  const failed: TokenMovement[] = [];
+  const parts = await runInSavepoints(db, seen, {
+    work: (some) => recordMovements(db, deps, chain, some, unsolicited),
+    async fail(log, error) {
+      failed.push(log);
+      await storeFailedMovement(db, deps, chain, log, error);
+    },
+  });
+  const proved = parts.flatMap((part) => part.proved);
+  const included = await runInSavepoints(db, landed, {
+    async work(some) {
+      await markIncluded(
+        db,
+        some.map(({ row, receipt }) => ({ ...row, ...receipt })),
+      );
+      // Old bytes of a lane whose nonce was reset to their nonce or below.
+      for (const { row } of some.filter(({ row }) => row.state === "replaced"))
+        await skipUsedNonces(db, { laneId: row.lane_id, nextNonce: row.nonce + 1 });
+      return some;
+    },
+    fail: ({ row }, error) =>
+      storeFailedBooking(deps, db, { chain: chain.chain, kind: "transaction", subject: row.hash }, error),
+  });
+  const assigned = await listAssigned(
+    db,
+    landed.map(({ row }) => row),
+  );
+  const missing = assigned.filter((row) => !failed.some((log) => isProof(log, row)));
+  const reason = "left no log in its transaction";
+  const at = deps.now();
+  await unassignTransfers(db, { ids: missing.map(({ id }) => id), reason, now: at });
+  const burned = listBurned(landed, { proved, missing, at });
+  await insertBurnedGas(
+    db,
+    burned.flatMap(({ purpose, ...row }) => (purpose === "payment" ? [row] : [])),
+  );
+
+  return () => {
+    const { metrics } = deps;
+    for (const { opened } of parts) opened();
+    for (const { included } of parts)
+      for (const { purpose, state } of included)
+        metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: state, to: "included" });
+    for (const { purpose } of missing)
+      metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "assigned", to: "ready" });
+    for (const { row, receipt } of included.flat()) {
+      const members = [...proved, ...missing].filter(
+        (member) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce,
+      );
+      metrics.transactions.inc({ chain: chain.chain, state: receipt.reverted ? "reverted" : "included" });
+      metrics.gasPerTransfer.observe({ chain: chain.chain }, Number(receipt.gasUsed) / Math.max(1, members.length));
+    }
+    for (const { gas } of burned) metrics.gasWithoutTransfer.inc({ chain: chain.chain }, Number(gas));
+    if (missing.length > 0)
+      deps.log.warn(
+        { chain: chain.chain, transfers: missing.map(({ id }) => id) },
+        "transfers left no log in their transaction; each is retried alone",
+      );
+  };
+}
+
+/** Returns true for a movement into or out of the treasury. */
+export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<TokenMovement, "payer" | "receiver">): boolean {
+  return log.receiver === chain.treasury || log.payer === chain.treasury;
+}
+
+/** Transfers that movements prove, those that became included, and a function to call after the commit. */
+type Recorded = { proved: TransferRow[]; included: TransferRow[]; opened: () => void };
+
+/** Stores a movement that cannot be recorded as a failed booking, with everything that a retry needs. */
+async function storeFailedMovement(
+  db: Db,
+  deps: TransferDeps,
+  { chain }: Watching,
+  log: TokenMovement,
+  error: unknown,
+): Promise<void> {
+  // A memo can hold characters that Postgres rejects, which may be the reason for the failure.
+  const clean = Object.entries({ ...log, amount: String(log.amount) }).map(([name, value]) => [
+    name,
+    typeof value === "string" ? cleanText(value, MAX_TEXT_LENGTH) : value,
+  ]);
+  const of = { block_number: log.blockNumber, movement: Object.fromEntries(clean) };
+  await storeFailedBooking(deps, db, { chain, kind: "movement", subject: nameMovement(log) }, error, of);
+}
+
+/** Returns the natural key of a movement among the failed bookings. */
+function nameMovement({ blockHash, txHash, logIndex }: TokenMovement): string {
+  return formatObservationKey({ block_hash: blockHash, tx_hash: txHash, log_index: logIndex });
+}
+
+/** Returns the movements that are not stored as failed bookings. The others are retried when they are due. */
+export function listRecordable(db: Db, { chain }: Watching, seen: readonly TokenMovement[]): Promise<TokenMovement[]> {
+  return keepBookable(db, seen, { chain, kind: "movement", subjectOf: nameMovement });
+}
+
+async function recordMovements(
+  db: Db,
+  deps: TransferDeps,
+  chain: Watching,
+  seen: readonly TokenMovement[],
+  unsolicited: BookUnsolicited,
+): Promise<Recorded> {
+  const { known, opened } = await matchTransfers(db, chain, seen, unsolicited);
+  const claims = claim(chain, seen, await keepClaimable(db, known));
+  await insertObservations(
+    db,
+    claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
+  );
+  const proved = claims.flatMap(({ transfer }) => transfer ?? []);
+  const at = deps.now();
+  const set = { due_at: null, hold_until: null, last_error: null };
+  const included = new Set<string>();
+  for (const from of ["assigned", "ready", "awaited"] as const) {
+    const ids = proved.filter((row) => row.state === from).map((row) => row.id);
+    for (const id of await moveRows(db, "transfer", { ids, from, to: "included", at, set })) included.add(id);
+  }
+  return { proved, included: proved.filter(({ id }) => included.has(id)), opened };
+}
+
+/** Returns the transfers that movements can belong to. Opens the transfers of unsolicited payments first. */
+async function matchTransfers(
+  db: Db,
+  chain: Watching,
+  seen: readonly TokenMovement[],
+  unsolicited: BookUnsolicited,
+): Promise<{ known: TransferRow[]; opened: () => void }> {
+  const nonces = seen.flatMap(({ authorizationNonce, candidateNonces = [] }) =>
+    [...candidateNonces, authorizationNonce ?? []].flat(),
+  );
+  const list = () => listByAuthorizations(db, { chain: chain.chain, nonces });
+  const known = await list();
+  resolveNonces(seen, known);
+  const keyed = seen.filter((log) => log.authorizationNonce !== null);
+  // Not only movements to the treasury: a payer can pay a merchant directly.
+  const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
+  if (fresh.length === 0) return { known, opened: () => undefined };
+  const opened = await unsolicited(db, chain.chain, fresh);
+  return { known: await list(), opened };
+}
+
+/** Returns the gas that each transfer without a log has burned. The members of one transaction share its gas. */
+function listBurned(
+  landed: readonly IncludedTransaction[],
+  found: { proved: readonly TransferRow[]; missing: readonly TransferRow[]; at: Date },
+) {
+  return landed.flatMap(({ row, receipt }) => {
+    const isIn = (member: TransferRow) => member.lane_id === row.lane_id && member.lane_nonce === row.nonce;
+    const missing = found.missing.filter(isIn);
+    const members = missing.length + found.proved.filter(isIn).length;
+    return missing.map(({ id, chain, payer, code_hash, purpose }) => ({
+      ...{ transfer_id: id, lane_id: row.lane_id, nonce: row.nonce, chain, payer, code_hash, purpose },
+      ...{ gas: receipt.gasUsed / BigInt(members), alone: members === 1 },
+      ...{ block_number: receipt.blockNumber, at: found.at },
+    }));
+  });
+}
+
+type Claim = { log: TokenMovement; transfer: TransferRow | undefined };
+
+/**
+ * Returns the transfers that a movement can prove: those that have not ended and whose movement is not recorded yet. (A
+ * confirmed transfer that a deep reorg removed is made again by the same authorization.)
+ */
+async function keepClaimable(db: Db, known: readonly TransferRow[]): Promise<TransferRow[]> {
+  const made = known.filter(({ state }) => state === "included" || state === "confirmed");
+  const standing = await listClaimed(
+    db,
+    made.map(({ id }) => id),
+  );
+  return known.filter(({ id, state }) => state !== "ended" && !standing.has(id));
+}
+
+/**
+ * Assigns movements to transfers. A transfer takes one movement; a second one is kept without a transfer and becomes an
+ * exception. Movements that neither prove a transfer nor involve the treasury are dropped.
+ */
+function claim(chain: Watching, seen: readonly TokenMovement[], claimable: readonly TransferRow[]): Claim[] {
+  const open = new Set(claimable);
+  return seen.flatMap((log) => {
+    const transfer = [...open].find((row) => isProof(log, row));
+    if (transfer) open.delete(transfer);
+    return transfer || isOurs(chain, log) ? [{ log, transfer }] : [];
+  });
+}
+
+function toRow(deps: TransferDeps, chain: Watching, log: TokenMovement, transfer: TransferRow | undefined) {
+  return {
+    chain: chain.chain,
+    block_hash: log.blockHash,
+    block_number: log.blockNumber,
+    log_index: log.logIndex,
+    tx_hash: log.txHash,
+    token: log.token,
+    payer: log.payer,
+    receiver: log.receiver,
+    amount: log.amount,
+    authorization_nonce: log.authorizationNonce,
+    transfer_id: transfer?.id ?? null,
+    observed_at: deps.now(),
+  };
+}

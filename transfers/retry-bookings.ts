@@ -1,0 +1,50 @@
+import type { Chain } from "../chains/open-chains.ts";
+import type { TokenMovement } from "../chains/token-movement.ts";
+import { deleteDueFailures, type FailedBookingRow, listDueFailures } from "../db/queries/failed-bookings.ts";
+import { type BookUnsolicited, type IncludedTransaction, type Recordable, recordBlocks } from "./record-movements.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
+
+/**
+ * Returns those of our transactions in failed bookings that are in blocks which were read. On Solana each pass reads the
+ * statuses of all transactions instead.
+ */
+type ReadLanded = (due: readonly FailedBookingRow[]) => Promise<IncludedTransaction[]>;
+
+/**
+ * Starts the retry of the failed bookings that are due. Records movements, and transactions of ours that could not be marked
+ * as included. The other steps of this pass no longer skip the remaining ones. Returns the retried bookings for
+ * `endBookingRetries`.
+ */
+export async function beginBookingRetries(
+  deps: TransferDeps,
+  chain: Chain,
+  { unsolicited, readLanded }: { unsolicited: BookUnsolicited; readLanded?: ReadLanded },
+): Promise<FailedBookingRow[]> {
+  const due = await listDueFailures(deps.db, chain.chain);
+  const record = async (found: Recordable) => {
+    const write = deps.db.transaction().execute((db) => recordBlocks(db, deps, chain, { ...found, unsolicited }));
+    (await write)();
+  };
+  for (const { movement } of due) {
+    if (!movement) continue;
+    await record({ seen: [readMovement(movement)], landed: [] });
+  }
+  const landed = (await readLanded?.(due)) ?? [];
+  if (landed.length > 0) await record({ seen: [], landed });
+  return due;
+}
+
+/** Returns a movement from its JSON in a failed booking. */
+function readMovement(kept: Record<string, unknown>): TokenMovement {
+  const at = kept.at === undefined ? undefined : new Date(String(kept.at));
+  return { ...kept, amount: BigInt(String(kept.amount)), at } as TokenMovement;
+}
+
+/** Deletes the failed bookings that were retried in a successful pass, unless they failed again. */
+export async function endBookingRetries(
+  deps: Pick<TransferDeps, "db">,
+  tried: readonly FailedBookingRow[],
+): Promise<void> {
+  const ids = tried.map(({ id }) => id);
+  if (ids.length > 0) await deleteDueFailures(deps.db, ids);
+}

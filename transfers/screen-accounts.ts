@@ -1,0 +1,15 @@
+import type { Chain } from "../chains/open-chains.ts";
+import type { ScreeningDeps } from "./list-screening.ts";
+import { driverOf } from "./transfer-driver.ts";
+
+/**
+ * Returns which of these accounts fail screening by the operator's list or the chain's sanctions oracle. The oracle takes
+ * one call; Solana has none. Throws ChainError `screening_down`, or the chain's error. No account passes then.
+ */
+export async function screenAccounts(
+  deps: ScreeningDeps,
+  chain: Chain,
+  accounts: readonly string[],
+): Promise<Set<string>> {
+  return driverOf(chain).screen(deps, accounts);
+}

@@ -1,0 +1,73 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ChainError } from "../../chains/errors.ts";
+import { buildTransaction } from "../../chains/solana/build-payment.ts";
+import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
+import { createNonceAccountInstructions, listNonceAddresses, readRent } from "../../chains/solana/nonce-accounts.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { createTokenAccountInstruction } from "../../chains/solana/token-accounts.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/wire-format.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+
+/** Accounts that one transaction creates at most. */
+const ACCOUNTS_PER_TRANSACTION = 4;
+/** How long a start waits until the accounts exist before it fails and is retried, milliseconds. */
+const WAIT_MS = 20_000;
+
+/**
+ * Creates the missing token accounts of the treasury and durable nonce accounts. The first relayer pays for them. Throws
+ * ChainError `rpc_behind` when they do not exist in time. The start is retried then, and it is harmless when the transactions
+ * of this try are included later.
+ */
+export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Promise<void> {
+  const missing = await listMissing(deps, chain);
+  if (missing.length === 0) return;
+  deps.log.info({ chain: chain.chain, accounts: missing.length }, "creating missing token and nonce accounts");
+  const { blockhash, lastValidHeight } = await readBlockhash(chain);
+  const signings: Signing[] = [];
+  for (let from = 0; from < missing.length; from += ACCOUNTS_PER_TRANSACTION) {
+    const instructions = missing.slice(from, from + ACCOUNTS_PER_TRANSACTION).flatMap((one) => one.instructions);
+    signings.push(
+      signAsLane(deps, chain, buildTransaction(chain.lanes[0] ?? "", instructions, blockhash), lastValidHeight),
+    );
+  }
+  await broadcastStored(deps, chain, await storeSignings(deps, chain, signings, undefined));
+  const deadline = Date.now() + WAIT_MS;
+  while ((await listMissing(deps, chain)).length > 0) {
+    if (Date.now() > deadline)
+      throw new ChainError("rpc_behind", { detail: "token or nonce accounts do not exist yet" });
+    await delay(chain.network.pollMs);
+  }
+}
+
+async function listMissing(deps: TransferDeps, chain: SolanaChain) {
+  const rent = await readRent(chain);
+  const payer = chain.lanes[0] ?? "";
+  const wanted = [
+    ...[...chain.tokens.values()].map((token) => ({
+      address: token.treasuryAccount,
+      instructions: [
+        createTokenAccountInstruction({ payer, owner: chain.treasury, mint: token.token, program: token.program }),
+      ],
+    })),
+    ...(await listNonceAddresses(chain, deps.deployment)).map((place) => ({
+      address: place.address,
+      instructions: createNonceAccountInstructions(chain, place, rent),
+    })),
+  ];
+  const found = await readAccounts(
+    chain,
+    wanted.map(({ address }) => address),
+  );
+  return wanted.filter((_one, index) => found[index] === undefined);
+}
+
+function signAsLane(deps: TransferDeps, chain: SolanaChain, unsigned: Uint8Array, lastValidHeight: number): Signing {
+  const lane = chain.lanes[0] ?? "";
+  const signer = deps.solanaKeys.get(chain.chain)?.lanes.get(lane);
+  const parsed = parseTransaction(unsigned);
+  if (!signer || "error" in parsed) throw new Error(`the first relayer of ${chain.chain} cannot sign`);
+  const bytes = withSignature(parsed, lane, signer.sign(parsed.message));
+  // So few instructions need no compute budget.
+  return { lane, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] };
+}

@@ -1,0 +1,102 @@
+import { type EndpointStatus, readEndpointStatuses } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
+import { readTransactionFromEach } from "../../chains/solana/transaction-history.ts";
+import { readMovements } from "../../chains/solana/treasury-movements.ts";
+import { isLargeAmount } from "../large-amount.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** Endpoints that must agree. */
+const REQUIRED_ENDPOINTS = 2;
+/** How long a booking waits for a lagging second endpoint, milliseconds. Large movements wait without a limit. */
+const WAIT_MS = 30_000;
+
+/** A movement to be booked: its mint and its position. `isOurs` is true for a transaction that we signed. */
+type Movement = { hash: string; slot: number; token: string; amount: bigint; receiver: string; isOurs: boolean };
+
+/** Since when the second endpoints of a cluster lag. */
+const behindSince = new WeakMap<SolanaChain["rpc"], number>();
+
+/**
+ * Returns the movements that a second endpoint shows as well, in the same slot and at the depth of the network's finality.
+ * Skips an endpoint that does not answer or lags for too long, except for large movements (`agreementThreshold` in the networks file).
+ * An endpoint that disagrees keeps a movement from being booked. The amount of a movement that we did not sign also depends
+ * on the endpoint, so a large one is read from two endpoints.
+ */
+export async function keepAgreedMovements<M>(
+  deps: Pick<TransferDeps, "metrics" | "log" | "now">,
+  chain: SolanaChain,
+  all: readonly M[],
+  describe: (one: M) => Movement,
+): Promise<M[]> {
+  if (all.length === 0) return [];
+  const movements = all.map((one) => ({ one, ...describe(one) }));
+  const reports = await readEndpointStatuses(
+    chain,
+    movements.map(({ hash }) => hash),
+  );
+  const kept: M[] = [];
+  let isBehind = false;
+  for (const movement of movements) {
+    const reported = reports.get(movement.hash) ?? [];
+    const agreeing = reported.filter(({ status }) => status !== undefined && isSame(chain, status, movement));
+    const denying = reported.filter((report) => !agreeing.includes(report) && isDenial(report, movement));
+    for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
+    const isLarge = isLargeAmount(chain, findToken(chain, movement.token), movement.amount);
+    const isAlone = agreeing.length < REQUIRED_ENDPOINTS && denying.length === 0;
+    if (isAlone && reported.length >= REQUIRED_ENDPOINTS) isBehind = true;
+    const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
+    if (denying.length > 0)
+      deps.log.error(
+        { chain: chain.chain, tx: movement.hash },
+        "endpoints disagree about a transaction; it is not booked",
+      );
+    else if (
+      isLarge
+        ? agreeing.length >= REQUIRED_ENDPOINTS && (await isReadTwice(chain, movement))
+        : !isAlone || (isOneEnough && agreeing.length > 0)
+    )
+      kept.push(movement.one);
+    else if (isLarge) {
+      deps.metrics.agreementWaits.inc({ chain: chain.chain });
+      deps.log.warn({ chain: chain.chain, tx: movement.hash }, "large movement waits for a second endpoint");
+    }
+  }
+  if (!isBehind) behindSince.delete(chain.rpc);
+  return kept;
+}
+
+function isSame(chain: SolanaChain, status: NonNullable<EndpointStatus["status"]>, { slot }: Movement): boolean {
+  const { finality } = chain.network;
+  return !status.error && status.slot === slot && (status.depth === "finalized" || status.depth === finality);
+}
+
+/**
+ * Returns true when an endpoint has reached the slot and shows no transaction, or another result, there. A status at a lower
+ * depth is no denial.
+ */
+function isDenial({ slot, status }: EndpointStatus, movement: Movement): boolean {
+  if (!status) return slot >= movement.slot;
+  return status.error !== undefined || status.slot !== movement.slot;
+}
+
+function hasWaitedLongEnough(deps: Pick<TransferDeps, "now">, { rpc }: SolanaChain): boolean {
+  const now = deps.now().getTime();
+  const since = behindSince.get(rpc) ?? now;
+  behindSince.set(rpc, since);
+  return now - since >= WAIT_MS;
+}
+
+function findToken(chain: SolanaChain, mint: string): SolanaToken | undefined {
+  return [...chain.tokens.values()].find((one) => one.token === mint);
+}
+
+/** Returns true when two endpoints show the amount of a movement. Transactions that we signed need no second read. */
+async function isReadTwice(chain: SolanaChain, { hash, isOurs, token, receiver, amount }: Movement): Promise<boolean> {
+  if (isOurs) return true;
+  const account = findToken(chain, token)?.treasuryAccount ?? "";
+  const treasury = { owner: chain.treasury, accounts: new Map([[account, token]]) };
+  const shown = (await readTransactionFromEach(chain, hash)).filter((transaction) =>
+    readMovements(transaction, treasury).some((one) => one.receiver === receiver && one.amount === amount),
+  );
+  return shown.length >= REQUIRED_ENDPOINTS;
+}

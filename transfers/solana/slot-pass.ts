@@ -1,0 +1,185 @@
+import { type FinalizedState, readFinal, readHead, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
+import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
+import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
+import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import { listUnsettled } from "../../db/queries/solana-transactions.ts";
+import type { TransactionRow } from "../../db/queries/transactions.ts";
+import { listConfirmable } from "../../db/queries/transfers.ts";
+import { confirmChunk } from "../book-confirmed.ts";
+import { bookDust, bookUnmatched } from "../book-unmatched.ts";
+import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
+import { findHistory } from "../caught-up.ts";
+import { isLiveHead } from "../head-age.ts";
+import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { closeOldMarkers } from "./close-markers.ts";
+import { endExpiredTransactions } from "./end-expired.ts";
+import { keepAgreedMovements } from "./second-endpoint.ts";
+import { broadcastAll } from "./store-transactions.ts";
+import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
+import type { TrackedTransaction } from "./tracked-transaction.ts";
+
+/** How long one pass waits for a new slot, milliseconds. */
+const SLOT_WAIT_MS = 1_500;
+/** A transaction that no endpoint knows is broadcast again after this, milliseconds: the same bytes, until they expire. */
+const REBROADCAST_MS = 2_000;
+/** Transactions that one pass broadcasts again at most. */
+const MAX_REBROADCAST = 100;
+/** A full pass, which also reads included transactions until they are final, runs every this many slots. */
+const FULL_PASS_SLOTS = 5;
+/** Transfers confirmed in one database transaction. */
+const CHUNK = 100;
+
+/**
+ * Makes one pass of a cluster's watcher. Waits for a slot beyond the cursor, reads the statuses of all transactions in flight
+ * (256 per call), and broadcasts unknown ones again. Every few slots, a full pass also ends expired transactions and books
+ * the movements that the treasury's history shows (`readHistory` reads it separately). The cost depends on the number of
+ * slots, and hardly on the number of transactions in flight.
+ */
+export async function runSlotPass(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  watched: WatchProgress,
+  { signal, books }: { signal: AbortSignal; books: BookingHandlers },
+): Promise<void> {
+  const before = watched.cursor.number;
+  const head = await waitForSlot(chain, before + 1, signal);
+  deps.metrics.headBlock.set({ chain: chain.chain }, head);
+  const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
+  // Before the statuses are read: every transaction that is final by now is among the rows or already finished.
+  const askedAt = deps.now();
+  const final = isFull ? await readFinal(chain) : undefined;
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
+  const tracked = await readTrackedTransactions(deps, chain, rows);
+  // Before its movements are booked, so that a slot counts as booked only when everything up to it was booked.
+  const history = isFull ? await findHistory(deps, chain) : undefined;
+  const errors: unknown[] = [];
+  // A step that fails must not stop the others.
+  const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
+  let tried: FailedBookingRow[] = [];
+  if (final)
+    await attempt(async () => {
+      tried = await beginBookingRetries(deps, chain, { unsolicited: books.unsolicited });
+    });
+  await attempt(() => applyStatuses(deps, chain, tracked, books));
+  await attempt(() => rebroadcast(deps, chain, tracked));
+  if (final) {
+    await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
+    await attempt(() => runFullPass(deps, chain, { final, tracked, books }, attempt));
+  }
+  if (head > before) watched.cursor = await moveOn(deps, watched, head);
+  if (errors.length > 0) throw errors[0];
+  await endBookingRetries(deps, tried);
+  const booked = final && Math.min(final.slot, history?.readSlot ?? 0);
+  if (booked && isSettled(tracked, booked)) await raise(deps, watched.cursor, booked);
+}
+
+async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress, head: number): Promise<Cursor> {
+  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", ...reached, leaseMs: WATCH_LEASE_MS });
+  // Another process watches by now. Every write of this pass was guarded by the state of its row.
+  return ok ? { ...cursor, number: head } : cursor;
+}
+
+/** Waits until the head reaches a slot, for a limited time, and returns the head. */
+async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
+  const deadline = performance.now() + SLOT_WAIT_MS;
+  for (;;) {
+    const head = await readHead(chain);
+    if (head >= slot || signal.aborted || performance.now() >= deadline) return head;
+    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+  }
+}
+
+/** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
+async function rebroadcast(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  tracked: readonly TrackedTransaction[],
+): Promise<void> {
+  const now = deps.now().getTime();
+  const isDue = (row: TransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
+  const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
+  await broadcastAll(
+    deps,
+    chain,
+    due.slice(0, MAX_REBROADCAST).map(({ row }) => row),
+  );
+}
+
+/**
+ * Sets the time at which the head was reached, and the time of the newest slot up to which every transaction that names a
+ * transfer of ours was read. Deadlines wait for the latter, payouts for both (and for the whole history, see caught-up.ts).
+ */
+async function noteReached(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  args: { watched: WatchProgress; askedAt: Date; final: FinalizedState; history: HistoryProgress | undefined },
+): Promise<void> {
+  const { watched, askedAt, final, history } = args;
+  const finalTime = await readSlotTime(chain, final.slot);
+  if (finalTime)
+    deps.metrics.clockSkew.set({ against: chain.chain }, (askedAt.getTime() - finalTime.getTime()) / 1_000);
+  if (isLiveHead(chain.network, finalTime, askedAt)) {
+    watched.reachedHeadAt = askedAt;
+    watched.readUpTo = Math.min(final.slot, history?.readSlot ?? 0);
+  }
+  const read = Math.min(final.slot, history?.urgentReadSlot ?? 0);
+  watched.chainTime = read === final.slot ? finalTime : read > 0 ? await readSlotTime(chain, read) : undefined;
+}
+
+/** Runs the steps that only a full pass makes: expired transactions, old markers, unmatched movements and final transfers. */
+async function runFullPass(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { final, tracked, books }: { final: FinalizedState; tracked: readonly TrackedTransaction[]; books: BookingHandlers },
+  attempt: (step: () => Promise<unknown>) => Promise<unknown>,
+): Promise<void> {
+  // This step needs two endpoints, and no other step waits for them.
+  await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: books.ended }));
+  await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
+  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, books }));
+  const keepStray = (rows: readonly UnmatchedObservation[]) =>
+    keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
+      ...{ hash, slot, isOurs: false },
+      ...row,
+    }));
+  await bookUnmatched(deps, chain, { final: final.slot, book: books.unmatched, keepAgreedMovements: keepStray });
+  await bookDust(deps, chain, { final: final.slot, book: books.dust });
+}
+
+/** Returns true when all our transactions up to a slot are final, by endpoints that have reached the slot. */
+function isSettled(tracked: readonly TrackedTransaction[], upTo: number): boolean {
+  return tracked.every(({ row, status, slot }) => {
+    if (!status) return row.state !== "included" && slot >= upTo;
+    return status.depth === "finalized" || status.slot > upTo;
+  });
+}
+
+/** Raises the slot up to which the ledger is complete, so that it can be reconciled with the cluster. */
+async function raise(deps: TransferDeps, cursor: Cursor, slot: number): Promise<void> {
+  if (slot <= cursor.finalNumber) return;
+  await raiseFinal(deps.db, { chain: cursor.chain, finalNumber: slot });
+  cursor.finalNumber = slot;
+}
+
+/** Confirms included transfers in final slots that no transaction of ours made, such as unsolicited payments. */
+async function confirmRest(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  { tracked, slot, books }: { tracked: readonly TrackedTransaction[]; slot: number; books: BookingHandlers },
+): Promise<void> {
+  const shallow = new Set<string>(
+    tracked.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
+  );
+  const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
+  const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
+  const agreed = await keepAgreedMovements(deps, chain, deep, (transfer) => ({
+    ...{ hash: transfer.tx_hash, slot: transfer.block_number, isOurs: false },
+    token: chain.tokens.get(transfer.asset)?.token ?? "",
+    ...{ amount: transfer.amount, receiver: transfer.receiver },
+  }));
+  await confirmChunk(deps, chain, agreed, { final: slot, book: books.confirmed });
+}

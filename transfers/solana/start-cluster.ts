@@ -1,0 +1,28 @@
+import { readHead } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { findNewestSignature } from "../../chains/solana/transaction-history.ts";
+import { ensureAccountCursor } from "../../db/queries/account-cursors.ts";
+import { ensureCursor } from "../../db/queries/chain-cursors.ts";
+import { ensureLane } from "../../db/queries/lanes.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { ensureAccounts } from "./ensure-accounts.ts";
+import { PAYMENT_UNITS } from "./spl-transfer.ts";
+
+/**
+ * Creates the rows of a cluster's lanes and cursors, and ensures that the treasury's token accounts and the durable nonce
+ * accounts exist. Leaves existing rows and accounts as they are. Called at every start.
+ */
+export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promise<void> {
+  for (const address of chain.lanes)
+    await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce: 0 });
+  await ensureAccounts(deps, chain);
+  for (const { treasuryAccount: account } of chain.tokens.values()) {
+    const newest = await findNewestSignature(chain, account);
+    await ensureAccountCursor(deps.db, { chain: chain.chain, account, newest });
+  }
+  const { maxPriorityFee } = chain.network;
+  deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
+  const number = await readHead(chain);
+  const assets = [...chain.tokens.keys()];
+  await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now(), assets });
+}

@@ -1,0 +1,144 @@
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
+import { firstSignature } from "../../chains/solana/wire-format.ts";
+import { recordBroadcasts, storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
+import { assignToLanes, lockReady } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { DatabaseLostCommits } from "../database-epoch.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+
+/** Signed bytes, the lane that pays for them, when they expire, and the ids of the transfers that they make. */
+export type Signing = {
+  lane: string;
+  bytes: Uint8Array;
+  units: number;
+  unitPrice: bigint;
+  expires: { lastValidHeight: number } | { nonceAccount: string; nonce: string; slot: number };
+  transferIds: readonly string[];
+};
+
+/** Concurrent broadcasts. */
+const CONCURRENCY = 16;
+
+/** Rolls back the storing of transactions whose bytes or durable nonce another worker has used. */
+class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
+/**
+ * Stores signed bytes and assigns their transfers to them, in one database transaction. Skips those whose transfers, bytes or
+ * durable nonce another worker has taken. Stores nothing when the database has lost commits since the decision to
+ * sign. Returns what was stored; nothing else may be broadcast.
+ * @param also writes further rows in the same database transaction
+ * @param epoch the database's epoch in which the decision to sign was made, undefined for transactions without transfers
+ */
+export async function storeSignings(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  signings: readonly Signing[],
+  epoch: string | undefined,
+  also?: (db: Db) => Promise<void>,
+): Promise<Signing[]> {
+  if (signings.length === 0) return [];
+  try {
+    const { stored, counted } = await deps.db.transaction().execute(async (db) => {
+      const stored = await storeTogether(deps, db, chain, signings);
+      await also?.(db);
+      return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
+    });
+    await counted?.();
+    return stored;
+  } catch (error) {
+    if (error instanceof DatabaseLostCommits) {
+      deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
+      return [];
+    }
+    if (!(error instanceof Overtaken)) throw error;
+    if (signings.length === 1) return [];
+  }
+  const stored: Signing[] = [];
+  for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
+  return stored;
+}
+
+async function storeTogether(
+  deps: TransferDeps,
+  db: Db,
+  chain: SolanaChain,
+  signings: readonly Signing[],
+): Promise<Signing[]> {
+  const at = deps.now();
+  const ready = await lockReady(
+    db,
+    signings.flatMap(({ transferIds }) => transferIds),
+  );
+  const ours = signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)));
+  if (ours.length === 0) return [];
+  const byLane = Map.groupBy(ours, ({ lane }) => `${chain.chain}:${lane}`);
+  const first = await takeNumbers(db, new Map([...byLane].map(([id, all]) => [id, all.length])));
+  const numbered = [...byLane].flatMap(([laneId, all]) =>
+    all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
+  );
+  const rows = numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at }));
+  if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();
+  const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
+    signing.transferIds.map((id) => ({ id, laneId, nonce })),
+  );
+  if (slots.length > 0) await assignToLanes(db, { slots, at });
+  return ours;
+}
+
+function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; nonce: number; at: Date }) {
+  const { signing, laneId: lane_id, nonce, at: created_at } = args;
+  const { bytes, units, unitPrice, expires } = signing;
+  const durable = "nonceAccount" in expires;
+  return {
+    ...{ lane_id, nonce, replacement: 0, chain: chain.chain, hash: firstSignature(bytes), bytes: Buffer.from(bytes) },
+    ...{ gas_limit: BigInt(units), max_fee_per_gas: unitPrice, max_priority_fee_per_gas: unitPrice },
+    last_valid_height: durable ? null : expires.lastValidHeight,
+    nonce_account: durable ? expires.nonceAccount : null,
+    nonce_value: durable ? expires.nonce : null,
+    nonce_slot: durable ? expires.slot : null,
+    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_hash: null },
+    ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+  };
+}
+
+/** Broadcasts transactions that were just stored. */
+export function broadcastStored(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
+  return broadcastAll(
+    deps,
+    chain,
+    stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes })),
+  );
+}
+
+/** Broadcasts stored bytes, and stores which of them an endpoint accepted. The others may still have reached the cluster. */
+export async function broadcastAll(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  stored: readonly { hash: string; bytes: Uint8Array }[],
+): Promise<void> {
+  const accepted: string[] = [];
+  const others: string[] = [];
+  const failures: unknown[] = [];
+  let next = 0;
+  const go = async (): Promise<void> => {
+    for (let one = stored[next++]; one; one = stored[next++]) {
+      // After any error, the bytes may still have reached the cluster.
+      const broadcast = await broadcastBytes(chain, one.bytes).catch((error: unknown): BroadcastResult => {
+        failures.push(error);
+        return { outcome: "unknown", reason: "the endpoint's response is invalid" };
+      });
+      deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
+      (broadcast.outcome === "accepted" ? accepted : others).push(one.hash);
+      if (broadcast.outcome !== "accepted")
+        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: broadcast.reason }, "broadcast was not accepted");
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, stored.length) }, go));
+  const at = deps.now();
+  await recordBroadcasts(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
+  await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at });
+  if (failures.length > 0) throw failures[0];
+}

@@ -1,0 +1,98 @@
+import { getSolanaChain } from "../../chains/open-chains.ts";
+import { readBudget } from "../../chains/solana/compute-budget.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/wire-format.ts";
+import { holdTransfer, listReady, type TransferRow } from "../../db/queries/transfers.ts";
+import type { Purpose } from "../../db/tables.ts";
+import { attemptAll } from "../attempt-all.ts";
+import type { SendHandlers } from "../booking-handlers.ts";
+import { findReadEpoch } from "../caught-up.ts";
+import { type BookDeclined, declineTransfer } from "../decline-transfer.ts";
+import { screenByList } from "../list-screening.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+import { submitPayouts } from "./submit-payouts.ts";
+
+/** Transfers that one call submits at most. */
+const MAX_SUBMITTED = 100;
+
+/**
+ * Submits the ready transfers of a cluster. The relayer signs a buyer's transaction once: the bytes, the first signature and
+ * the last height are stored before the broadcast, and no second transaction is ever signed for the same payment. The
+ * treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns `more` when another
+ * call can do more work now.
+ */
+export async function submitReady(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+  const chain = getSolanaChain(deps.chains, chainId);
+  const ready = (purposes: readonly Purpose[]) =>
+    listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: MAX_SUBMITTED });
+  const epoch = await findReadEpoch(deps, chain.chain);
+  // Until the chain was read again after lost commits, nothing is signed, and no transfer is ended as never sent.
+  if (epoch === undefined) return "idle";
+  let isMore = false;
+  // When nothing was sent, a durable nonce or a key is missing, and another call could not send anything either.
+  const note = (rows: readonly TransferRow[], sent: number) => {
+    isMore ||= rows.length === MAX_SUBMITTED && sent > 0;
+  };
+  await attemptAll([
+    async () => {
+      const payments = await ready(["payment"]);
+      note(payments, await submitPayments(deps, chain, payments, { declined: books.declined, epoch }));
+    },
+    async () => {
+      const payouts = await ready(["settlement", "refund"]);
+      note(payouts, await submitPayouts(deps, chain, payouts, books.adopted));
+    },
+  ]);
+  return isMore ? "more" : "idle";
+}
+
+/**
+ * Signs, stores and broadcasts buyers' transactions, and returns how many. Holds a transfer that cannot be signed. Sends
+ * nothing for a payer that fails screening.
+ */
+async function submitPayments(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  payments: readonly TransferRow[],
+  { declined, epoch }: { declined: BookDeclined; epoch: string },
+): Promise<number> {
+  if (payments.length === 0) return 0;
+  const payers = payments.map(({ payer }) => payer);
+  const refused = screenByList(deps, chain.chain, payers);
+  const signings: Signing[] = [];
+  const failing: { row: TransferRow; error: string }[] = [];
+  for (const row of payments.filter(({ payer }) => !refused.has(payer))) {
+    const signing = sign(deps, chain, row);
+    if (typeof signing === "string") failing.push({ row, error: signing });
+    else signings.push(signing);
+  }
+  const stored = await storeSignings(deps, chain, signings, epoch);
+  await attemptAll([
+    () => broadcastStored(deps, chain, stored),
+    ...payments.filter(({ payer }) => refused.has(payer)).map((row) => () => declineTransfer(deps, row, declined)),
+    ...failing.map(({ row, error }) => () => {
+      deps.log.error({ transfer: row.id, chain: chain.chain, error }, "buyer's transaction is held");
+      return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
+    }),
+  ]);
+  return stored.length;
+}
+
+/**
+ * Signs the buyer's transaction, which was verified before, as its fee payer. Returns the reason as a string when it cannot
+ * be signed.
+ */
+function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | string {
+  const parsed = parseTransaction(row.signature ?? new Uint8Array());
+  const keys = deps.solanaKeys.get(chain.chain);
+  const signer = "error" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
+  if ("error" in parsed || !signer) return "the transaction's fee payer is not one of our relayers";
+  return {
+    lane: signer.address,
+    bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),
+    ...readBudget(parsed),
+    expires: { lastValidHeight: row.valid_before },
+    transferIds: [row.id],
+  };
+}

@@ -1,0 +1,247 @@
+import { listNeverSeen, readStatuses, type SignatureStatus } from "../../chains/solana/cluster-state.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { calculateFee } from "../../chains/solana/priority-fees.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { moveRows } from "../../db/moves.ts";
+import { deleteFailedMovements, keepBookable } from "../../db/queries/failed-bookings.ts";
+import { orphanObservationsOfTransfers } from "../../db/queries/observations.ts";
+import { finishByHash, markLanded, revertLanded } from "../../db/queries/solana-transactions.ts";
+import type { TransactionRow } from "../../db/queries/transactions.ts";
+import { listAssigned, type TransferRow } from "../../db/queries/transfers.ts";
+import type { Db } from "../../db/tables.ts";
+import { attemptAll } from "../attempt-all.ts";
+import { confirmChunk } from "../book-confirmed.ts";
+import { bookEach } from "../book-each.ts";
+import type { BookingHandlers } from "../booking-handlers.ts";
+import { recordBlocks } from "../record-movements.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { abandonTransfers } from "./end-expired.ts";
+import { bookRents, readRents } from "./rents.ts";
+import { keepAgreedMovements } from "./second-endpoint.ts";
+import type { TrackedTransaction } from "./tracked-transaction.ts";
+
+/** Statuses of older transactions are searched in the full history, because nodes cache only recent ones, milliseconds. */
+const RECENT_MS = 45_000;
+/** Transfers confirmed in one database transaction. */
+const CHUNK = 100;
+
+/** Reads the statuses of transactions, 256 per call. Throws ChainError. */
+export async function readTrackedTransactions(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  rows: readonly TransactionRow[],
+): Promise<TrackedTransaction[]> {
+  const isRecent = (row: TransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
+  const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
+  const ask = async (some: readonly TransactionRow[], history: boolean): Promise<TrackedTransaction[]> => {
+    if (some.length === 0) return [];
+    const hashes = some.map(({ hash }) => hash);
+    const { slot, statuses } = await readStatuses(chain, hashes, { history });
+    return some.map((row, index) => ({ row, status: statuses[index], slot }));
+  };
+  return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
+}
+
+/** Returns true when a status is at the depth of the network's finality. */
+export function isConfirmed(chain: SolanaChain, status: SignatureStatus): boolean {
+  return status.depth === "finalized" || status.depth === chain.network.finality;
+}
+
+/**
+ * Applies the statuses of our transactions. A transaction that is at least `confirmed` becomes included, and all its transfers
+ * with it unless it failed. The fee of a final transaction is booked. A transaction that disappeared from its slot is
+ * reverted, because it can be included again. A step that fails does not stop the others. Throws the first error at the end.
+ */
+export async function applyStatuses(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  tracked: readonly TrackedTransaction[],
+  books: BookingHandlers,
+): Promise<void> {
+  const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
+  const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
+  const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
+  const landed = known.filter((one) => one.status.depth !== "processed" && isNew(one));
+  const deep = known.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const final = known.filter(({ status }) => status.depth === "finalized");
+  await attemptAll([
+    () => revert(deps, chain, moved),
+    () => recordLanded(deps, chain, landed, books),
+    () => confirmDeep(deps, chain, deep, books),
+    () => finish(deps, chain, final, books),
+    // Last, because it needs two endpoints and no other step must wait for them.
+    async () => revert(deps, chain, await listVanished(chain, tracked)),
+  ]);
+}
+
+type KnownTransaction = { row: TransactionRow; status: SignatureStatus };
+
+async function recordLanded(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  landed: readonly KnownTransaction[],
+  books: BookingHandlers,
+): Promise<void> {
+  const chainId = chain.chain;
+  const book = async (db: Db, some: readonly KnownTransaction[]) => {
+    const good = some.filter(({ status }) => !status.error);
+    const assigned = await listAssigned(
+      db,
+      good.map(({ row }) => row),
+      // A transfer that was confirmed before its slot disappeared gets a new proof.
+      ["assigned", "confirmed"],
+    );
+    const seen = good.flatMap((one) =>
+      assigned
+        .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
+        .map((transfer, index) => toSeen(one, transfer, index)),
+    );
+    const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
+    const landings = some.map(({ row, status }) => {
+      return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
+    });
+    await markLanded(db, { chain: chainId, landings });
+    return () => {
+      recorded();
+      for (const { row, status } of some) {
+        deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
+        if (status.error)
+          deps.log.warn({ chain: chainId, tx: row.hash, error: status.error }, "transaction failed on the chain");
+      }
+    };
+  };
+  await bookTransactions(deps, chain, await keepBookable(deps.db, landed, { chain: chainId, ...transactions }), book);
+}
+
+/** Books transactions of ours. Stores one that cannot be booked as a failed booking. */
+async function bookTransactions(
+  deps: TransferDeps,
+  { chain }: SolanaChain,
+  known: readonly KnownTransaction[],
+  book: (db: Db, rows: readonly KnownTransaction[]) => Promise<() => void>,
+): Promise<void> {
+  await bookEach(deps, { chain, ...transactions, rows: known, book });
+}
+
+/** The kind and the subject of our transactions among the failed bookings. */
+const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownTransaction) => row.hash };
+
+/** Returns the movement of a transfer. A transaction is atomic, so it moved exactly what the transfer says. */
+function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): TokenMovement {
+  const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
+  return {
+    ...{ blockHash: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
+    ...{ token, payer, receiver, amount, authorizationNonce },
+  };
+}
+
+/** Returns the fee of a transaction. The first byte of its bytes is the number of signatures. */
+function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: TransactionRow): bigint {
+  return calculateFee({ signatures: bytes[0] ?? 0, units, unitPrice });
+}
+
+async function confirmDeep(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  deep: readonly KnownTransaction[],
+  books: BookingHandlers,
+): Promise<void> {
+  if (deep.length === 0) return;
+  const found = await listAssigned(
+    deps.db,
+    deep.map(({ row }) => row),
+    ["included"],
+  );
+  const subjectOf = ({ id }: TransferRow) => id;
+  const bookable = await keepBookable(deps.db, found, { chain: chain.chain, kind: "transfer", subjectOf });
+  const known = new Map(
+    deep.map(({ row, status }) => [`${row.lane_id} ${row.nonce}`, { hash: row.hash, slot: status.slot }]),
+  );
+  const included = await keepAgreedMovements(
+    deps,
+    chain,
+    bookable,
+    ({ lane_id, lane_nonce, token, amount, receiver }) => {
+      const at = known.get(`${lane_id} ${lane_nonce}`);
+      if (!at) throw new Error("a transfer is assigned to a transaction that was not read");
+      return { ...at, token, amount, receiver, isOurs: true };
+    },
+  );
+  const final = Math.max(...deep.map(({ status }) => status.slot));
+  for (let from = 0; from < included.length; from += CHUNK)
+    await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });
+}
+
+/** Finishes final transactions: books their fees and rents, and ends or unassigns the transfers of failed ones. */
+async function finish(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  final: readonly KnownTransaction[],
+  books: BookingHandlers,
+): Promise<void> {
+  const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
+  const { rents, unread } = await readRents(chain, due);
+  const book = async (db: Db, some: readonly KnownTransaction[]) => {
+    const hashes = some.map(({ row }) => row.hash);
+    const spent = await finishByHash(db, { chain: chain.chain, hashes });
+    if (spent.length > 0) await books.gas(db, spent);
+    const ours = new Set(spent.map(({ hash }) => hash));
+    await bookRents(
+      deps,
+      db,
+      rents.filter(({ hash }) => ours.has(hash)),
+      books.rent,
+    );
+    const failed = some.filter(({ status }) => status.error).map(({ row }) => row);
+    const reason = "its transaction failed";
+    return abandonTransfers(deps, db, await listAssigned(db, failed), {
+      payment: reason,
+      payout: reason,
+      book: books.ended,
+    });
+  };
+  const readable = due.filter(({ row }) => !unread.has(row.hash));
+  await bookTransactions(deps, chain, readable, book);
+  // A later pass that can read these transactions finishes them.
+  for (const error of unread.values()) throw error;
+}
+
+/** Returns included transactions that no endpoint knows any more. */
+async function listVanished(chain: SolanaChain, tracked: readonly TrackedTransaction[]): Promise<TrackedTransaction[]> {
+  const missing = tracked.filter(({ row, status }) => row.state === "included" && !status);
+  const hashes = missing.map(({ row }) => row.hash);
+  const since = Math.max(0, ...missing.map(({ row }) => row.block_number ?? 0));
+  const never = await listNeverSeen(chain, hashes, { since });
+  return missing.filter(({ row }) => never.has(row.hash));
+}
+
+/**
+ * Reverts transactions whose slot disappeared, which can happen to a confirmed slot that is not final. The same bytes can be
+ * included again. Confirmed transfers stay confirmed: a status that was returned is never taken back.
+ */
+async function revert(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  gone: readonly Pick<TrackedTransaction, "row">[],
+): Promise<void> {
+  if (gone.length === 0) return;
+  const rows = gone.map(({ row }) => row);
+  const hashes = rows.map(({ hash }) => hash);
+  const at = deps.now();
+  const confirmed = await deps.db.transaction().execute(async (db) => {
+    const proved = await listAssigned(db, rows, ["included", "confirmed"]);
+    await orphanObservationsOfTransfers(
+      db,
+      proved.map(({ id }) => id),
+    );
+    await revertLanded(db, { chain: chain.chain, hashes });
+    await deleteFailedMovements(db, { chain: chain.chain, txHashes: hashes });
+    const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);
+    await moveRows(db, "transfer", { ids, from: "included", to: "assigned", at, detail: { slotGone: true } });
+    return proved.filter(({ state }) => state === "confirmed").map(({ id }) => id);
+  });
+  deps.metrics.reorgs.inc({ chain: chain.chain });
+  const facts = { chain: chain.chain, transactions: hashes };
+  if (confirmed.length > 0) deps.log.error({ ...facts, confirmed }, "confirmed slots disappeared");
+  else deps.log.warn(facts, "slots with transactions of ours disappeared; the same bytes are broadcast again");
+}

@@ -1,0 +1,8 @@
+import type { SignatureStatus } from "../../chains/solana/cluster-state.ts";
+import type { TransactionRow } from "../../db/queries/transactions.ts";
+
+/**
+ * A transaction of ours with its status, undefined when the endpoint does not know it. `slot` is the newest slot of the
+ * endpoint that returned the status.
+ */
+export type TrackedTransaction = { row: TransactionRow; status: SignatureStatus | undefined; slot: number };

@@ -1,0 +1,13 @@
+import { getChain } from "../chains/open-chains.ts";
+import { checkUnfinished } from "./check-unfinished.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
+import { driverOf } from "./transfer-driver.ts";
+
+/**
+ * Creates the rows of a chain's lanes and its cursor, and leaves existing rows as they are. Called at every start. Throws
+ * ChainError `unknown_asset` when the networks file lacks an asset that unfinished transfers need.
+ */
+export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
+  await checkUnfinished(deps);
+  await driverOf(getChain(deps.chains, chainId)).start(deps);
+}

@@ -1,0 +1,31 @@
+import type { Logger } from "pino";
+import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
+import type { Chains } from "../chains/open-chains.ts";
+import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
+import type { Pool } from "../db/tables.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import type { Epoch } from "./database-epoch.ts";
+import type { ScreeningList } from "./list-screening.ts";
+
+/** Dependencies of this module's functions. */
+export type TransferDeps = {
+  db: Pool;
+  chains: Chains;
+  /** Keys of the lanes and of the treasury on EVM chains, by CAIP-2 id. */
+  keys: ReadonlyMap<string, EvmKeys>;
+  /** Keys of the lanes and of the treasury on Solana clusters, by CAIP-2 id. */
+  solanaKeys: ReadonlyMap<string, SolanaKeys>;
+  /** When this process started. Progress that a watcher stored earlier may predate a database restore. */
+  startedAt: Date;
+  /** Detects when the database has lost commits. */
+  epoch: Epoch;
+  /** The deployment's name, which is part of every natural key. */
+  deployment: string;
+  /** Identifies this process in leases. */
+  owner: string;
+  /** Accounts that the operator's screening list names. */
+  screeningList: ScreeningList;
+  log: Logger;
+  metrics: Metrics;
+  now: () => Date;
+};

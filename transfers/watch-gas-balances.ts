@@ -1,0 +1,31 @@
+import type { TransferDeps } from "./transfer-deps.ts";
+import { driverOf, type GasDeps } from "./transfer-driver.ts";
+
+/** Interval between reads of the lanes' gas balances, milliseconds. */
+const READ_EVERY_MS = 60_000;
+
+/**
+ * Keeps the gauge of the lanes' gas balances up to date, with one call per lane and minute. A lane whose balance cannot be
+ * read keeps its last value. Returns a function that stops the updates.
+ */
+export function watchGasBalances(
+  deps: GasDeps & Pick<TransferDeps, "chains">,
+  everyMs: number = READ_EVERY_MS,
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const update = async () => {
+    await readGasBalances(deps);
+    // Scheduled only now, because a read from an endpoint that hangs can take longer than a minute.
+    if (!stopped) timer = setTimeout(() => void update(), everyMs).unref();
+  };
+  void update();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+}
+
+async function readGasBalances(deps: GasDeps & Pick<TransferDeps, "chains">): Promise<void> {
+  await Promise.all([...deps.chains.values()].map((chain) => driverOf(chain).readGasBalances(deps)));
+}

@@ -1,0 +1,59 @@
+import { getChain } from "../chains/open-chains.ts";
+import { releaseCursor, renewCursor, takeCursor } from "../db/queries/chain-cursors.ts";
+import { listWaiting } from "../db/queries/transfers.ts";
+import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
+import { beginReread, endReread } from "./caught-up.ts";
+import { compareWatchedAssets } from "./compare-assets.ts";
+import type { TransferDeps } from "./transfer-deps.ts";
+import { driverOf } from "./transfer-driver.ts";
+import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./watch-lease.ts";
+
+/**
+ * The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. `moved` is
+ * true when blocks were read. `waiting` has transfers that wait for a lane: one of a plain key and one of a contract wallet.
+ */
+export type PassResult =
+  | { mine: false }
+  | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
+
+/**
+ * Makes one pass of a chain's watcher. One process at a time watches a chain: the holder of the cursor's lease. The pass
+ * reads the blocks or statuses after the cursor, confirms what is final, ends transfers that can no longer happen, and
+ * recovers stuck transactions. Its cost depends on the number of blocks, not on the number of transfers in flight.
+ */
+export async function watchChain(
+  deps: TransferDeps,
+  args: { chain: string; signal: AbortSignal; books: BookingHandlers },
+): Promise<PassResult> {
+  const chain = getChain(deps.chains, args.chain);
+  const start = await takeCursor(deps.db, { chain: chain.chain, owner: deps.owner, leaseMs: WATCH_LEASE_MS });
+  if (!start) return { mine: false };
+  // One slow call to an endpoint can take longer than the lease.
+  const renewing = setInterval(
+    () => void renewCursor(deps.db, start, WATCH_LEASE_MS).catch(() => undefined),
+    WATCH_RENEW_MS,
+  );
+  const driver = driverOf(chain);
+  const watched: WatchProgress = { cursor: start };
+  let epoch: string | undefined;
+  try {
+    epoch = await beginReread(deps, chain.chain, () => driver.readNewest()).catch((error: unknown) => {
+      deps.log.warn(
+        { err: error, chain: chain.chain },
+        "height up to which the chain must be read again is not known yet",
+      );
+      return undefined;
+    });
+    const hasUnread = await compareWatchedAssets(deps, chain, start, driver);
+    await driver.runPass(deps, watched, { ...args, hasUnread });
+  } finally {
+    clearInterval(renewing);
+    if (epoch !== undefined && watched.readUpTo !== undefined)
+      await endReread(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo }).catch(() => undefined);
+    await releaseCursor(deps.db, start, watched);
+  }
+  const { number } = watched.cursor;
+  const moved = number !== start.number;
+  const waiting = moved ? await listWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : [];
+  return { mine: true, next: number + 1, moved, waiting };
+}

@@ -1,0 +1,122 @@
+import type { Queue } from "bullmq";
+import type { Gauge } from "prom-client";
+import { readSystemStatus } from "../payments/maintenance/system-gauges.ts";
+import type { PaymentDeps } from "../payments/payment-deps.ts";
+import type { QueueName } from "../queues/catalog.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import { withTimeout } from "../runtime/timeout.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & { queues: readonly Queue[]; metrics: Metrics };
+
+/** The queue that serves the rows of a table. */
+const queueOf = {
+  payment: "expire-payment",
+  attempt: "verify-signature",
+  transfer: "relay-transfers",
+  settlement: "settle",
+  refund: "refund",
+  chain_cursor: "watch-chain",
+  webhook_delivery: "deliver-webhook",
+} as const satisfies Record<string, QueueName>;
+
+/** Time limit for filling one gauge, milliseconds. A scrape must return the other metrics while Postgres or Redis hangs. */
+const FILL_TIMEOUT_MS = 3_000;
+
+/**
+ * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
+ * the same values, even an idle one. A gauge that cannot be read is absent from the scrape.
+ */
+export function fillGauges(deps: Deps): void {
+  const { queues, metrics } = deps;
+  // All gauges of one scrape are filled concurrently and share one read.
+  const read = shareRuns(() => readSystemStatus(deps));
+
+  onScrape(metrics.queueJobs, async (set) => {
+    const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
+    for (const queue of queues)
+      for (const [state, count] of Object.entries(await queue.getJobCounts(...states)))
+        set({ queue: queue.name, state }, count);
+  });
+  onScrape(metrics.queueOldestSeconds, async (set) => {
+    for (const { table, seconds } of (await read()).owed) set({ queue: queueOf[table] }, seconds);
+  });
+  onScrape(metrics.transfers, async (set) => {
+    for (const { chain, state, count } of (await read()).transfers) set({ chain, state }, count);
+  });
+  onScrape(metrics.payoutsHeld, async (set) => {
+    for (const { chain, count } of (await read()).heldPayouts) set({ chain }, count);
+  });
+  onScrape(metrics.payoutsBlocked, async (set) => {
+    for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
+  });
+  onScrape(metrics.cursorBlock, async (set) => {
+    for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
+  });
+  onScrape(metrics.cursorLagSeconds, async (set) => {
+    for (const { chain, lagSeconds } of (await read()).chains) set({ chain }, lagSeconds);
+  });
+  onScrape(metrics.historyUnread, async (set) => {
+    for (const { chain, unread } of (await read()).history) set({ chain }, unread);
+  });
+  onScrape(metrics.historyUnreadable, async (set) => {
+    for (const { chain, unreadable } of (await read()).history) set({ chain }, unreadable);
+  });
+  onScrape(metrics.ledgerDifference, async (set) => {
+    for (const { chain, asset, difference } of (await read()).differences) set({ chain, asset }, Number(difference));
+  });
+  onScrape(metrics.ledgerReconciliationAgeSeconds, async (set) => {
+    for (const { chain, ageSeconds } of (await read()).differences) set({ chain }, ageSeconds);
+  });
+  onScrape(metrics.failedBookings, async (set) => {
+    for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
+  });
+  onScrape(metrics.databaseLostCommits, async (set) => {
+    const at = (await read()).steppedBackAt;
+    if (at) set({}, at.getTime() / 1000);
+  });
+  onScrape(metrics.chainRereadPending, async (set) => {
+    for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
+  });
+  onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
+  onScrape(metrics.laneNextNonce, async (set) => {
+    for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
+  });
+  onScrape(metrics.laneInFlight, async (set) => {
+    for (const { chain, lane, inFlight } of (await read()).lanes) set({ chain, lane }, inFlight);
+  });
+  onScrape(metrics.laneOldestSeconds, async (set) => {
+    for (const { chain, lane, oldestSeconds } of (await read()).lanes) set({ chain, lane }, oldestSeconds);
+  });
+  onScrape(metrics.laneMaxFee, async (set) => {
+    for (const { chain, lane, maxFee } of (await read()).lanes)
+      if (maxFee !== undefined) set({ chain, lane }, Number(maxFee));
+  });
+  onScrape(metrics.laneAtFeeCeiling, async (set) => {
+    for (const { chain, lane, held } of (await read()).lanes) set({ chain, lane }, Number(held));
+  });
+}
+
+type Set<L extends string> = (labels: Record<L, string>, value: number) => void;
+
+/** Refills a gauge at each scrape. A gauge that cannot be filled is left empty, so it is absent from the scrape. */
+function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Promise<void>): void {
+  const collect = async () => {
+    const found: [Record<L, string>, number][] = [];
+    const filled = fill((labels, value) => found.push([labels, value]));
+    await withTimeout(filled, FILL_TIMEOUT_MS, "a gauge").catch(() => found.splice(0));
+    gauge.reset();
+    for (const [labels, value] of found) gauge.set(labels, value);
+  };
+  Object.assign(gauge, { collect });
+}
+
+/** Shares a run: callers that arrive while a run is in progress get its result. */
+function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= run().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}

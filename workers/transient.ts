@@ -1,0 +1,30 @@
+/** SQLSTATEs of transient errors: connections, resources, an operator's shutdown, conflicts between transactions. */
+const transientSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
+const transientSystemCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+/** Messages of errors without a code that pg and ioredis throw when a connection is lost. */
+const transientMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Connection is closed|Stream isn't writeable|LOADING|READONLY)/;
+
+/**
+ * Returns the function that decides about thrown errors. It returns true when a later retry can succeed (an RPC endpoint,
+ * Postgres or Redis is unavailable), and false for a bug or a misconfiguration, which needs an operator.
+ * @param isTransientChainError decides about errors of the chains module
+ */
+export function createTransientCheck(isTransientChainError: (error: unknown) => boolean): (error: unknown) => boolean {
+  return function isTransient(error: unknown): boolean {
+    if (!(error instanceof Error)) return false;
+    if (isTransientChainError(error)) return true;
+    const code = "code" in error ? error.code : undefined;
+    if (typeof code === "string" && (transientSystemCodes.has(code) || transientSqlStates.test(code))) return true;
+    if (error.name === "MaxRetriesPerRequestError" || transientMessages.test(error.message)) return true;
+    return error.cause !== undefined && isTransient(error.cause);
+  };
+}
