@@ -29,7 +29,8 @@ export async function startSolanaEnvironment(): Promise<SolanaEnvironment> {
   const solana = await startTestSolana({ own: true, slotMs, finalAfter: finalityDepthSlots });
   const { id, asset, mint } = solana;
   const keys = await makeSolanaKeys(solana, 2);
-  const start = () => startFaultyEndpoint({ target: solana.url, cluster: solanaCluster({ slotMs, finalityDepthSlots }) });
+  const start = () =>
+    startFaultyEndpoint({ target: solana.url, cluster: solanaCluster({ slotMs, finalityDepthSlots }) });
   const endpoints = await Promise.all([start(), start()]);
   const change = { finality: "finalized", rpcTimeoutMs: 2_000, nonceAccounts: 4 };
   const rpcUrls = endpoints.map(({ url }) => url);

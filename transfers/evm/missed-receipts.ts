@@ -34,7 +34,11 @@ export function requireReceipts(
 export async function recordMissedReceipts(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, found, unsolicited }: { cursor: Cursor; found: readonly IncludedTransaction[]; unsolicited: BookUnsolicited },
+  {
+    cursor,
+    found,
+    unsolicited,
+  }: { cursor: Cursor; found: readonly IncludedTransaction[]; unsolicited: BookUnsolicited },
 ): Promise<void> {
   const landed: IncludedTransaction[] = [];
   for (const one of found) {

@@ -14,7 +14,7 @@ export const assets = { checkout: build("checkout"), collect: build("collect") }
 
 function build(name: string): Asset {
   const { outputFiles } = buildSync({
-    entryPoints: [fileURLToPath(new URL(`client/${name}.ts`, import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(`../client/${name}.ts`, import.meta.url))],
     bundle: true,
     minify: true,
     write: false,

@@ -663,7 +663,8 @@ describe("an accepted transaction differs only in blockhash, budget, signatures 
         const bytes = Uint8Array.from(original.bytes);
         bytes[at] = value;
         const parsed = parseTransaction(bytes);
-        if (value === byte || "error" in parsed || compareTransaction(parsed, withCreation, limits).length > 0) continue;
+        if (value === byte || "error" in parsed || compareTransaction(parsed, withCreation, limits).length > 0)
+          continue;
         accepted++;
         expect(fixedParts(parsed)).toEqual(fixedParts(original));
       }
