@@ -16,7 +16,7 @@ export async function dumpSchema(url: string): Promise<string> {
           '  ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
           || case when a.attidentity <> '' then ' generated always as identity' else '' end
           || case when a.attnotnull then ' not null' else '' end
-          || singleFlight(' default ' || pg_get_expr(d.adbin, d.adrelid), '') as line
+          || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') as line
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
         union all

@@ -51,6 +51,16 @@ create table app_id (
   PRIMARY KEY (id)
 );
 
+create table asset_backfill (
+  chain text not null,
+  asset text not null,
+  number bigint not null,
+  until bigint,
+  since timestamp with time zone not null,
+  FOREIGN KEY (chain) REFERENCES chain_cursor(chain),
+  PRIMARY KEY (chain, asset)
+);
+
 create table attempt (
   id text not null,
   payment_id text not null,
@@ -146,6 +156,14 @@ create table collection_policy (
   CHECK (((unit IS NULL) = (minimum IS NULL))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id)
+);
+
+create table created_account (
+  chain text not null,
+  address text not null,
+  tx_hash text not null,
+  created_at timestamp with time zone not null,
+  PRIMARY KEY (chain, address)
 );
 
 create table database_epoch (
@@ -323,14 +341,6 @@ create table logo (
   PRIMARY KEY (id)
 );
 
-create table created_account (
-  chain text not null,
-  address text not null,
-  tx_hash text not null,
-  created_at timestamp with time zone not null,
-  PRIMARY KEY (chain, address)
-);
-
 create table merchant (
   id text not null,
   account_id text not null,
@@ -357,6 +367,27 @@ create table merchant_balance (
   CHECK ((amount >= (0)::numeric)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (merchant_id, asset)
+);
+
+create table observation (
+  chain text not null,
+  block_hash text not null,
+  tx_hash text not null,
+  log_index integer not null,
+  block_number bigint not null,
+  token text not null,
+  payer text not null,
+  receiver text not null,
+  amount numeric(78,0) not null,
+  authorization_nonce text,
+  transfer_id text,
+  orphaned boolean not null default false,
+  booked boolean not null default false,
+  dust_id bigint,
+  observed_at timestamp with time zone not null,
+  FOREIGN KEY (dust_id) REFERENCES dust(id),
+  FOREIGN KEY (transfer_id) REFERENCES transfer(id),
+  PRIMARY KEY (chain, block_hash, tx_hash, log_index)
 );
 
 create table operator_action (
@@ -575,27 +606,6 @@ create table settlement_destination (
   UNIQUE (merchant_id, asset)
 );
 
-create table observation (
-  chain text not null,
-  block_hash text not null,
-  tx_hash text not null,
-  log_index integer not null,
-  block_number bigint not null,
-  token text not null,
-  payer text not null,
-  receiver text not null,
-  amount numeric(78,0) not null,
-  authorization_nonce text,
-  transfer_id text,
-  orphaned boolean not null default false,
-  booked boolean not null default false,
-  dust_id bigint,
-  observed_at timestamp with time zone not null,
-  FOREIGN KEY (dust_id) REFERENCES dust(id),
-  FOREIGN KEY (transfer_id) REFERENCES transfer(id),
-  PRIMARY KEY (chain, block_hash, tx_hash, log_index)
-);
-
 create table transaction (
   lane_id text not null,
   nonce bigint not null,
@@ -675,16 +685,6 @@ create table transition (
   PRIMARY KEY (machine, from_state, to_state)
 );
 
-create table asset_backfill (
-  chain text not null,
-  asset text not null,
-  number bigint not null,
-  until bigint,
-  since timestamp with time zone not null,
-  FOREIGN KEY (chain) REFERENCES chain_cursor(chain),
-  PRIMARY KEY (chain, asset)
-);
-
 create table webhook_delivery (
   id text not null,
   endpoint_id text not null,
@@ -755,6 +755,11 @@ CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHER
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX observation_authorization ON public.observation USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
+CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
+CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
+CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
+CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, due_at) WHERE (due_at IS NOT NULL);
@@ -770,22 +775,17 @@ CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
+CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
-CREATE INDEX observation_authorization ON public.observation USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
-CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
-CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
-CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
-CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
-CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
@@ -795,8 +795,8 @@ CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpo
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
-CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
+CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
@@ -819,6 +819,21 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
+      'payment.' || case new.state when 'requires_action' then 'created' else new.state end,
+      new.state_version, new.updated_at, new.updated_at
+    from webhook_endpoint e
+    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -828,6 +843,18 @@ AS $function$
     select new.id, e.id, new.paid_at from merchant m
     join webhook_endpoint e on e.account_id = m.account_id and e.mode = new.mode and e.deleted_at is null
     where m.id = new.merchant_id;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
+      raise exception 'ledger group % does not sum to zero', new.group_id;
+    end if;
     return null;
   end $function$
 ;
@@ -854,61 +881,11 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.reject_quote_change()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
-      raise exception 'a quote never changes: %', old.id;
-    end if;
-    return new;
-  end $function$
-;
-
 CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
  RETURNS date
  LANGUAGE sql
  IMMUTABLE
 RETURN ((at AT TIME ZONE 'UTC'::text))::date
-;
-
-CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
-      raise exception 'ledger group % does not sum to zero', new.group_id;
-    end if;
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
-      'payment.' || case new.state when 'requires_action' then 'created' else new.state end,
-      new.state_version, new.updated_at, new.updated_at
-    from webhook_endpoint e
-    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.set_attempt_place()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    select o.chain, p.merchant_id into new.chain, new.merchant_id
-    from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
-    return new;
-  end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
@@ -942,7 +919,7 @@ CREATE OR REPLACE FUNCTION public.queue_refund()
  LANGUAGE plpgsql
 AS $function$
   begin
-    perform queue_payout('refund', singleFlight(new.merchant_id, ''), singleFlight(new.owed_asset, new.asset),
+    perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
       split_part(new.asset, '/', 1), new.due_at);
     return null;
   end $function$
@@ -954,17 +931,6 @@ CREATE OR REPLACE FUNCTION public.queue_settlement()
 AS $function$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.record_insert_event()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    insert into event (machine, subject, from_state, to_state, at)
-    values (tg_table_name, new.id, 'new', new.state, new.created_at);
     return null;
   end $function$
 ;
@@ -984,6 +950,17 @@ AS $function$
       insert into destination_change (merchant_id, destination_id, asset, before, after, at)
       values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
     end if;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.record_insert_event()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into event (machine, subject, from_state, to_state, at)
+    values (tg_table_name, new.id, 'new', new.state, new.created_at);
     return null;
   end $function$
 ;
@@ -1013,6 +990,42 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.reject_quote_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if to_jsonb(new) - 'blockhash_until' is distinct from to_jsonb(old) - 'blockhash_until' then
+      raise exception 'a quote never changes: %', old.id;
+    end if;
+    return new;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.set_attempt_place()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    select o.chain, p.merchant_id into new.chain, new.merchant_id
+    from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
+    return new;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, of_asset text)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+    update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
+      blocked_by = null, blocked_at = null
+    where (kind, merchant_id, asset, chain) in (
+      select kind, merchant_id, asset, chain from payout_queue
+      where kind = of_kind and merchant_id = of_merchant and (of_asset is null or asset = of_asset)
+      order by asset collate "C", chain collate "C" for update)
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_refunds_of_balance()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1023,12 +1036,25 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if exists (select from settlement_destination d
+      where d.merchant_id = new.merchant_id and d.asset = new.asset and d.minimum <= new.amount) then
+      perform wake_payouts('settlement', new.merchant_id, new.asset);
+    end if;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_settlements_behind_refund()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
   begin
-    perform wake_payouts('settlement', new.merchant_id, singleFlight(new.owed_asset, new.asset));
+    perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
     return null;
   end $function$
 ;
@@ -1054,32 +1080,6 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    if exists (select from settlement_destination d
-      where d.merchant_id = new.merchant_id and d.asset = new.asset and d.minimum <= new.amount) then
-      perform wake_payouts('settlement', new.merchant_id, new.asset);
-    end if;
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, of_asset text)
- RETURNS void
- LANGUAGE sql
-AS $function$
-    update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
-      blocked_by = null, blocked_at = null
-    where (kind, merchant_id, asset, chain) in (
-      select kind, merchant_id, asset, chain from payout_queue
-      where kind = of_kind and merchant_id = of_merchant and (of_asset is null or asset = of_asset)
-      order by asset collate "C", chain collate "C" for update)
-  $function$
-;
-
 CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_ledger_group_balance();
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_insert_event();
@@ -1095,18 +1095,18 @@ CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merch
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER payment_insert_event AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION add_webhook_deliveries();
-CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
 CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
-CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
-CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination_change();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
-CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
+CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'accumulating'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_settlements_at_minimum();
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION add_webhook_fanout();
 CREATE TRIGGER settlement_queued AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION queue_new_settlements();
+CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
 CREATE TRIGGER transaction_event AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction_event();
 CREATE TRIGGER transfer_insert_event AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_insert_event();

@@ -37,11 +37,11 @@ export async function beginBackfills(
 ): Promise<void> {
   await sql`
     insert into asset_backfill (chain, asset, number, until, since)
-    select c.chain, a.asset, least(c.final_number, singleFlight((
+    select c.chain, a.asset, least(c.final_number, coalesce((
         select min(b.number) - 1 from chain_block b where b.chain = c.chain), c.final_number)), c.number, ${at}
     from chain_cursor c, unnest(${assets}::text[]) as a (asset)
     where c.chain = ${cursor.chain} and c.fence = ${cursor.fence}
-    on conflict (chain, asset) do update set until = singleFlight(asset_backfill.until, excluded.until)`.execute(db);
+    on conflict (chain, asset) do update set until = coalesce(asset_backfill.until, excluded.until)`.execute(db);
 }
 
 /** Returns the assets of a chain whose backfill is in progress. */

@@ -50,7 +50,7 @@ export async function listBurnedByPayer(
       "code_hash as codeHash",
       sql<number>`count(*)::int`.as("transactions"),
       sql<bigint>`sum(gas)`.as("gas"),
-      sql<bigint>`singleFlight(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("lastHour"),
+      sql<bigint>`coalesce(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("lastHour"),
     ])
     .where("chain", "=", args.chain)
     .where("alone", "=", true)

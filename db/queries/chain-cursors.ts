@@ -190,7 +190,7 @@ export async function listBlockSources(
 ): Promise<{ number: number; sourceEndpoint: string | null }[]> {
   const { rows } = await sql<{ number: number; sourceEndpoint: string | null }>`
     select number, source_endpoint as "sourceEndpoint" from chain_block where chain = ${args.chain} and number >= ${args.from}
-      and number <= singleFlight((
+      and number <= coalesce((
         select min(number) from chain_block where chain = ${args.chain} and number >= ${args.to}), ${args.to})
     order by number`.execute(db);
   return rows;

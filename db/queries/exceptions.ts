@@ -57,7 +57,7 @@ export async function listOpenExceptions(
       where po.chain = g.chain and po.authorization_nonce = s.authorization_nonce
       order by po.payer = s.payer desc, po.amount = s.amount desc, po.created_at desc, po.id limit 1
     ) o on true
-    left join payment p on p.id = singleFlight(t.payment_id, o.payment_id)
+    left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
     where g.kind in ('unmatched', 'exception', 'overpaid', 'dust')
       ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)

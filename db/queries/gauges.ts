@@ -33,15 +33,15 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: Ove
       (select min(oldest.at) from payout_queue q
         join merchant m on m.id = q.merchant_id and m.payouts_held_at is null
         cross join lateral (
-          select singleFlight(closed_at, created_at) as at from settlement s
+          select coalesce(closed_at, created_at) as at from settlement s
           where s.merchant_id = q.merchant_id and s.asset = q.asset and s.state = 'due' order by 1 limit 1
         ) oldest
         where q.kind = 'settlement' and q.due_at is not null and oldest.at <= ${now}),
       (select min(s.due_at) from settlement s where s.due_at <= ${now} and s.state = 'accumulating' and not exists (
         select from payout_queue q where q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
           and q.blocked_by in ('minimum', 'held'))),
-      (select min(singleFlight(closed_at, created_at)) from settlement
-        where singleFlight(closed_at, created_at) <= ${now} and state = 'paying'))
+      (select min(coalesce(closed_at, created_at)) from settlement
+        where coalesce(closed_at, created_at) <= ${now} and state = 'paying'))
     union all select 'refund', min(created_at) from refund where created_at <= ${now} and state = 'due'
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
@@ -117,7 +117,7 @@ export type ChainStatus = {
 export async function listChainStatuses(db: Db, now: Date): Promise<ChainStatus[]> {
   const { rows } = await sql<ChainStatus>`
     select cursor.chain, cursor.number as cursor,
-      singleFlight(cursor.reached_head_at, newest.at) as "reachedHeadAt",
+      coalesce(cursor.reached_head_at, newest.at) as "reachedHeadAt",
       newest.base_fee as "baseFee",
       exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'
         and (t.hold_until is null or t.hold_until <= ${now})) as waiting

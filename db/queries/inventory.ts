@@ -15,24 +15,24 @@ export async function readInventory(db: Db, asset: string): Promise<bigint> {
   await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);
   const { rows } = await sql<{ stock: bigint }>`
     with booked as (
-      select singleFlight(sum(amount) filter (where account = 'treasury'), 0) as treasury,
-        singleFlight(sum(amount) filter (where account = 'in_transit'), 0) as in_transit,
-        singleFlight(sum(amount) filter (where account = 'exceptions'), 0) as exceptions
+      select coalesce(sum(amount) filter (where account = 'treasury'), 0) as treasury,
+        coalesce(sum(amount) filter (where account = 'in_transit'), 0) as in_transit,
+        coalesce(sum(amount) filter (where account = 'exceptions'), 0) as exceptions
       from ledger_day where account in ('treasury', 'in_transit', 'exceptions') and asset = ${asset}
     ), lost as (
-      select singleFlight(sum(e.amount), 0) as amount
+      select coalesce(sum(e.amount), 0) as amount
       from ledger_entry e join ledger_group g on g.id = e.group_id
       where e.account = 'exceptions' and e.asset = ${asset} and e.amount > 0 and g.kind in ('unmatched', 'overpaid')
         and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
     ), corrected as (
-      select singleFlight(sum(e.amount), 0) as amount
+      select coalesce(sum(e.amount), 0) as amount
       from ledger_entry e join ledger_group g on g.id = e.group_id
       where e.account = 'exceptions' and e.asset = ${asset} and g.kind = 'correction'
     )
     select booked.treasury + least(0, booked.in_transit)
       + booked.exceptions - lost.amount - greatest(0, corrected.amount)
-      - singleFlight((select sum(amount) from merchant_balance where asset = ${asset}), 0)
-      + singleFlight((select sum(amount) from settlement
+      - coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)
+      + coalesce((select sum(amount) from settlement
           where asset = ${asset} and converted and state in ('due', 'accumulating')), 0) as stock
     from booked, lost, corrected`.execute(db);
   return rows[0]?.stock ?? 0n;

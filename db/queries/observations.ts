@@ -16,7 +16,7 @@ export async function insertObservations(db: Db, rows: readonly Insertable<Table
           orphaned: false,
           // An observation that is not orphaned keeps its transfer, because the second writer may have found none.
           transfer_id: sql`case when observation.orphaned then excluded.transfer_id
-            else singleFlight(observation.transfer_id, excluded.transfer_id) end`,
+            else coalesce(observation.transfer_id, excluded.transfer_id) end`,
         })
         // A movement that is booked as an exception stays booked.
         .where("observation.booked", "=", false),

@@ -44,10 +44,10 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
       "o.account as buyer",
       payingChain.as("chain"),
       payingAsset.as("option_asset"),
-      sql<bigint | null>`singleFlight(o.amount, p.paid_amount)`.as("option_amount"),
-      sql<bigint>`singleFlight(o.fee, 0)`.as("option_fee"),
-      sql<bigint>`singleFlight(o.fee_fixed, 0)`.as("option_fee_fixed"),
-      sql<number>`singleFlight(o.fee_basis_points, 0)`.as("option_fee_points"),
+      sql<bigint | null>`coalesce(o.amount, p.paid_amount)`.as("option_amount"),
+      sql<bigint>`coalesce(o.fee, 0)`.as("option_fee"),
+      sql<bigint>`coalesce(o.fee_fixed, 0)`.as("option_fee_fixed"),
+      sql<number>`coalesce(o.fee_basis_points, 0)`.as("option_fee_points"),
       "s.state as settlement_state",
       "s.paid_at as settled_at",
       settlementHash.as("settlement_tx_hash"),
@@ -97,11 +97,11 @@ export async function sumPayments(
 }
 
 /** The asset of the confirmed option. A simulated payment (test mode) has no option, but has a paid asset. */
-const payingAsset = sql<string | null>`singleFlight(o.asset, p.paid_asset)`;
-const payingChain = sql<string | null>`singleFlight(o.chain, split_part(p.paid_asset, '/', 1))`;
+const payingAsset = sql<string | null>`coalesce(o.asset, p.paid_asset)`;
+const payingChain = sql<string | null>`coalesce(o.chain, split_part(p.paid_asset, '/', 1))`;
 
 /** The transaction of the payout, once it is booked. */
-const settlementHash = sql<string | null>`singleFlight(s.tx_hash, (
+const settlementHash = sql<string | null>`coalesce(s.tx_hash, (
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
   where t.settlement_id = p.settlement_id and t.purpose = 'settlement'))`;
 

@@ -84,7 +84,7 @@ export function selectCurrent(db: Db) {
     .selectFrom("payment_option as o")
     .innerJoin("payment as p", "p.id", "o.payment_id")
     .leftJoin("settlement_destination as d", (join) =>
-      join.onRef("d.merchant_id", "=", "p.merchant_id").on(sql<boolean>`d.asset = singleFlight(o.owed_asset, o.asset)`),
+      join.onRef("d.merchant_id", "=", "p.merchant_id").on(sql<boolean>`d.asset = coalesce(o.owed_asset, o.asset)`),
     )
     .selectAll("o")
     .select("d.destination as registered");

@@ -49,11 +49,11 @@ const readWithMerchant = batchStatements(async (db: Db, ids: readonly string[]) 
  */
 export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: string; deducted: bigint } | undefined> {
   const { rows } = await sql<{ txHash: string; deducted: bigint }>`
-    select singleFlight(s.tx_hash, g.tx_hash) as "txHash", ${deducted} as deducted from payment p
+    select coalesce(s.tx_hash, g.tx_hash) as "txHash", ${deducted} as deducted from payment p
     join settlement s on s.id = p.settlement_id
     left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
     left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-    where p.id = ${paymentId} and singleFlight(s.tx_hash, g.tx_hash) is not null`.execute(db);
+    where p.id = ${paymentId} and coalesce(s.tx_hash, g.tx_hash) is not null`.execute(db);
   return rows[0];
 }
 

@@ -40,7 +40,7 @@ const isKey = ({ kind, merchantId, asset, chain }: QueueKey) =>
 const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
   settlement: sql`settlement r where r.merchant_id = q.merchant_id and r.asset = q.asset and r.due_at is not null
     and r.state in ('due', 'accumulating')`,
-  refund: sql`refund r where singleFlight(r.merchant_id, '') = q.merchant_id and singleFlight(r.owed_asset, r.asset) = q.asset
+  refund: sql`refund r where coalesce(r.merchant_id, '') = q.merchant_id and coalesce(r.owed_asset, r.asset) = q.asset
     and split_part(r.asset, '/', 1) = q.chain and r.due_at is not null and r.state = 'due'`,
 };
 
@@ -111,8 +111,8 @@ export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: read
   const of = {
     settlement: sql`settlement r join payout_queue q on q.kind = 'settlement' and q.merchant_id = r.merchant_id
       and q.asset = r.asset and q.chain = split_part(r.asset, '/', 1)`,
-    refund: sql`refund r join payout_queue q on q.kind = 'refund' and q.merchant_id = singleFlight(r.merchant_id, '')
-      and q.asset = singleFlight(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)`,
+    refund: sql`refund r join payout_queue q on q.kind = 'refund' and q.merchant_id = coalesce(r.merchant_id, '')
+      and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)`,
   };
   const { rows } = await sql<QueuedRow>`
     select r.id, r.state, ${key}, q.version, q.due_retries = 0 and q.blocked_by is null as "isFresh"

@@ -16,7 +16,7 @@ export async function recordRequester(
 ): Promise<void> {
   if (payment.has_other_requesters || payment.requester === name) return;
   await sql`
-    update payment set requester = singleFlight(requester, ${name}), has_other_requesters = requester is not null
+    update payment set requester = coalesce(requester, ${name}), has_other_requesters = requester is not null
     where id = ${payment.id} and not has_other_requesters and requester is distinct from ${name}`.execute(db);
 }
 

@@ -3,10 +3,10 @@ import type { Db } from "../tables.ts";
 
 /** SQL: the amount that refunds deducted from a payment (`p`) before its payout, minor units of the asset of the payout. */
 export const deducted = sql<bigint>`(
-  select singleFlight(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)`;
+  select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)`;
 
 /** SQL: the amount that a succeeded payment (`p`) earns its merchant, before deductions by refunds. */
-const owed = sql`singleFlight(p.owed_amount, p.paid_amount - p.fee)`;
+const owed = sql`coalesce(p.owed_amount, p.paid_amount - p.fee)`;
 
 /**
  * Records what a refund deducts from a locked settlement: from the share of its own payment first, then from the shares of
@@ -30,7 +30,7 @@ async function deduct(
   const { rows } = await sql<{ amount: bigint }>`
     insert into settlement_deduction (refund_id, settlement_id, payment_id, amount)
     select ${refundId}, ${settlementId}, id, least(part, ${amount}::numeric - before) from (
-      select id, part, singleFlight(sum(part) over (order by created_at, id rows between unbounded preceding and 1 preceding), 0) as before
+      select id, part, coalesce(sum(part) over (order by created_at, id rows between unbounded preceding and 1 preceding), 0) as before
       from (
         select p.id, p.created_at, ${owed} - ${deducted} as part from payment p
         where p.settlement_id = ${settlementId} and ${which}

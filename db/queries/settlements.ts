@@ -139,7 +139,7 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
       "d.destination as registered",
       sql<boolean>`m.payouts_held_at is not null`.as("held"),
       sql<string[]>`array(select r.id from refund r
-        where r.merchant_id = s.merchant_id and singleFlight(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id limit 10)`.as(
+        where r.merchant_id = s.merchant_id and coalesce(r.owed_asset, r.asset) = s.asset and r.state = 'due' order by r.id limit 10)`.as(
         "refunds",
       ),
     ])

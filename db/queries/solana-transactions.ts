@@ -109,7 +109,7 @@ export async function finishByHash(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
-      returning lane_id, chain, hash, block_number, block_hash, singleFlight(fee, 0) as fee
+      returning lane_id, chain, hash, block_number, block_hash, coalesce(fee, 0) as fee
     )
     select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);

@@ -116,8 +116,8 @@ export async function countUnincluded(
     )
     .select([
       sql<number>`count(*)::int`.as("taken"),
-      sql<number>`singleFlight(sum(unanswered), 0)::int`.as("unanswered"),
-      sql<bigint>`singleFlight(sum(cost), 0)`.as("cost"),
+      sql<number>`coalesce(sum(unanswered), 0)::int`.as("unanswered"),
+      sql<bigint>`coalesce(sum(cost), 0)`.as("cost"),
     ])
     .executeTakeFirstOrThrow();
 }
@@ -126,7 +126,7 @@ export async function countUnincluded(
 export async function nextReplacement(db: Db, key: { lane_id: string; nonce: number }): Promise<number> {
   const row = await db
     .selectFrom("transaction")
-    .select(sql<number>`singleFlight(max(replacement) + 1, 0)::int`.as("next"))
+    .select(sql<number>`coalesce(max(replacement) + 1, 0)::int`.as("next"))
     .where("lane_id", "=", key.lane_id)
     .where("nonce", "=", key.nonce)
     .executeTakeFirstOrThrow();
@@ -229,7 +229,7 @@ export async function finishTransactions(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included' and block_number <= ${args.upTo}
-      returning lane_id, nonce, chain, hash, block_number, block_hash, singleFlight(fee, gas_used * gas_price, 0) as fee
+      returning lane_id, nonce, chain, hash, block_number, block_hash, coalesce(fee, gas_used * gas_price, 0) as fee
     ), replaced as (
       update transaction t set state = 'replaced' from finished f
       where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'broadcast', 'accepted')

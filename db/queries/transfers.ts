@@ -41,7 +41,7 @@ export async function claimReady(
 ): Promise<TransferRow[]> {
   const { wallets } = args;
   const ofWallets = wallets
-    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and singleFlight(t.code_hash, '') <> all(${wallets.codes})`
+    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
     : sql`not t.smart_wallet`;
   const { rows } = await sql<TransferRow>`
     update transfer set lane_id = ${args.laneId} where id in (

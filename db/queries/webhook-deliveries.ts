@@ -116,9 +116,9 @@ export async function listDueEvents(
       p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
       p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
       ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
-      singleFlight(o.asset, paid.asset) as asset, singleFlight(o.amount, paid.amount) as amount,
-      singleFlight(o.fee, 0) as fee, singleFlight(o.fee_fixed, 0) as "feeFixed", singleFlight(o.fee_basis_points, 0) as "feeBasisPoints",
-      singleFlight(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", singleFlight(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
+      coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
+      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_basis_points, 0) as "feeBasisPoints",
+      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
       o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
     from (
       select * from webhook_delivery

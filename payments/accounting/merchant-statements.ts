@@ -80,11 +80,11 @@ async function listRows(db: Db, args: { account: string; from: string; until: st
     select g.at, e.asset, -e.amount as change,
       case when g.kind = 'payment' then 'payment' when s.id is not null then 'settlement'
         when r.id is not null then 'refund' else 'assigned' end as kind,
-      singleFlight(p.id, r.payment_id) as "paymentId", singleFlight(p.reference_id, rp.reference_id) as "referenceId",
+      coalesce(p.id, r.payment_id) as "paymentId", coalesce(p.reference_id, rp.reference_id) as "referenceId",
       case when g.kind = 'payment' then case when p.owed_asset is null then t.amount else -e.amount end end as gross,
       case when g.kind = 'payment' then case when p.owed_asset is null then t.amount + e.amount else 0 end end as fee,
-      singleFlight(s.destination, r.receiver) as "to",
-      case when s.id is not null or r.id is not null then singleFlight(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
+      coalesce(s.destination, r.receiver) as "to",
+      case when s.id is not null or r.id is not null then coalesce(s.tx_hash, paid.tx_hash) else g.tx_hash end as "txHash"
     from ledger_entry e
     join ledger_group g on g.id = e.group_id
     left join transfer t on g.kind = 'payment' and t.id = g.subject

@@ -73,8 +73,8 @@ async function moveSucceeded(
   const hash = sql<string>`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
   const ofTransfer = <T extends string | bigint>(column: "asset" | "amount") =>
     sql<T>`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
-  const fee = sql<bigint>`singleFlight((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
-  const direct = sql<boolean>`singleFlight((select o.direct from payment_option o where o.id = payment.option_id), false)`;
+  const fee = sql<bigint>`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
+  const direct = sql<boolean>`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
   const ofOption = <T extends string | bigint>(column: "owed_asset" | "owed_amount") =>
     sql<T | null>`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
   const owed = { owed_asset: ofOption<string>("owed_asset"), owed_amount: ofOption<bigint>("owed_amount") };

@@ -81,7 +81,7 @@ export async function revoke(
 ): Promise<Result<{ id: string }>> {
   const row = await db
     .updateTable(kind)
-    .set({ revoked_at: sql`singleFlight(revoked_at, ${now()})` })
+    .set({ revoked_at: sql`coalesce(revoked_at, ${now()})` })
     .where("id", "=", id)
     .returning("id")
     .executeTakeFirst();
@@ -129,7 +129,7 @@ export type MerchantDebt = { deletedAt: Date | null; owed: { asset: string; amou
 export type DeletedMerchant = MerchantDebt & { id: string; name: string };
 
 const owedTo = sql<MerchantDebt["owed"]>`(
-  select singleFlight(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
+  select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
   from merchant_balance b where b.merchant_id = merchant.id and b.amount > 0)`;
 
 /** Returns the balances of a merchant, also of a deleted one; undefined when there is no such merchant. */

@@ -57,7 +57,7 @@ export async function listHistory(deps: { db: Db }, paymentId: string): Promise<
     from transaction t join transfer f on f.lane_id = t.lane_id and f.lane_nonce = t.nonce
     where f.id = any(${ids}) order by t.lane_id, t.nonce, t.replacement`.execute(deps.db);
   const { rows: settlements } = await sql<NonNullable<History["settlement"]>>`
-    select s.id, s.state, s.amount, s.asset, s.destination, singleFlight(s.tx_hash, g.tx_hash) as "txHash", s.paid_at as "paidAt",
+    select s.id, s.state, s.amount, s.asset, s.destination, coalesce(s.tx_hash, g.tx_hash) as "txHash", s.paid_at as "paidAt",
       q.blocked_by as "blockedBy"
     from settlement s join payment p on p.settlement_id = s.id
     left join payout_queue q on s.state in ('due', 'accumulating') and q.kind = 'settlement'

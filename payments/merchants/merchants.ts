@@ -129,7 +129,7 @@ export async function deleteMerchant(
 ): Promise<Result<{ id: string }>> {
   const row = await deps.db
     .updateTable("merchant")
-    .set({ deleted_at: sql`singleFlight(deleted_at, ${deps.now()})` })
+    .set({ deleted_at: sql`coalesce(deleted_at, ${deps.now()})` })
     .where("id", "=", args.merchantId)
     .where("account_id", "=", args.accountId)
     .where("mode", "=", args.mode)

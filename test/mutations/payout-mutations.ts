@@ -138,7 +138,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "the inventory includes money that is payable to merchants",
-        find: "- singleFlight((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
+        find: "- coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)",
         replace: "",
       },
     ],

@@ -67,7 +67,7 @@ create trigger settlement_requeued after update of due_at on settlement for each
 
 create function queue_refund() returns trigger language plpgsql as $$
   begin
-    perform queue_payout('refund', singleFlight(new.merchant_id, ''), singleFlight(new.owed_asset, new.asset),
+    perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
       split_part(new.asset, '/', 1), new.due_at);
     return null;
   end $$;
@@ -105,7 +105,7 @@ create trigger merchant_deleted_wakes after update of deleted_at on merchant for
 -- queues.
 create function wake_settlements_behind_refund() returns trigger language plpgsql as $$
   begin
-    perform wake_payouts('settlement', new.merchant_id, singleFlight(new.owed_asset, new.asset));
+    perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
     return null;
   end $$;
 create constraint trigger refund_wakes_settlements after update of state on refund deferrable initially deferred for each row

@@ -21,7 +21,7 @@ create table refund (
   check ((payment_id is null) = (merchant_id is null))
 );
 create index refund_queue on refund
-  (singleFlight(merchant_id, ''), singleFlight(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
+  (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
   where due_at is not null;
 create index refund_waiting on refund (merchant_id) where state = 'due';
 create trigger refund_insert_event after insert on refund for each row execute function record_insert_event();

@@ -9,7 +9,7 @@ import { createDatabase } from "../../support/test-database.ts";
 const later: OurMigration = {
   async up(db: Kysely<unknown>) {
     await sql`alter table payment add column moved_at timestamptz`.execute(db);
-    await sql`update payment set moved_at = singleFlight((select max(at) from event where subject = payment.id), created_at)`.execute(
+    await sql`update payment set moved_at = coalesce((select max(at) from event where subject = payment.id), created_at)`.execute(
       db,
     );
     await sql`alter table payment alter column moved_at set not null`.execute(db);

@@ -203,7 +203,7 @@ async function readTables(): Promise<string> {
   );
   const all = tables.map(
     ({ name }) => sql`select ${sql.lit(name)} as name, count(*)::text as rows,
-    singleFlight(max(xmin::text::bigint), 0)::text as newest from ${sql.table(name)}`,
+    coalesce(max(xmin::text::bigint), 0)::text as newest from ${sql.table(name)}`,
   );
   const { rows } = await sql`${sql.join(all, sql` union all `)}`.execute(api.db);
   return JSON.stringify(rows);

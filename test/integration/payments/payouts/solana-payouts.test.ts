@@ -56,7 +56,7 @@ async function payOut(...ids: string[]) {
   });
 }
 const laneInBooks = async (address: string) => {
-  const sum = sql<string>`singleFlight(sum(amount), 0)`.as("sum");
+  const sum = sql<string>`coalesce(sum(amount), 0)`.as("sum");
   const row = await fixture.db.selectFrom("ledger_entry").select(sum).where("account", "=", `lane:${address}`);
   return BigInt((await row.executeTakeFirstOrThrow()).sum);
 };
