@@ -23,14 +23,14 @@ export async function findLiveEndpoint(
 
 /**
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
- * is due once more at `againAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
+ * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
  */
 export async function takeDueEndpoints(
   db: Db,
-  args: { now: Date; againAt: Date; limit: number },
+  args: { now: Date; retryAt: Date; limit: number },
 ): Promise<{ id: string; retry: number; lost: boolean }[]> {
   const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
-    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.againAt}, owner = null
+    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
     from (
       select e.id, e.lease_until is not null as lost from webhook_endpoint e cross join lateral (
         select min(at) as since from (

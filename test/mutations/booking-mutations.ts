@@ -56,7 +56,7 @@ export const bookingMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "money that left the treasury is booked as a deposit",
-        find: "receiver === chain.treasury ? sighting.amount : -sighting.amount",
+        find: "receiver === chain.treasury ? observation.amount : -observation.amount",
         replace: "observation.amount",
       },
       {

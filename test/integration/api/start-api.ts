@@ -58,8 +58,8 @@ export const networksDocument = {
       finality: { blocks: 1 },
       multicall: address,
       fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
-      treasury: { address, key: { env: "NOBODY" } },
-      lanes: [{ address, key: { env: "NOBODY" } }],
+      treasury: { address, key: { env: "UNUSED_KEY" } },
+      lanes: [{ address, key: { env: "UNUSED_KEY" } }],
       assets: [
         { ...token, asset, symbol: "USDC", name: "USD Coin" },
         { ...token, asset: secondAsset, symbol: "USDX", name: "Second Dollar" },
