@@ -157,7 +157,7 @@ function toRow(
     ...{ rate, quoted_until: quotedUntil },
     owed_asset: owed?.asset ?? null,
     owed_amount: owed && scaleDown(amount - fee.total, token.decimals, owed.decimals),
-    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_basis_points: fee.points },
+    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_basis_points: fee.basisPoints },
     kind: token.kind,
     allowance,
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.

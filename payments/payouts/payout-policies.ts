@@ -98,7 +98,7 @@ export async function setDirectPayment(
  * options created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no
  * configured network has or when another destination already accepts other assets of the currency.
  */
-export async function setTakesOthers(
+export async function setAcceptsOtherAssets(
   deps: Deps,
   args: Owner & { merchantId: string; id: string; take: boolean },
 ): Promise<Result<{ id: string; asset: string; takesOthers: boolean }>> {

@@ -23,14 +23,14 @@ create table payment (
   owed_amount numeric(78,0),
   settlement_id text references settlement,
   requester text,
-  shared boolean not null default false,
+  has_other_requesters boolean not null default false,
   created_at timestamptz not null,
   updated_at timestamptz not null,
   expires_at timestamptz not null,
   due_at timestamptz,
   due_retries integer not null default 0,
   check (state <> 'succeeded' or (tx_id is not null and paid_asset is not null and paid_amount is not null)),
-  check (requester is not null or not shared)
+  check (requester is not null or not has_other_requesters)
 );
 create index payment_account on payment (account_id, mode, created_at desc, id desc);
 create index payment_merchant on payment (merchant_id, created_at desc, id desc);

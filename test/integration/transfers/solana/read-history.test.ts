@@ -53,7 +53,7 @@ async function listDust(count: number, some = fixture): Promise<string[]> {
   proxy.fail(({ method }) => (method === "getTransaction" ? { code: -32_000, message: "not now" } : undefined));
   await some.readHistory();
   proxy.fail(undefined);
-  await some.db.updateTable("history_entry").set({ tries: 0, due_at: some.clock.now() }).execute();
+  await some.db.updateTable("history_entry").set({ attempts_made: 0, due_at: some.clock.now() }).execute();
   return signatures;
 }
 
