@@ -41,8 +41,8 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
     },
   );
   for (const [name, as, what] of [
-    ["capital", "capital", "book an open exception as capital that the operator put in or took out"],
-    ["loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
+    ["book-capital", "capital", "book an open exception as capital that the operator put in or took out"],
+    ["book-loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
   ] as const)
     addAction(
       ledger

@@ -52,7 +52,7 @@ export const networksDocument = {
     {
       chain: "eip155:31337",
       name: "Local",
-      rpc: [{ name: "nobody", url: "http://127.0.0.1:1" }],
+      rpc: [{ name: "unreachable", url: "http://127.0.0.1:1" }],
       blockMs: 1_000,
       pollMs: 100,
       finality: { blocks: 1 },
