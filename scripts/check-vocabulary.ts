@@ -51,7 +51,8 @@ const allowedNames: readonly { name: RegExp; path: RegExp; reason: string }[] = 
 ];
 
 /** Files that list the replaced words. */
-const skipped = /^(docs\/glossary\.md|CHANGELOG\.md|scripts\/check-vocabulary\.ts|test\/unit\/scripts\/check-vocabulary\.)/;
+const skipped =
+  /^(docs\/glossary\.md|CHANGELOG\.md|scripts\/check-vocabulary\.ts|test\/unit\/scripts\/check-vocabulary\.)/;
 
 type Finding = { path: string; line: number; word: string; name: string };
 

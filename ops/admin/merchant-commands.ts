@@ -170,7 +170,9 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(
-    destinations.command("pay-immediately <merchant> <destination>").description("pay out each payment as soon as it succeeds"),
+    destinations
+      .command("pay-immediately <merchant> <destination>")
+      .description("pay out each payment as soon as it succeeds"),
     async (context, [merchantId = "", id = ""]) => {
       const value = unwrap(
         await setPayoutSchedule(context, { ...(await requireMerchant(context, merchantId)), id, schedule: undefined }),
@@ -206,7 +208,9 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       destinations.command(`${name} <merchant> <destination>`).description(what),
       async (context, [merchantId = "", id = ""]) => {
         const deps = { ...context, networks: readNetworks(context.networksFile()) };
-        const value = unwrap(await setAcceptsOtherAssets(deps, { ...(await requireMerchant(context, merchantId)), id, accept }));
+        const value = unwrap(
+          await setAcceptsOtherAssets(deps, { ...(await requireMerchant(context, merchantId)), id, accept }),
+        );
         await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },

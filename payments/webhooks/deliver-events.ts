@@ -138,7 +138,10 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
 function putOff(deps: PaymentDeps, { id, attemptsMade, type, paymentId }: DueEvent, error: unknown): DeliveryAttempt {
-  deps.log.error({ event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error }, "webhook event cannot be sent");
+  deps.log.error(
+    { event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error },
+    "webhook event cannot be sent",
+  );
   const at = deps.now();
   const dueAt = nextAttempt(attemptsMade + 1, at) ?? null;
   return { id, attemptsMade, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };

@@ -153,6 +153,11 @@ function plainViews(): View[] {
   return [
     { name: "not-found", caption: "an unknown payment link", path },
     { name: "rate-limited", caption: "too many requests", path, ...serve(429, "tooOftenTitle", "tooOftenText") },
-    { name: "server-error", caption: "an error of the service", path, ...serve(500, "serverErrorTitle", "serverErrorText") },
+    {
+      name: "server-error",
+      caption: "an error of the service",
+      path,
+      ...serve(500, "serverErrorTitle", "serverErrorText"),
+    },
   ];
 }

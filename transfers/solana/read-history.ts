@@ -178,6 +178,7 @@ async function postpone(deps: TransferDeps, entry: HistoryEntry, error: unknown)
   const wait = Math.min(FIRST_RETRY_MS * 2 ** attemptsMade, MAX_RETRY_MS);
   await recordEntryError(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
   const facts = { chain, account, tx: signature, attemptsMade: attemptsMade + 1, err: error };
-  if (attemptsMade + 1 >= MAX_READ_ATTEMPTS) deps.log.error(facts, "transaction of the treasury's history cannot be read");
+  if (attemptsMade + 1 >= MAX_READ_ATTEMPTS)
+    deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
 }

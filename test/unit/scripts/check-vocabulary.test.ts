@@ -13,7 +13,7 @@ test("the check reports planted identifiers and their lines", () => {
 });
 
 test("the check reads identifiers in templates, in SQL and in strings without spaces", () => {
-  const text = 'log(`sent $' + '{till.name} again`);\nsql`select told from lane`;\nconst kind = "stray";';
+  const text = "log(`sent $" + '{till.name} again`);\nsql`select told from lane`;\nconst kind = "stray";';
   expect(words("db/queries/lanes.ts", text)).toEqual([
     [1, "till"],
     [2, "told"],

@@ -28,7 +28,9 @@ test("an operator creates, lists and shows an account and pins it to a newer ver
     version: "2026-02-19",
   });
   expect(await json("accounts", "show", accountId as string)).toMatchObject({ version: "2026-02-19", keys: 0 });
-  expect(await admin("accounts", "pin-version", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
+  expect(await admin("accounts", "pin-version", accountId as string, "--version", "2026-02-18")).toMatchObject({
+    code: 1,
+  });
 });
 
 test("an operator lets wallets cancel an account's payments, or the merchant alone", async () => {

@@ -52,7 +52,9 @@ describe("failed deliveries", () => {
       expect(await deliver()).toBe(1);
       expect(endpoint.arrivals).toHaveLength(index + 2);
     }
-    expect(await deliveries()).toMatchObject([{ state: "given_up", attempts_made: 8, last_outcome: "500", due_at: null }]);
+    expect(await deliveries()).toMatchObject([
+      { state: "given_up", attempts_made: 8, last_outcome: "500", due_at: null },
+    ]);
     fixture.clock.advance(100 * HOUR);
     expect(await deliver()).toBe(0);
 
