@@ -11,9 +11,9 @@ import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../
 import {
   holdPayouts,
   listDestinationChanges,
+  setAcceptsOtherAssets,
   setDirectPayment,
   setPayoutSchedule,
-  setAcceptsOtherAssets,
 } from "../../payments/payouts/payout-policies.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import {

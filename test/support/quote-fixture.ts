@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { listDestinations } from "../../payments/merchants/destinations.ts";
-import { setDirectPayment, setAcceptsOtherAssets } from "../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets, setDirectPayment } from "../../payments/payouts/payout-policies.ts";
 import type { NetworksOptions } from "./evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "./merchant-fixture.ts";
 import { deployTestContract, testContract } from "./test-contracts.ts";
