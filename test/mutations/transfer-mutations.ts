@@ -180,8 +180,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a nonce that the service's own transaction has used is abandoned",
-        find: "if (receipts.some((receipt) => receipt !== undefined)) continue;",
-        replace: "",
+        find: "if (found.length > 0) {",
+        replace: "if (found.length < 0) {",
         tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
       },
       {
