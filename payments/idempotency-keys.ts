@@ -48,7 +48,7 @@ export async function findStoredResponse(
 ): Promise<Result<StoredResponse> | undefined> {
   const kept = await deps.db
     .selectFrom("idempotency")
-    .select(["digest", "status", "answer"])
+    .select(["digest", "status", "response_body"])
     .where("account_id", "=", request.caller.accountId)
     .where("mode", "=", request.caller.mode)
     .where("operation", "=", request.operation)
@@ -57,9 +57,9 @@ export async function findStoredResponse(
   if (!kept) return undefined;
   if (!kept.digest.equals(request.digest))
     return refuse("idempotency_conflict", "Idempotency-Key: was used for another request");
-  if (kept.status === null || kept.answer === null)
+  if (kept.status === null || kept.response_body === null)
     throw new Error("an idempotency key was committed without a response");
-  return done({ status: kept.status, text: kept.answer, replayed: true });
+  return done({ status: kept.status, text: kept.response_body, replayed: true });
 }
 
 /**
@@ -88,7 +88,7 @@ export async function runIdempotent(
     const text = JSON.stringify(body);
     await db
       .updateTable("idempotency")
-      .set({ status, answer: text })
+      .set({ status, response_body: text })
       .where("account_id", "=", account_id)
       .where("mode", "=", mode)
       .where("operation", "=", operation)

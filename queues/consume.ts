@@ -50,7 +50,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
       log.error({ ...describeJob(job), err: cause }, "job failed and is kept");
       throw new UnrecoverableError(options.describe(cause));
     }
-    log.warn({ ...describeJob(job), tries: job.attemptsMade + 1, err: cause }, "transient error");
+    log.warn({ ...describeJob(job), attemptsMade: job.attemptsMade + 1, err: cause }, "transient error");
     if (job.attemptsMade + 1 < spec.attempts) throw new Error(options.describe(cause));
     return "gave_up";
   };

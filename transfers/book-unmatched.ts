@@ -43,7 +43,7 @@ export async function bookUnmatched(
     await markBooked(db, others, null);
     if (others.length > 0) await args.book(db, others);
     await keepDust(deps, db, chain, dust);
-    return () => logStray(deps, chain, others);
+    return () => logUnmatched(deps, chain, others);
   };
   for (let full = true; full; ) {
     const listed = await listUnmatched(deps.db, { chain: chain.chain, upTo: args.final, limit: CHUNK, except: held });
@@ -74,7 +74,7 @@ function findToken(chain: Tokens, { token }: Pick<UnmatchedObservation, "token">
   return [...chain.tokens.values()].find((one) => one.token === token);
 }
 
-function logStray(
+function logUnmatched(
   { log }: Pick<TransferDeps, "log">,
   { chain }: Chain,
   unmatched: readonly UnmatchedObservation[],

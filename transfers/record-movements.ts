@@ -34,7 +34,7 @@ type Watching = Pick<Chain, "chain" | "treasury">;
 
 /**
  * Records the content of blocks, in the database transaction that moves the cursor to the last of them. Marks our
- * transactions as included. Includes the transfers that logs prove, whoever sent them; a receipt alone does not prove a
+ * transactions as included. Includes the transfers that logs prove, from any sender; a receipt alone does not prove a
  * transfer. Unassigns the members of a batch that left no log, so that each is retried alone. A movement that cannot be
  * recorded is stored as a failed booking, and the rest is recorded. Returns a function to call after the commit.
  */

@@ -77,7 +77,7 @@ export function toListedPaymentResponse(payment: PaymentListView, publicUrl: str
     tokenAmount: payment.tokenAmount && toAmount(payment.tokenAmount),
     buyer: payment.buyer === null ? null : { accountCaip10: payment.buyer },
     transaction: transaction && { networkId: transaction.chain, hash: transaction.hash },
-    fees: fees && { total: toAmount(fees.total), fixed: toAmount(fees.fixed), percentage: fees.points / 100 },
+    fees: fees && { total: toAmount(fees.total), fixed: toAmount(fees.fixed), percentage: fees.basisPoints / 100 },
     settlement: settlement && { ...settlement, amount: settlement.amount && toAmount(settlement.amount) },
     createdAt: payment.createdAt.toISOString(),
     lastUpdatedAt: payment.updatedAt.toISOString(),

@@ -86,7 +86,7 @@ export async function updateReadProgress(
   // Two subqueries, so that each is one index lookup, however many transactions strangers send.
   const oldest = (urgent: boolean) => sql`
     select slot, listed_after from history_entry
-    where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and tries < ${unreadable}
+    where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and attempts_made < ${unreadable}
     order by slot limit 1`;
   await sql`
     update account_cursor c

@@ -74,7 +74,7 @@ export async function recordEntryError(
 ): Promise<void> {
   await db
     .updateTable("history_entry")
-    .set({ tries: sql`tries + 1`, last_error: error, due_at: dueAt })
+    .set({ attempts_made: sql`attempts_made + 1`, last_error: error, due_at: dueAt })
     .where("chain", "=", chain)
     .where("account", "=", account)
     .where("signature", "=", signature)
@@ -87,7 +87,7 @@ export async function countEntries(
   { unreadable }: { unreadable: number },
 ): Promise<{ chain: string; unread: number; unreadable: number }[]> {
   const { rows } = await sql<{ chain: string; unread: number; unreadable: number }>`
-    select chain, count(*)::int as unread, (count(*) filter (where tries >= ${unreadable}))::int as unreadable
+    select chain, count(*)::int as unread, (count(*) filter (where attempts_made >= ${unreadable}))::int as unreadable
     from history_entry group by chain`.execute(db);
   return rows;
 }

@@ -12,8 +12,8 @@ import type { Db } from "../tables.ts";
  * Locks the inventory of the asset until the end of the transaction.
  */
 export async function readInventory(db: Db, asset: string): Promise<bigint> {
-  await sql`select pg_advisory_xact_lock(hashtext(${`stock ${asset}`}))`.execute(db);
-  const { rows } = await sql<{ stock: bigint }>`
+  await sql`select pg_advisory_xact_lock(hashtext(${`inventory ${asset}`}))`.execute(db);
+  const { rows } = await sql<{ inventory: bigint }>`
     with booked as (
       select coalesce(sum(amount) filter (where account = 'treasury'), 0) as treasury,
         coalesce(sum(amount) filter (where account = 'in_transit'), 0) as in_transit,
@@ -33,7 +33,7 @@ export async function readInventory(db: Db, asset: string): Promise<bigint> {
       + booked.exceptions - lost.amount - greatest(0, corrected.amount)
       - coalesce((select sum(amount) from merchant_balance where asset = ${asset}), 0)
       + coalesce((select sum(amount) from settlement
-          where asset = ${asset} and converted and state in ('due', 'accumulating')), 0) as stock
+          where asset = ${asset} and converted and state in ('due', 'accumulating')), 0) as inventory
     from booked, lost, corrected`.execute(db);
-  return rows[0]?.stock ?? 0n;
+  return rows[0]?.inventory ?? 0n;
 }

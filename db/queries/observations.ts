@@ -205,7 +205,7 @@ export async function listUnmatched(
     .where(sql<boolean>`not ${isOneOf(args.except ?? [])}`)
     .where("chain", "=", args.chain)
     .where("block_number", "<=", args.upTo)
-    .where(isStray)
+    .where(isUnmatched)
     .where(
       isBookable("unmatched", {
         chain: "observation.chain",
@@ -219,7 +219,7 @@ export async function listUnmatched(
 }
 
 /** SQL: the movement belongs to no transfer and is not booked. */
-const isStray = sql<boolean>`transfer_id is null and not orphaned and not booked`;
+const isUnmatched = sql<boolean>`transfer_id is null and not orphaned and not booked`;
 
 /** SQL: the movement is one of these. */
 const isOneOf = (keys: readonly ObservationKey[]) => {
@@ -235,7 +235,7 @@ export async function lockUnmatched(db: Db, keys: readonly ObservationKey[]): Pr
     .selectFrom("observation")
     .selectAll()
     .where(isOneOf(keys))
-    .where(isStray)
+    .where(isUnmatched)
     .orderBy("block_number")
     .orderBy("log_index")
     .forUpdate()

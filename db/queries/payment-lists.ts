@@ -47,7 +47,7 @@ export function selectPage(db: Db, filter: PaymentFilter, order: PaymentOrder, l
       sql<bigint | null>`coalesce(o.amount, p.paid_amount)`.as("option_amount"),
       sql<bigint>`coalesce(o.fee, 0)`.as("option_fee"),
       sql<bigint>`coalesce(o.fee_fixed, 0)`.as("option_fee_fixed"),
-      sql<number>`coalesce(o.fee_basis_points, 0)`.as("option_fee_points"),
+      sql<number>`coalesce(o.fee_basis_points, 0)`.as("option_fee_basis_points"),
       "s.state as settlement_state",
       "s.paid_at as settled_at",
       settlementHash.as("settlement_tx_hash"),

@@ -112,14 +112,14 @@ export async function listDifferences(
   return rows;
 }
 
-/** Takes the chains that are due for a reconciliation. Each is returned to one caller, and is due again at `againAt`. */
+/** Takes the chains that are due for a reconciliation. Each is returned to one caller, and is due again at `nextAt`. */
 export async function takeDueReconciliations(
   db: Db,
-  args: { chains: readonly string[]; now: Date; againAt: Date },
+  args: { chains: readonly string[]; now: Date; nextAt: Date },
 ): Promise<string[]> {
   const rows = await db
     .updateTable("chain_cursor")
-    .set({ reconcile_at: args.againAt })
+    .set({ reconcile_at: args.nextAt })
     .where("reconcile_at", "<=", args.now)
     .where(sql<boolean>`chain = any(${args.chains})`)
     .returning("chain")

@@ -23,14 +23,14 @@ export async function findLiveEndpoint(
 
 /**
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
- * is due once more at `againAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
+ * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
  */
 export async function takeDueEndpoints(
   db: Db,
-  args: { now: Date; againAt: Date; limit: number },
+  args: { now: Date; retryAt: Date; limit: number },
 ): Promise<{ id: string; retry: number; lost: boolean }[]> {
   const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
-    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.againAt}, owner = null
+    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
     from (
       select e.id, e.lease_until is not null as lost from webhook_endpoint e cross join lateral (
         select min(at) as since from (
@@ -74,7 +74,7 @@ export type DueEvent = {
   type: string;
   stateVersion: number;
   at: Date;
-  tries: number;
+  attemptsMade: number;
   paymentId: string;
   merchantId: string;
   mode: Mode;
@@ -111,7 +111,7 @@ export async function listDueEvents(
   const reached = (state: string) => sql`(
     select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
   const { rows } = await sql<DueEvent>`
-    select d.id, d.type, d.state_version as "stateVersion", d.at, d.tries, p.id as "paymentId",
+    select d.id, d.type, d.state_version as "stateVersion", d.at, d.attempts_made as "attemptsMade", p.id as "paymentId",
       p.merchant_id as "merchantId", p.mode, p.reference_id as "referenceId", p.unit, p.value,
       p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
       p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
@@ -139,7 +139,7 @@ export async function listDueEvents(
 export type DeliveryAttempt = {
   id: string;
   /** The count before the attempt. A delivery that was replayed or attempted meanwhile is left unchanged. */
-  tries: number;
+  attemptsMade: number;
   state: DeliveryState;
   outcome: string;
   at: Date;
@@ -152,15 +152,15 @@ export async function recordDeliveryAttempts(db: Db, attempts: readonly Delivery
   const column = <K extends keyof DeliveryAttempt>(name: K) => attempts.map((attempt) => attempt[name]);
   await sql`
     with tried as (
-      select * from unnest(${column("id")}::text[], ${column("tries")}::integer[], ${column("state")}::text[],
+      select * from unnest(${column("id")}::text[], ${column("attemptsMade")}::integer[], ${column("state")}::text[],
         ${column("outcome")}::text[], ${column("at")}::timestamptz[], ${column("dueAt")}::timestamptz[])
-        as t (id, tries, state, outcome, at, due_at)
+        as t (id, attempts_made, state, outcome, at, due_at)
     ), locked as (
-      select d.id from webhook_delivery d join tried t on t.id = d.id and t.tries = d.tries
+      select d.id from webhook_delivery d join tried t on t.id = d.id and t.attempts_made = d.attempts_made
       where d.state = 'pending' order by d.id for update of d
     )
     update webhook_delivery d
-    set tries = d.tries + 1, state = t.state, last_outcome = t.outcome, due_at = t.due_at,
+    set attempts_made = d.attempts_made + 1, state = t.state, last_outcome = t.outcome, due_at = t.due_at,
       delivered_at = case t.state when 'delivered' then t.at end
     from tried t join locked l on l.id = t.id where d.id = t.id`.execute(db);
 }
@@ -192,7 +192,7 @@ export async function listDeliveryRows(
   return query.execute();
 }
 
-const fresh = { state: "pending" as const, tries: 0, delivered_at: null };
+const fresh = { state: "pending" as const, attempts_made: 0, delivered_at: null };
 
 /** Makes one delivery due now, with no attempts made. Returns false when the endpoint has no such delivery. */
 export async function replayDelivery(db: Db, args: { id: string; endpointId: string; at: Date }): Promise<boolean> {

@@ -23,7 +23,7 @@ export type AccountTables = {
   app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
   /** Origins that may frame the data page of an account's payments. */
   frame_origin: { account_id: string; origin: string; created_at: Date };
-  /** `status` and `answer` are null only inside the transaction that does the work. */
+  /** `status` and `response_body` are null only inside the transaction that does the work. */
   idempotency: {
     account_id: string;
     mode: Mode;
@@ -31,13 +31,13 @@ export type AccountTables = {
     key: string;
     digest: Buffer;
     status: number | null;
-    answer: string | null;
+    response_body: string | null;
     created_at: Date;
   };
   /** What an operator did by an admin command or on the queue board. */
   operator_action: {
     id: Generated<number>;
-    who: string;
+    actor: string;
     action: string;
     queue: string | null;
     job_id: string | null;

@@ -50,7 +50,7 @@ export type MerchantTables = {
     account_id: string;
     merchant_id: string | null;
     /** Hundredths of a percent. */
-    points: number;
+    basis_points: number;
     /** Millionths of a unit of the asset. */
     fixed_micros: bigint;
     updated_at: Date;

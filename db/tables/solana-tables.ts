@@ -32,7 +32,7 @@ export type SolanaTables = {
     listed_after: Date | null;
     /** The memo names a payment or payout of ours, so the transaction is read before others. */
     urgent: boolean;
-    tries: Generated<number>;
+    attempts_made: Generated<number>;
     due_at: Date;
     last_error: string | null;
   };

@@ -31,7 +31,7 @@ export type WebhookTables = {
     state_version: number;
     at: Date;
     state: Generated<"pending" | "delivered" | "given_up">;
-    tries: Generated<number>;
+    attempts_made: Generated<number>;
     last_outcome: string | null;
     delivered_at: Date | null;
     /** When the next attempt is due; null unless the delivery is pending. */

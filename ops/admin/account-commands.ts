@@ -27,7 +27,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
   }));
   addAction(
     accounts
-      .command("pin <account>")
+      .command("pin-version <account>")
       .description("move an account to a newer version of the API")
       .requiredOption("--version <date>", "for example 2026-02-19"),
     async (context, [accountId = ""], { version = "" }) => {

@@ -83,7 +83,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       },
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
-      record: (action, subject) => recordAction({ db, now }, { who: config.OPERATOR, action, subject }),
+      record: (action, subject) => recordAction({ db, now }, { actor: config.OPERATOR, action, subject }),
     });
   } finally {
     await db.destroy();

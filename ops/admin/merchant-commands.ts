@@ -11,9 +11,9 @@ import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../
 import {
   holdPayouts,
   listDestinationChanges,
+  setAcceptsOtherAssets,
   setDirectPayment,
   setPayoutSchedule,
-  setTakesOthers,
 } from "../../payments/payouts/payout-policies.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import {
@@ -142,7 +142,7 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
   );
   addAction(
     destinations
-      .command("gather <merchant> <destination>")
+      .command("schedule <merchant> <destination>")
       .description("pay out several payments in one transfer, instead of each one as soon as it succeeds")
       .option("--seconds <number>", "pay out this many seconds after the first payment", wholeNumber, "600")
       .option(
@@ -163,14 +163,16 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       const networks = amount === undefined ? readNetworks(context.networksFile()) : undefined;
       const deps = { ...context, ...(networks ? { networks } : {}) };
       const value = unwrap(
-        await setPayoutSchedule(deps, { ...(await requireMerchant(context, merchantId)), id, schedule: schedule }),
+        await setPayoutSchedule(deps, { ...(await requireMerchant(context, merchantId)), id, schedule }),
       );
       await context.record(`destinations schedule ${id}`, merchantId);
       return { value };
     },
   );
   addAction(
-    destinations.command("at-once <merchant> <destination>").description("pay out each payment as soon as it succeeds"),
+    destinations
+      .command("pay-immediately <merchant> <destination>")
+      .description("pay out each payment as soon as it succeeds"),
     async (context, [merchantId = "", id = ""]) => {
       const value = unwrap(
         await setPayoutSchedule(context, { ...(await requireMerchant(context, merchantId)), id, schedule: undefined }),
@@ -181,7 +183,7 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
   );
   for (const [name, direct, what] of [
     ["direct", true, "let buyers pay the destination directly: without custody, fees or refunds by this service"],
-    ["through-us", false, "let buyers pay the treasury, and pay the destination out of it"],
+    ["custodial", false, "let buyers pay the treasury, and pay the destination out of it"],
   ] as const)
     addAction(
       destinations.command(`${name} <merchant> <destination>`).description(what),
@@ -194,19 +196,21 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
         return { value };
       },
     );
-  for (const [name, take, what] of [
+  for (const [name, accept, what] of [
     [
-      "take-others",
+      "accept-other-assets",
       true,
       "accept payments in other assets of its currency, and pay them out in its own asset from the treasury's inventory",
     ],
-    ["take-own", false, "accept payments only in its own asset"],
+    ["accept-own-asset", false, "accept payments only in its own asset"],
   ] as const)
     addAction(
       destinations.command(`${name} <merchant> <destination>`).description(what),
       async (context, [merchantId = "", id = ""]) => {
         const deps = { ...context, networks: readNetworks(context.networksFile()) };
-        const value = unwrap(await setTakesOthers(deps, { ...(await requireMerchant(context, merchantId)), id, take }));
+        const value = unwrap(
+          await setAcceptsOtherAssets(deps, { ...(await requireMerchant(context, merchantId)), id, accept }),
+        );
         await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },

@@ -41,8 +41,8 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
     },
   );
   for (const [name, as, what] of [
-    ["capital", "capital", "book an open exception as capital that the operator put in or took out"],
-    ["loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
+    ["book-capital", "capital", "book an open exception as capital that the operator put in or took out"],
+    ["book-loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
   ] as const)
     addAction(
       ledger
@@ -123,9 +123,9 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
   addAction(
     fees.command("list").description("list all fees; a fee of a merchant replaces that of its account"),
     async (context) => {
-      const value = (await listFees(context)).map(({ account_id, merchant_id, points, fixed_micros }) => ({
+      const value = (await listFees(context)).map(({ account_id, merchant_id, basis_points, fixed_micros }) => ({
         ...{ account: account_id, merchant: merchant_id },
-        ...{ percent: points / 100, fixed: toDecimal(fixed_micros, 6) },
+        ...{ percent: basis_points / 100, fixed: toDecimal(fixed_micros, 6) },
       }));
       return { value };
     },
@@ -143,11 +143,11 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
         throw new UsageError("--percent: expected a number from 0 to 100, with at most two decimals");
       if (!/^\d{1,30}(\.\d{1,6})?$/.test(fixed))
         throw new UsageError("--fixed: expected a number with at most six decimals");
-      const points = Number(toMinor(percent, 2));
+      const basisPoints = Number(toMinor(percent, 2));
       const owner = await feeOwner(context, account, merchant);
-      await setFee(context, { ...owner, points, fixedMicros: toMinor(fixed, 6) });
+      await setFee(context, { ...owner, basisPoints, fixedMicros: toMinor(fixed, 6) });
       await context.record(`fees set ${percent} % and ${fixed}`, merchant ?? account);
-      return { value: { account, merchant: merchant ?? null, percent: points / 100, fixed } };
+      return { value: { account, merchant: merchant ?? null, percent: basisPoints / 100, fixed } };
     },
   );
   addAction(

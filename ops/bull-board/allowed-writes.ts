@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 /** An action of an operator on a job. It is stored before it happens. */
-export type OperatorAction = { who: string; action: string; queue: string | null; jobId: string | null };
+export type OperatorAction = { actor: string; action: string; queue: string | null; jobId: string | null };
 
 type Write = { method: string; route: string | undefined; params: Record<string, string | undefined> };
 
@@ -24,7 +24,7 @@ export function isRead(method: string): boolean {
 }
 
 /** Returns the action of a write, or undefined when it is not allowed. */
-export function findAction(write: Write): Omit<OperatorAction, "who"> | undefined {
+export function findAction(write: Write): Omit<OperatorAction, "actor"> | undefined {
   const rule = write.method === "PUT" ? allowed[write.route ?? ""] : undefined;
   if (rule === undefined || rule.only?.(write.params) === false) return undefined;
   return { action: rule.action, queue: write.params.queueName ?? null, jobId: write.params.jobId ?? null };

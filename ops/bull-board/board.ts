@@ -79,7 +79,7 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
     return reply.code(403).send({ error: "Only a retry or a promote from this page is allowed." });
   }
   try {
-    await deps.recordAction({ who: user, ...action });
+    await deps.recordAction({ actor: user, ...action });
   } catch (err) {
     deps.log.error({ err }, "audit row could not be written, write refused");
     return reply.code(503).send({ error: "The audit log cannot be written, so nothing was changed." });

@@ -47,8 +47,8 @@ async function serve(config: BoardConfig): Promise<void> {
     queues,
     login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
     deployment: config.REDIS_PREFIX,
-    recordAction: ({ who, action, queue, jobId }) =>
-      db.insertInto("operator_action").values({ who, action, queue, job_id: jobId, at: new Date() }).execute(),
+    recordAction: ({ actor, action, queue, jobId }) =>
+      db.insertInto("operator_action").values({ actor, action, queue, job_id: jobId, at: new Date() }).execute(),
     log,
     metrics,
   });

@@ -97,8 +97,8 @@ const RECONCILE_EVERY_MS = 300_000;
 /** Takes the chains whose reconciliation is due, and schedules their next one. */
 export function takeReconciliations(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<string[]> {
   const now = deps.now();
-  const againAt = new Date(now.getTime() + RECONCILE_EVERY_MS);
-  return takeDueReconciliations(deps.db, { chains: [...deps.chains.keys()], now, againAt });
+  const nextAt = new Date(now.getTime() + RECONCILE_EVERY_MS);
+  return takeDueReconciliations(deps.db, { chains: [...deps.chains.keys()], now, nextAt });
 }
 
 /** Lists the expected balances: the treasury's of every asset that is configured or was ever booked, and the lanes'. */

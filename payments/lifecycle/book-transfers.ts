@@ -25,7 +25,7 @@ export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
     ended: (db, ended) => bookEnded(deps, db, ended),
     failed: (db, failed) => bookFailed(deps, db, failed),
     unsolicited: (db, chain, movements) => openUnsolicitedPayments(deps, db, chain, movements),
-    unmatched: (db, sightings) => bookUnmatched(deps, db, sightings),
+    unmatched: (db, observations) => bookUnmatched(deps, db, observations),
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
     rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
@@ -79,8 +79,8 @@ async function finishRefunds(deps: PaymentDeps, db: Db, transfers: readonly Conf
 }
 
 /** Books unmatched movements (late, wrong or duplicate money) as exceptions. An operator resolves them. */
-async function bookUnmatched(deps: PaymentDeps, db: Db, sightings: readonly UnmatchedObservation[]): Promise<void> {
-  const groups = sightings.flatMap((observation) => {
+async function bookUnmatched(deps: PaymentDeps, db: Db, observations: readonly UnmatchedObservation[]): Promise<void> {
+  const groups = observations.flatMap((observation) => {
     const chain = deps.chains.get(observation.chain);
     return chain ? (unmatchedGroup(chain, observation) ?? []) : [];
   });

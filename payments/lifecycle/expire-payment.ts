@@ -10,7 +10,7 @@ const BLOCK_SECOND_MS = 1_000;
 /** Time after which a payment no longer waits for an asset that has left the networks file, milliseconds. */
 const GONE_MS = 24 * 3_600_000;
 /** Minimum and maximum delay before an undecided payment is checked again, milliseconds. */
-const CHECK_AGAIN_MS = 250;
+const RECHECK_MS = 250;
 const LONGEST_MS = 60_000;
 /** Time after the next check at which the sweep enqueues it again, in case its job was lost, milliseconds. */
 const SWEEP_AFTER_MS = 5_000;
@@ -78,7 +78,7 @@ async function postpone(deps: PaymentDeps, paymentId: string, at: Date): Promise
     .where("expires_at", "<=", at)
     .executeTakeFirst();
   if (!late) return { decided: true };
-  const waitMs = Math.min(LONGEST_MS, Math.max(CHECK_AGAIN_MS, at.getTime() - late.expires_at.getTime()));
+  const waitMs = Math.min(LONGEST_MS, Math.max(RECHECK_MS, at.getTime() - late.expires_at.getTime()));
   await deps.db
     .updateTable("payment")
     .set({ due_at: new Date(at.getTime() + waitMs + SWEEP_AFTER_MS) })

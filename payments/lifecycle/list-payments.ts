@@ -16,7 +16,7 @@ type Deps = Pick<PaymentDeps, "db" | "chains">;
 
 /**
  * A payment in a list. `tokenAmount`, `buyer`, `transaction` and `fees` (null without a fee) are set once the payment
- * is being paid. `points` are basis points.
+ * is being paid.
  */
 export type PaymentListView = PaymentView & {
   updatedAt: Date;
@@ -24,7 +24,7 @@ export type PaymentListView = PaymentView & {
   /** CAIP-10 */
   buyer: string | null;
   transaction: { chain: string; hash: string | null } | null;
-  fees: { total: Money; fixed: Money; points: number } | null;
+  fees: { total: Money; fixed: Money; basisPoints: number } | null;
   settlement: { settled: boolean; amount: Money | null; txHash: string | null } | null;
   settledAt: Date | null;
 };
@@ -121,7 +121,7 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
     ...toPaymentView(deps, row),
     updatedAt: row.updated_at,
     tokenAmount: moneyOf(amount),
-    fees: total && fixed && total.value > 0n ? { total, fixed, points: row.option_fee_points } : null,
+    fees: total && fixed && total.value > 0n ? { total, fixed, basisPoints: row.option_fee_basis_points } : null,
     buyer: row.buyer,
     transaction: row.chain === null ? null : { chain: row.chain, hash: row.tx_id },
     settlement:

@@ -166,7 +166,7 @@ const toOwed = (owed: readonly { asset: string; amount: bigint | string }[]) =>
 /** Records an operator's action in the audit log. */
 export async function recordAction(
   { db, now }: Deps,
-  args: { who: string; action: string; subject: string },
+  args: { actor: string; action: string; subject: string },
 ): Promise<void> {
   await db
     .insertInto("operator_action")

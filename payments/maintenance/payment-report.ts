@@ -39,7 +39,7 @@ export type PaymentReport = History & {
     id: string;
     type: string;
     state: string;
-    tries: number;
+    attemptsMade: number;
     lastOutcome: string | null;
     dueAt: Date | null;
   }[];
@@ -67,7 +67,7 @@ export async function readPaymentReport(deps: { db: Db }, paymentId: string): Pr
       or t.purpose = 'refund' and t.refund_id = any(select id from refund where payment_id = ${paymentId})
     order by t.created_at`.execute(db);
   const { rows: webhooks } = await sql<PaymentReport["webhooks"][number]>`
-    select id, type, state, tries, last_outcome as "lastOutcome", due_at as "dueAt" from webhook_delivery
+    select id, type, state, attempts_made as "attemptsMade", last_outcome as "lastOutcome", due_at as "dueAt" from webhook_delivery
     where payment_id = ${paymentId} order by at, id`.execute(db);
   return { payment, attempts, transfers, webhooks, ...(await listHistory(deps, paymentId)) };
 }

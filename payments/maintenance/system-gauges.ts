@@ -15,7 +15,7 @@ import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeldPayouts, countUnfinished } from "../../db/queries/transfers.ts";
 import { chooseFees, chooseReplacementFees, type FeePolicy } from "../../transfers/evm/gas-fees.ts";
-import { MAX_READ_TRIES } from "../../transfers/solana/read-history.ts";
+import { MAX_READ_ATTEMPTS } from "../../transfers/solana/read-history.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
@@ -68,7 +68,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const lanes = await listLaneStatuses(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const failures = await countFailures(deps.db);
-  const entries = await countEntries(deps.db, { unreadable: MAX_READ_TRIES });
+  const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const blocked = await countBlockedQueues(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);

@@ -20,7 +20,7 @@ const LIMIT = 500;
 const EXPIRY_GRACE_MS = 5_000;
 
 /** Time after which an endpoint's job is enqueued again if no worker has begun to deliver, milliseconds. */
-const ENDPOINT_AGAIN_MS = 5_000;
+const ENDPOINT_RETRY_MS = 5_000;
 
 /** Due rows whose jobs have to be enqueued, by kind. */
 export type DueWork = {
@@ -52,6 +52,6 @@ export async function takeDueWork(deps: Pick<PaymentDeps, "db" | "chains" | "now
     refunds: await takePayouts(deps, "refund"),
     // A chain that has left the networks file keeps its cursor, but no worker can watch it.
     chains: await takeDueChains(db, { chains }),
-    endpoints: await takeDueEndpoints(db, { now, againAt: new Date(now.getTime() + ENDPOINT_AGAIN_MS), limit: LIMIT }),
+    endpoints: await takeDueEndpoints(db, { now, retryAt: new Date(now.getTime() + ENDPOINT_RETRY_MS), limit: LIMIT }),
   };
 }

@@ -1,28 +1,28 @@
 import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
-/** The operator's fee on a payment: `points` in basis points, `fixedMicros` in millionths of a unit of the asset. */
-export type FeePolicy = { points: number; fixedMicros: bigint };
+/** The operator's fee on a payment: `basisPoints` in hundredths of a percent, `fixedMicros` in millionths of a unit of the asset. */
+export type FeePolicy = { basisPoints: number; fixedMicros: bigint };
 /** A fee in minor units of the asset; `fixed` is part of `total`. */
-export type Fee = { total: bigint; fixed: bigint; points: number };
+export type Fee = { total: bigint; fixed: bigint; basisPoints: number };
 
 /** Decimals of a millionth. */
 const MICROS = 6;
 
 /** The policy of a merchant without a fee. */
-export const noFee: FeePolicy = { points: 0, fixedMicros: 0n };
+export const noFee: FeePolicy = { basisPoints: 0, fixedMicros: 0n };
 
 /**
  * Returns the fee of an amount (minor units). Rounds the percentage down and the fixed part up, to the minor unit. The
  * fee leaves the merchant at least one minor unit. Pure.
  */
-export function calculateFee({ points, fixedMicros }: FeePolicy, amount: bigint, decimals: number): Fee {
-  const percentage = (amount * BigInt(points)) / 10_000n;
+export function calculateFee({ basisPoints, fixedMicros }: FeePolicy, amount: bigint, decimals: number): Fee {
+  const percentage = (amount * BigInt(basisPoints)) / 10_000n;
   const scaled = fixedMicros * 10n ** BigInt(decimals);
   const fixed = (scaled + 10n ** BigInt(MICROS) - 1n) / 10n ** BigInt(MICROS);
   const most = amount > 0n ? amount - 1n : 0n;
   const total = percentage + fixed < most ? percentage + fixed : most;
-  return { total, fixed: total - (percentage < total ? percentage : total), points };
+  return { total, fixed: total - (percentage < total ? percentage : total), basisPoints };
 }
 
 type Owner = { accountId: string; merchantId: string | null };
@@ -32,12 +32,12 @@ export async function setFee(
   { db, now }: Pick<PaymentDeps, "now"> & { db: Db },
   args: Owner & FeePolicy,
 ): Promise<void> {
-  const { accountId: account_id, merchantId: merchant_id, points, fixedMicros: fixed_micros } = args;
+  const { accountId: account_id, merchantId: merchant_id, basisPoints: basis_points, fixedMicros: fixed_micros } = args;
   await db
     .insertInto("fee_policy")
-    .values({ account_id, merchant_id, points, fixed_micros, updated_at: now() })
+    .values({ account_id, merchant_id, basis_points, fixed_micros, updated_at: now() })
     .onConflict((conflict) =>
-      conflict.columns(["account_id", "merchant_id"]).doUpdateSet({ points, fixed_micros, updated_at: now() }),
+      conflict.columns(["account_id", "merchant_id"]).doUpdateSet({ basis_points, fixed_micros, updated_at: now() }),
     )
     .execute();
 }

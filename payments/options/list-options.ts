@@ -37,7 +37,7 @@ import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions
  */
 const GRACE_MS = 10 * 60_000;
 /** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
-const BARRED_AGAIN_S = 3_600;
+const BARRED_RETRY_S = 3_600;
 /** `validBefore` of authorizations in test mode: it lies in the past, so that they can never move money. */
 const NEVER_VALID = 1;
 
@@ -71,7 +71,7 @@ export async function listOptions(
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
   if (allowed.length === 0 && served.length > 0)
-    return { ...refuse("rate_limited", PAYER_BARRED), retryAfterSeconds: BARRED_AGAIN_S };
+    return { ...refuse("rate_limited", PAYER_BARRED), retryAfterSeconds: BARRED_RETRY_S };
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
   const rows = new Map<string, OptionRow>();
   const fresh: NewOption[] = [];
@@ -157,7 +157,7 @@ function toRow(
     ...{ rate, quoted_until: quotedUntil },
     owed_asset: owed?.asset ?? null,
     owed_amount: owed && scaleDown(amount - fee.total, token.decimals, owed.decimals),
-    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_basis_points: fee.points },
+    ...{ fee: fee.total, fee_fixed: fee.fixed, fee_basis_points: fee.basisPoints },
     kind: token.kind,
     allowance,
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.

@@ -68,11 +68,11 @@ function listAccountsWithData(db: Db, { id }: Payment, requester: Requester) {
 async function findFee(db: Db, { account_id, merchant_id }: Payment): Promise<FeePolicy> {
   const row = await db
     .selectFrom("fee_policy")
-    .select(["points", "fixed_micros"])
+    .select(["basis_points", "fixed_micros"])
     .where("account_id", "=", account_id)
     .where(({ or, eb }) => or([eb("merchant_id", "=", merchant_id), eb("merchant_id", "is", null)]))
     .orderBy("merchant_id", (order) => order.asc().nullsLast())
     .limit(1)
     .executeTakeFirst();
-  return row ? { points: row.points, fixedMicros: row.fixed_micros } : noFee;
+  return row ? { basisPoints: row.basis_points, fixedMicros: row.fixed_micros } : noFee;
 }

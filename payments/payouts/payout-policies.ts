@@ -98,11 +98,11 @@ export async function setDirectPayment(
  * options created from now on. Refuses with `merchant_not_found`, and with `params_validation` for an asset that no
  * configured network has or when another destination already accepts other assets of the currency.
  */
-export async function setTakesOthers(
+export async function setAcceptsOtherAssets(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; take: boolean },
-): Promise<Result<{ id: string; asset: string; takesOthers: boolean }>> {
-  const { merchantId, id, take } = args;
+  args: Owner & { merchantId: string; id: string; accept: boolean },
+): Promise<Result<{ id: string; asset: string; acceptsOtherAssets: boolean }>> {
+  const { merchantId, id, accept } = args;
   return withMerchantLock(deps, args, async (db) => {
     const rows = await db
       .selectFrom("settlement_destination")
@@ -112,18 +112,18 @@ export async function setTakesOthers(
     const row = rows.find((one) => one.id === id);
     if (!row) return noSuchDestination();
     const peg = findAsset(deps, row.asset)?.peg;
-    if (take && peg === undefined) return refuse("params_validation", `${row.asset} is not in the networks file`);
+    if (accept && peg === undefined) return refuse("params_validation", `${row.asset} is not in the networks file`);
     const rival = rows.find(
       (one) => one.accepts_other_assets && one.id !== id && findAsset(deps, one.asset)?.peg === peg,
     );
-    if (take && rival)
-      return refuse("params_validation", `the destination for ${rival.asset} already takes other assets of ${peg}`);
+    if (accept && rival)
+      return refuse("params_validation", `the destination for ${rival.asset} already accepts other assets of ${peg}`);
     await db
       .updateTable("settlement_destination")
-      .set({ accepts_other_assets: take, updated_at: deps.now() })
+      .set({ accepts_other_assets: accept, updated_at: deps.now() })
       .where("id", "=", id)
       .execute();
-    return done({ id, asset: row.asset, takesOthers: take });
+    return done({ id, asset: row.asset, acceptsOtherAssets: accept });
   });
 }
 

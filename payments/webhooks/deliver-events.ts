@@ -40,8 +40,8 @@ const BATCH_DELAY_MS = 20;
 const TIME_SLICE_MS = 10 * SECOND;
 
 /** Returns when the next attempt is due after this many attempts; undefined after the last one. */
-export function nextAttempt(tries: number, now: Date): Date | undefined {
-  const wait = WAITS_MS[tries - 1];
+export function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
+  const wait = WAITS_MS[attemptsMade - 1];
   return wait === undefined ? undefined : new Date(now.getTime() + wait);
 }
 
@@ -137,11 +137,14 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 }
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
-function putOff(deps: PaymentDeps, { id, tries, type, paymentId }: DueEvent, error: unknown): DeliveryAttempt {
-  deps.log.error({ event: id, type, payment: paymentId, tries: tries + 1, err: error }, "webhook event cannot be sent");
+function putOff(deps: PaymentDeps, { id, attemptsMade, type, paymentId }: DueEvent, error: unknown): DeliveryAttempt {
+  deps.log.error(
+    { event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error },
+    "webhook event cannot be sent",
+  );
   const at = deps.now();
-  const dueAt = nextAttempt(tries + 1, at) ?? null;
-  return { id, tries, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
+  const dueAt = nextAttempt(attemptsMade + 1, at) ?? null;
+  return { id, attemptsMade, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
 }
 
 /** Sends one event and returns its delivery state. */
@@ -153,17 +156,17 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
     ...{ method: "POST", url, headers: toHeaders(event.id, at, signature), body },
     ...{ timeoutMs: TIMEOUT_MS, maxBytes: ANSWER_BYTES, redirects: 0, statusOnly: true, keepAlive: true },
   });
-  const { id, tries } = event;
+  const { id, attemptsMade } = event;
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;
-  const dueAt = isTaken ? null : (nextAttempt(tries + 1, deps.now()) ?? null);
+  const dueAt = isTaken ? null : (nextAttempt(attemptsMade + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
   const outcome = answer.ok ? String(answer.status) : errorTexts[answer.error];
-  const fields = { event: id, type: event.type, payment: event.paymentId, outcome, tries: tries + 1 };
+  const fields = { event: id, type: event.type, payment: event.paymentId, outcome, attemptsMade: attemptsMade + 1 };
   // The URL may contain a token, so it is never logged.
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");
   else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
   deps.metrics.webhookDeliveries.inc({ outcome: isTaken ? "delivered" : answer.ok ? "refused" : answer.error });
-  return { id, tries, state, outcome, at: deps.now(), dueAt };
+  return { id, attemptsMade, state, outcome, at: deps.now(), dueAt };
 }
 
 const errorTexts = {

@@ -20,7 +20,7 @@ export type DeliveryView = {
   type: string;
   at: Date;
   state: DeliveryState;
-  tries: number;
+  attemptsMade: number;
   lastOutcome: string | null;
   deliveredAt: Date | null;
   dueAt: Date | null;
@@ -46,7 +46,7 @@ export async function listDeliveries(
       type: row.type,
       at: row.at,
       state: row.state,
-      tries: row.tries,
+      attemptsMade: row.attempts_made,
       lastOutcome: row.last_outcome,
       deliveredAt: row.delivered_at,
       dueAt: row.due_at,

@@ -33,7 +33,7 @@ export async function checkReleasedPages(deps: Deps, { publicUrl, paymentId }: D
   const checkout = paymentId
     ? { path: `/?pid=${paymentId}`, status: 200 }
     : { path: `/?pid=${UNKNOWN_PAYMENT}`, status: 404 };
-  const collect = { path: `/collect/${UNKNOWN_PAYMENT}/opt_none/nobody`, status: 404 };
+  const collect = { path: `/collect/${UNKNOWN_PAYMENT}/opt_none/unknown`, status: 404 };
   // In sequence: a slow DNS lookup occupies a thread that other lookups need.
   return [
     await checkPage(deps, base, { page: "checkout", ...checkout, hasScript: Boolean(paymentId) }),

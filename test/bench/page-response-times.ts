@@ -11,7 +11,7 @@ import { phone, slowDown } from "./slow-network.ts";
 /** The number of runs of each interaction, of which the median counts. */
 const TIMES = 5;
 /** How long to wait for the event timing entry after the next paint, milliseconds. */
-const TOLD_MS = 400;
+const EVENT_ENTRY_WAIT_MS = 400;
 
 type Interaction = {
   name: string;
@@ -75,7 +75,7 @@ export async function timeInteractions(
       await ready?.(page);
       await page.evaluate("void (longest = 0)");
       await target(page).tap();
-      await page.waitForTimeout(TOLD_MS);
+      await page.waitForTimeout(EVENT_ENTRY_WAIT_MS);
       all.push((await page.evaluate("longest")) as number);
     }
     answers.set(name, percentile(all, 0.5));

@@ -22,13 +22,13 @@ const audits = { lcp: "largest-contentful-paint", tbt: "total-blocking-time", tt
  * because simulated throttling counts an open long poll as server time. Every run starts with an empty cache, and the
  * pages alternate, so that other load on the machine affects all of them equally. Returns the results in input order.
  */
-export async function measureSpeed(origin: string, looks: readonly View[]): Promise<Speed[]> {
+export async function measureSpeed(origin: string, views: readonly View[]): Promise<Speed[]> {
   const port = await freePort();
   const browser = await launchBrowser(`--remote-debugging-port=${port}`);
-  const seen = looks.map(() => ({ lcp: [] as number[], tbt: [] as number[], ttfb: [] as number[] }));
+  const seen = views.map(() => ({ lcp: [] as number[], tbt: [] as number[], ttfb: [] as number[] }));
   try {
     for (let run = 0; run < RUNS; run += 1)
-      for (const [index, { path }] of looks.entries()) {
+      for (const [index, { path }] of views.entries()) {
         const { lcp, tbt, ttfb } = await load(`${origin}${path}`, port);
         seen[index]?.lcp.push(lcp);
         seen[index]?.tbt.push(tbt);

@@ -10,7 +10,7 @@ const GAS = 150_000n;
 /** The time without a new nonce after which a transaction counts as lost, milliseconds. */
 const STALLED_MS = 1_500;
 /** The number of receipts that are read: the last ones, whose storage slots have been written before. */
-const LOOKED_AT = 20;
+const RECEIPTS_READ = 20;
 const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
 /**
@@ -40,7 +40,7 @@ export async function runRaw(
   await waitMined(rpc, { address: account.address, first, sent });
   const seconds = (performance.now() - begun) / 1000;
   const ends = (await Promise.all(
-    hashes.slice(-LOOKED_AT).map((hash) => rpc("eth_getTransactionReceipt", [hash])),
+    hashes.slice(-RECEIPTS_READ).map((hash) => rpc("eth_getTransactionReceipt", [hash])),
   )) as { status: Hex; gasUsed: Hex }[];
   if (ends.some(({ status }) => status !== "0x1"))
     throw new Error("a raw relay failed on chain, so the reference is invalid");

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { en } from "../../api/checkout/texts/en.ts";
 import { newKey } from "../../local/networks-document.ts";
 import { listPaymentWays } from "./list-payment-methods.ts";
-import { none, pollAgain } from "./open-browser.ts";
+import { none, triggerPoll } from "./open-browser.ts";
 import { openTokenKindsShop } from "./token-kinds-shop.ts";
 
 const { assets, open } = await openTokenKindsShop();
@@ -39,7 +39,7 @@ test("the page says not to pay again when it cannot send the confirm of a sent t
   );
   // The page's polls fail at first, too.
   await page.route("**/status?*", (route) => route.abort());
-  await pollAgain(page);
+  await triggerPoll(page);
   await choose();
   await page.locator("#step").filter({ hasText: "Your payment was sent" }).waitFor();
   expect(await page.getByText("Nothing was charged. You can try again").count()).toBe(0);
@@ -55,7 +55,7 @@ test("the page of a transaction that stays unmined says not to pay again, offers
   const body = JSON.stringify({ ...news, returnUrl: null, txId: null, txUrl: null });
   await page.route("**/confirm", (route) => route.fulfill({ status: 200, contentType: "application/json", body }));
   await page.route("**/status?*", (route) => route.abort());
-  await pollAgain(page);
+  await triggerPoll(page);
   await choose();
   await page.locator("#step").filter({ hasText: en.sentUnclear }).waitFor();
   expect(await page.getByText("Nothing has been charged yet.").isVisible()).toBe(false);
@@ -68,7 +68,7 @@ test("the page of a transaction that stays unmined says not to pay again, offers
 test("the page does not say that nothing was charged when a wallet reports an error after sending, and the service finds the money", async () => {
   const { page, id, choose } = await open(assets.push, { fails: [send] });
   await page.route("**/status?*", (route) => route.abort());
-  await pollAgain(page);
+  await triggerPoll(page);
   await choose();
   const problem = page.getByRole("alert");
   await problem.filter({ hasText: "If your wallet shows that you have sent some, do not pay again" }).waitFor();

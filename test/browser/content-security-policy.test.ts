@@ -50,8 +50,8 @@ const announceEvil = (page: Page): Promise<unknown> =>
   page.addInitScript(
     (info) => {
       const detail = { info, provider: { request: () => new Promise(() => undefined) } };
-      const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
-      addEventListener("eip6963:requestProvider", tell);
+      const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", announce);
     },
     { uuid: "evil", name: evil, icon, rdns: "evil" },
   );
@@ -111,7 +111,7 @@ test("a browser receives the headers and scripts of the release file and runs th
   for (const [path, kind] of [
     [`/?pid=${id}`, "checkout"],
     ["/?pid=pay_none", "checkout"],
-    [`/collect/${id}/opt_none/nobody`, "collect"],
+    [`/collect/${id}/opt_none/unknown`, "collect"],
   ] as const) {
     const { page } = await openPage(api.url);
     const response = await page.goto(`${api.url}${path}`);
@@ -155,8 +155,8 @@ test("a wallet that opens its own window can return its result to the page", asy
       });
     const info = { uuid: "popup", name: "Popup", icon: "", rdns: "popup" };
     const detail = { info, provider: { request } };
-    const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
-    addEventListener("eip6963:requestProvider", tell);
+    const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+    addEventListener("eip6963:requestProvider", announce);
   });
   await page.goto(linkOf(await pay()));
   const opening = context.waitForEvent("page");

@@ -12,7 +12,7 @@ import { waitFor } from "../support/wait-for.ts";
 import { fillIn, send } from "./data-form-helpers.ts";
 import { installWallets, type WalletPlan } from "./fake-evm-wallets.ts";
 import { listPaymentWays } from "./list-payment-methods.ts";
-import { none, openPage, pollAgain } from "./open-browser.ts";
+import { none, openPage, triggerPoll } from "./open-browser.ts";
 import { announceWallet } from "./wallet-fakes.ts";
 
 const chain = await startChain();
@@ -156,7 +156,7 @@ test("the second of two tabs that sign with two wallets is refused and says that
   await choose(tab, "Second");
   // The second tab does not learn of the first in time.
   await tab.route("**/status?*", () => undefined);
-  await pollAgain(tab);
+  await triggerPoll(tab);
   // No block ends the payment before the second confirm.
   onTestFinished(() => chain.client.setAutomine(true));
   await chain.client.setAutomine(false);

@@ -78,7 +78,7 @@ export async function openPage(
 export const none: PageErrors = { console: [], foreign: [], reports: [] };
 
 /** Makes a page abort its long poll and poll its payment again. */
-export async function pollAgain(page: Page): Promise<void> {
+export async function triggerPoll(page: Page): Promise<void> {
   // The page ignores events right after a poll has started.
   await page.waitForTimeout(400);
   await page.evaluate("void dispatchEvent(new Event('focus'))");

@@ -7,7 +7,7 @@ import { startFleet } from "../support/fleet.ts";
 import { startLoadBalancer } from "../support/load-balancer.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { moveToState, openShop } from "./browser-shop.ts";
-import { launchBrowser, openPage, pollAgain } from "./open-browser.ts";
+import { launchBrowser, openPage, triggerPoll } from "./open-browser.ts";
 import { states } from "./payment-state-names.ts";
 import { updateDelayMs, watchText } from "./watch-text.ts";
 
@@ -79,9 +79,9 @@ test.concurrent("every event of a return aborts the open poll, which may be dead
   });
   // From now on no poll is answered.
   await page.route("**/status?*", () => void polls.push(performance.now()));
-  await pollAgain(page);
+  await triggerPoll(page);
   await waitFor(() => polls.length === 1 && givenUp === 1, { within: 5_000 });
-  const tell = (place: "document" | "window", event: string, visibilityState = "visible"): Promise<void> =>
+  const dispatch = (place: "document" | "window", event: string, visibilityState = "visible"): Promise<void> =>
     page.evaluate(
       ([to, name, state]) => {
         Object.defineProperty(document, "visibilityState", { get: () => state, configurable: true });
@@ -98,11 +98,11 @@ test.concurrent("every event of a return aborts the open poll, which may be dead
   ] as const) {
     const before = { event, polls: polls.length, givenUp };
     await page.waitForTimeout(500);
-    if (event === "visibilitychange") await tell(place, event, "hidden");
+    if (event === "visibilitychange") await dispatch(place, event, "hidden");
     expect({ event, polls: polls.length, givenUp }).toEqual(before);
-    await tell(place, event);
-    const hasPolledAgain = () => polls.length === before.polls + 1 && givenUp === before.givenUp + 1;
-    await waitFor(hasPolledAgain, { within: 5_000, what: `a question after ${event}` });
+    await dispatch(place, event);
+    const hasPolledOnce = () => polls.length === before.polls + 1 && givenUp === before.givenUp + 1;
+    await waitFor(hasPolledOnce, { within: 5_000, what: `a question after ${event}` });
   }
 });
 
@@ -120,14 +120,14 @@ test.concurrent("a return right after a failed poll polls at once instead of wai
         };
       }),
   );
-  await pollAgain(page);
+  await triggerPoll(page);
   expect(await msBetween).toBeLessThan(600);
 });
 
 test.concurrent("the page keeps its state while it is offline for 30 s, and shows the current state within two seconds when it is online again", async () => {
   const { id, page, context, words } = await open();
   await context.setOffline(true);
-  await pollAgain(page);
+  await triggerPoll(page);
   await moveToState(api, id, "succeeded");
   await pause(30_000);
   expect(words).toEqual([waiting]);
@@ -145,7 +145,7 @@ test.concurrent("error responses for 20 s change nothing on the page, which show
     return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
   });
   // The server itself answers the current poll; the next polls fail.
-  await pollAgain(page);
+  await triggerPoll(page);
   await moveToState(api, id, "succeeded");
   await pause(20_000);
   expect(words).toEqual([waiting]);
@@ -207,7 +207,7 @@ test.concurrent("the page ignores a response that is older than the shown state"
   await moveToState(api, id, "succeeded");
   await heading(page, "Paid").waitFor();
   await page.route("**/status?*", (route) => route.fulfill({ contentType: "application/json", body: old }));
-  await pollAgain(page);
+  await triggerPoll(page);
   await pause(1_000);
   // The page may have shown the processing state before.
   expect(words.slice(words.indexOf("Paid"))).toEqual(["Paid"]);
@@ -220,7 +220,7 @@ test.concurrent("the page ignores a truncated response", async () => {
     cut += 1;
     await route.fulfill({ contentType: "application/json", body: '{"status":"pro' });
   });
-  await pollAgain(page);
+  await triggerPoll(page);
   await waitFor(() => cut > 1, { within: 5_000 });
   expect(words).toEqual([waiting]);
   await page.unroute("**/status?*");
@@ -237,7 +237,7 @@ test.concurrent("the page polls a draining server once a second, and not in a ti
     url.searchParams.set("maxPollMs", "0");
     await route.fulfill({ response: await route.fetch({ url: url.href }) });
   });
-  await pollAgain(page);
+  await triggerPoll(page);
   await pause(4_000);
   expect(polls).toBeGreaterThan(1);
   expect(polls).toBeLessThan(7);

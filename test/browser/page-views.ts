@@ -152,7 +152,12 @@ function plainViews(): View[] {
   const path = "/?pid=pay_none";
   return [
     { name: "not-found", caption: "an unknown payment link", path },
-    { name: "too-often", caption: "too many requests", path, ...serve(429, "tooOftenTitle", "tooOftenText") },
-    { name: "trouble", caption: "an error of the service", path, ...serve(500, "serverErrorTitle", "serverErrorText") },
+    { name: "rate-limited", caption: "too many requests", path, ...serve(429, "tooOftenTitle", "tooOftenText") },
+    {
+      name: "server-error",
+      caption: "an error of the service",
+      path,
+      ...serve(500, "serverErrorTitle", "serverErrorText"),
+    },
   ];
 }

@@ -31,8 +31,8 @@ test("a page with a photograph as its logo has at most 25 kB in three requests, 
       const provider = { request: async () => [] };
       const info = { uuid: "a", name: "A", icon: "https://tracker.example.test/a.png", rdns: "a" };
       const detail = { info, provider };
-      const tell = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
-      addEventListener("eip6963:requestProvider", tell);
+      const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", announce);
     });
     await page.goto(`${api.url}${path}`);
     await page.waitForTimeout(300);

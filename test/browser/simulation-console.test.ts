@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { makeMerchant, makePayment } from "../integration/api/start-api.ts";
 import { moveToState, openShop } from "./browser-shop.ts";
-import { none, openPage, pollAgain } from "./open-browser.ts";
+import { none, openPage, triggerPoll } from "./open-browser.ts";
 import { states } from "./payment-state-names.ts";
 
 const { api, pay, linkOf } = await openShop();
@@ -98,7 +98,7 @@ test("the server refuses a transition that is no longer possible, and the page s
   const id = await pay({ checkout: undefined });
   const { page, press } = await open(id);
   await page.route("**/status?*", (route) => route.abort());
-  await pollAgain(page);
+  await triggerPoll(page);
   await api.post(`/checkout/${id}/simulate`, {}, { status: "cancelled" });
   for (const name of begin.slice(0, 2)) {
     await press(name);

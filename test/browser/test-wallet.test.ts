@@ -53,7 +53,7 @@ test("the test wallet really signs: the service verifies its attempt, and the pa
 });
 
 test("the test wallet sends no confirm before the buyer has given the data that the shop requires", async () => {
-  const askNobody = await makeDataPagePath();
+  const dropPolicy = await makeDataPagePath();
   const { page, id, pageErrors } = await open();
   await payByKeyboard(page);
   await page.getByRole("alert").getByText("This shop asks who pays.").waitFor();
@@ -65,18 +65,18 @@ test("the test wallet sends no confirm before the buyer has given the data that 
   await payByKeyboard(page);
   await paid(page);
   expect(await listAttempts(id)).toEqual([{ state: "verified", refusal: null }]);
-  await askNobody();
+  await dropPolicy();
   expect(pageErrors).toEqual(none);
 });
 
 test("the detour over the data page keeps the language, the theme and the return URL of the app", async () => {
-  const askNobody = await makeDataPagePath();
+  const dropPolicy = await makeDataPagePath();
   const { page, pageErrors } = await open("&theme=dark&returnUrl=metamask%3A%2F%2Fdone%3Forder%3D17");
   await page.addInitScript(() => Object.assign(window, { ReactNativeWebView: { postMessage: () => undefined } }));
   await page.locator("footer summary").click();
   await page.getByRole("link", { name: "العربية" }).click();
-  const waitForLook = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
-  await waitForLook();
+  const waitForAppearance = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
+  await waitForAppearance();
   const payAsTest = async () => {
     await page.locator("#console summary").click();
     await page.getByRole("button", { name: ar.payTest }).click();
@@ -84,7 +84,7 @@ test("the detour over the data page keeps the language, the theme and the return
   await payAsTest();
   await page.getByRole("link", { name: ar.giveData }).click();
   await page.getByRole("heading", { name: ar.dataTitle }).waitFor();
-  await waitForLook();
+  await waitForAppearance();
   for (const [id, value] of Object.entries({
     fullName: "ليلى",
     dob: "28",
@@ -97,11 +97,11 @@ test("the detour over the data page keeps the language, the theme and the return
   await page.locator("#tos").check();
   await page.locator("#send").click();
   await page.locator("#requires_action").waitFor();
-  await waitForLook();
+  await waitForAppearance();
   await payAsTest();
   await page.getByRole("heading", { name: ar.succeededTitle, level: 1 }).waitFor();
   const toApp = page.getByRole("link", { name: ar.backToApp });
   expect(await toApp.getAttribute("href")).toBe("metamask://done");
   expect(pageErrors).toEqual(none);
-  await askNobody();
+  await dropPolicy();
 });

@@ -34,7 +34,7 @@ test("the page of an unpayable payment says so without a way to pay, and the pay
   expect(await listPaymentWays(page)).toEqual([]);
   expect(await findViolations(page)).toEqual([]);
   await restore();
-  await page.getByRole("link", { name: en.checkAgain }).click();
+  await page.getByRole("link", { name: en.recheck }).click();
   await page.getByRole("heading", { name: "Pay $5.00 to Shop" }).waitFor();
   expect(pageErrors).toEqual(none);
 });

@@ -15,7 +15,7 @@ import {
 const SIGN = "eth_signTypedData_v4";
 const SEND = "eth_sendTransaction";
 const CHAIN = "eth_chainId";
-const TURN = "wallet_switchEthereumChain";
+const SWITCH_CHAIN = "wallet_switchEthereumChain";
 
 /** Returns the views of a payment with a wallet in the buyer's browser. */
 export async function makeWalletStepViews(merchants: ViewMerchants): Promise<View[]> {
@@ -96,12 +96,12 @@ export async function makeWalletStepViews(merchants: ViewMerchants): Promise<Vie
     {
       name: "switching",
       caption: "the wallet asks for permission to change the network",
-      reach: paying({ ...elsewhere, [TURN]: "waits" }),
+      reach: paying({ ...elsewhere, [SWITCH_CHAIN]: "waits" }),
     },
     {
       name: "wrong-network",
       caption: "the wallet did not change the network",
-      reach: paying({ ...elsewhere, [TURN]: { value: null } }, showsProblem),
+      reach: paying({ ...elsewhere, [SWITCH_CHAIN]: { value: null } }, showsProblem),
     },
     { name: "approve", caption: "waiting for approval in the wallet", reach: paying({ [SIGN]: "waits" }) },
     { name: "step-one", caption: "step 1 of 2", before: twoSteps, reach: paying({ [SEND]: "waits" }) },

@@ -124,10 +124,10 @@ export async function countEffects(databaseUrl: string): Promise<Record<string, 
   const [row] = await execute(
     databaseUrl,
     `select (select count(*) from transaction where replacement > 0)::int as "transactions replaced",
-      (select count(*) from sighting where orphaned)::int as "sightings orphaned",
+      (select count(*) from observation where orphaned)::int as "observations orphaned",
       (select count(*) from event where machine = 'transfer' and from_state = 'assigned' and to_state = 'ready')::int as "transfers taken out",
       (select count(*) from transfer where retries > 0)::int as "transfers delayed",
-      (select count(*) from transfer t join sighting s on s.transfer_id = t.id and not s.orphaned
+      (select count(*) from transfer t join observation s on s.transfer_id = t.id and not s.orphaned
         where not exists (select from transaction x where x.hash = s.tx_hash))::int as "relayed by third parties",
       (select count(*) from event where machine = 'attempt' and to_state = 'refused')::int as "attempts refused",
       (select count(distinct (detail ->> 'reorg', at)) from event where detail ? 'reorg')::int as "reorgs that took transfers",

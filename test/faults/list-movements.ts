@@ -11,12 +11,12 @@ export function listMovements({ evm, solana }: Pick<Evidence, "evm" | "solana">)
 }
 
 /** Returns the transfers into and out of the treasuries. Transfers of zero are not movements. */
-export function listTreasuryMovements(evidence: Evidence): { inwards: ChainTransfer[]; outwards: ChainTransfer[] } {
+export function listTreasuryMovements(evidence: Evidence): { incoming: ChainTransfer[]; outgoing: ChainTransfer[] } {
   const treasuries = [evidence.evm?.treasury, evidence.solana?.treasury];
   const moved = listMovements(evidence).filter(({ amount }) => amount > 0n);
   return {
-    inwards: moved.filter(({ to }) => treasuries.includes(to)),
-    outwards: moved.filter(({ from }) => treasuries.includes(from)),
+    incoming: moved.filter(({ to }) => treasuries.includes(to)),
+    outgoing: moved.filter(({ from }) => treasuries.includes(from)),
   };
 }
 

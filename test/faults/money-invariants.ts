@@ -11,20 +11,20 @@ export const DUST = 1_000n;
  */
 export const findLostMoney: Check = (evidence) => {
   const { rows, history } = evidence;
-  const { inwards, outwards } = listTreasuryMovements(evidence);
+  const { incoming, outgoing } = listTreasuryMovements(evidence);
   const booked = listExceptions(rows);
   const states = new Map(rows.payments.map(({ id, state }) => [id, state]));
   const stateOf = (log: ChainTransfer) => {
     const option = rows.options.find((one) => isTransferOf(log, one));
     return option && states.get(option.paymentId);
   };
-  const unowned = inwards.filter((log) => booked.has(placeOf(log)) || stateOf(log) !== "succeeded");
+  const unowned = incoming.filter((log) => booked.has(placeOf(log)) || stateOf(log) !== "succeeded");
   const lost = unowned.filter((log) => log.amount >= DUST && !booked.has(placeOf(log)));
   const payouts = rows.transfers.filter(({ purpose }) => purpose !== "payment");
   const hasPayout = (log: ChainTransfer) =>
     payouts.some((payout) => isTransferOf(log, history.lost.length === 0 ? payout : { ...payout, amount: log.amount }));
   // A payout whose commit was lost is an exception until it is adopted.
-  const withoutPayout = outwards.filter((log) => !hasPayout(log));
+  const withoutPayout = outgoing.filter((log) => !hasPayout(log));
   const unexplained = withoutPayout.filter((log) => history.lost.length === 0 || !booked.has(placeOf(log)));
   return [
     ...lost.map((log) => `${log.amount} arrived in ${placeOf(log)} and its payment is ${stateOf(log) ?? "unknown"}`),

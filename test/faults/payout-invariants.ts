@@ -7,21 +7,21 @@ import type { Check } from "./payment-invariants.ts";
  */
 export const findPayoutErrors: Check = (evidence) => {
   const { rows, history } = evidence;
-  const { inwards, outwards } = listTreasuryMovements(evidence);
-  const numbers = outwards.flatMap(({ token, nonce }) => (nonce === null ? [] : [`${token} ${nonce}`]));
+  const { incoming, outgoing } = listTreasuryMovements(evidence);
+  const numbers = outgoing.flatMap(({ token, nonce }) => (nonce === null ? [] : [`${token} ${nonce}`]));
   const paid = rows.settlements.filter(({ mode, state }) => mode === "live" && state === "paid");
   const booked = sumBy(
     paid.map(({ asset, destination, amount }) => ({ key: keyOf(asset, destination ?? ""), amount })),
     ({ key }) => key,
   );
-  const received = sumBy(outwards, ({ token, to }) => `${token} ${to}`);
+  const received = sumBy(outgoing, ({ token, to }) => `${token} ${to}`);
   const wrong = [...new Set([...booked.keys(), ...received.keys()])].flatMap((key) => {
     const [onChain, inRows] = [received.get(key) ?? 0n, booked.get(key) ?? 0n];
     // A payout whose commit was lost may be among the exceptions.
     const isRight = history.lost.length === 0 ? onChain === inRows : onChain >= inRows;
     return isRight ? [] : [`${key} has received ${onChain} on the chain and ${inRows} in the rows`];
   });
-  const [into, out] = [inwards, outwards].map((logs) => sumBy(logs, ({ token }) => token));
+  const [into, out] = [incoming, outgoing].map((logs) => sumBy(logs, ({ token }) => token));
   return [
     ...findDuplicates(numbers).map((number) => `the payout ${number} was made twice`),
     ...wrong,

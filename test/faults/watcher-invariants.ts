@@ -20,11 +20,11 @@ export const findIgnoredMoney: Check = (evidence) => {
   const { rows, history } = evidence;
   // After lost commits the payment's options may be missing; the money is then among the exceptions.
   if (history.lost.length > 0) return [];
-  const { inwards } = listTreasuryMovements(evidence);
+  const { incoming } = listTreasuryMovements(evidence);
   const ended = rows.payments.filter(({ mode, state }) => mode === "live" && /^(expired|failed)$/.test(state));
   return ended.flatMap(({ id, state, expiresAt }) => {
     const options = rows.options.filter(({ paymentId }) => paymentId === id);
-    const paid = inwards.find((log) => log.at <= expiresAt && options.some((option) => isTransferOf(log, option)));
+    const paid = incoming.find((log) => log.at <= expiresAt && options.some((option) => isTransferOf(log, option)));
     if (paid === undefined) return [];
     return [`payment ${id} is ${state}, and was paid ${expiresAt - paid.at} s before its deadline by ${paid.txHash}`];
   });

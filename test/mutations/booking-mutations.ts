@@ -56,7 +56,7 @@ export const bookingMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "money that left the treasury is booked as a deposit",
-        find: "receiver === chain.treasury ? sighting.amount : -sighting.amount",
+        find: "receiver === chain.treasury ? observation.amount : -observation.amount",
         replace: "observation.amount",
       },
       {
@@ -108,8 +108,8 @@ export const bookingMutations: readonly MutationGroup[] = [
       },
       {
         name: "the percentage of a fee is rounded up",
-        find: "(amount * BigInt(points)) / 10_000n",
-        replace: "(amount * BigInt(points) + 9_999n) / 10_000n",
+        find: "(amount * BigInt(basisPoints)) / 10_000n",
+        replace: "(amount * BigInt(basisPoints) + 9_999n) / 10_000n",
       },
       {
         name: "the fixed part of a fee is rounded down",

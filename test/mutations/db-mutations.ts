@@ -81,7 +81,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane is released although a wake was requested",
-        find: "lease_until = case when rung then lease_until end,",
+        find: "lease_until = case when wake_requested then lease_until end,",
         replace: "lease_until = null,",
       },
     ],
@@ -209,7 +209,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a booked movement is stored again",
-        find: '.where("sighting.booked", "=", false),',
+        find: '.where("observation.booked", "=", false),',
         replace: ",",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
@@ -221,7 +221,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a movement that was matched to a transfer meanwhile also becomes an exception",
-        find: ".where(isOneOf(keys))\n    .where(isStray)",
+        find: ".where(isOneOf(keys))\n    .where(isUnmatched)",
         replace: ".where(isOneOf(keys))",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },

@@ -121,8 +121,8 @@ async function tryMutation(runner: Runner, mutation: Mutation): Promise<Result> 
     if (run.outcome === "broken") broken ??= run.reason;
     if (run.outcome !== "failed") continue;
     // A timeout or a lost connection may be caused by the machine: then the same file also fails without the mutation.
-    const again = run.byExpectation ? undefined : await runner.run([test]);
-    if (again === undefined || again.outcome === "passed") return { outcome: "caught", by: run.test };
+    const rerun = run.byExpectation ? undefined : await runner.run([test]);
+    if (rerun === undefined || rerun.outcome === "passed") return { outcome: "caught", by: run.test };
     broken ??= `${test} does not pass without the mutation either`;
   }
   return broken === undefined ? { outcome: "survived" } : { outcome: "broken", reason: broken };

@@ -180,8 +180,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a nonce that the service's own transaction has used is abandoned",
-        find: "if (receipts.some((receipt) => receipt !== undefined)) continue;",
-        replace: "",
+        find: "if (found.length > 0) {",
+        replace: "if (found.length < 0) {",
         tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
       },
       {
@@ -281,8 +281,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a screened payer's transfer is declined although a third party has relayed it",
-        find: "if (!(await claimExistingMovement(deps, row))) await decline(",
-        replace: "await decline(",
+        find: "if (!(await claimExistingMovement(deps, row))) await declineTransfer(",
+        replace: "await declineTransfer(",
       },
       {
         name: "a transfer that fails because a third party has relayed it is not matched",

@@ -71,7 +71,7 @@ export async function startKms(privateKey: Hex) {
     address: account.address,
     calls,
     /** Sets the errors of the next calls. */
-    trouble(next: KmsError[]) {
+    failNext(next: KmsError[]) {
       errors = [...next];
     },
   };

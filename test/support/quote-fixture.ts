@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { listDestinations } from "../../payments/merchants/destinations.ts";
-import { setDirectPayment, setTakesOthers } from "../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets, setDirectPayment } from "../../payments/payouts/payout-policies.ts";
 import type { NetworksOptions } from "./evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "./merchant-fixture.ts";
 import { deployTestContract, testContract } from "./test-contracts.ts";
@@ -62,9 +62,9 @@ export async function destinationOf(fixture: MerchantFixture, asset: string) {
   return { ...owner, id: found.id };
 }
 
-/** Sets whether an asset's destination also takes payments in other assets. */
-export const acceptOtherAssets = async (fixture: MerchantFixture, asset: string, take: boolean) =>
-  unwrap(await setTakesOthers(fixture.deps, { ...(await destinationOf(fixture, asset)), take }));
+/** Sets whether an asset's destination also accepts payments in other assets. */
+export const acceptOtherAssets = async (fixture: MerchantFixture, asset: string, accept: boolean) =>
+  unwrap(await setAcceptsOtherAssets(fixture.deps, { ...(await destinationOf(fixture, asset)), accept }));
 
 /** Sets whether buyers pay an asset's destination directly. */
 export const setDirect = async (fixture: MerchantFixture, asset: string, direct: boolean) =>

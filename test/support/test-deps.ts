@@ -47,8 +47,8 @@ export function makeClock(): Clock {
 /** Returns an enqueue function that only records its jobs, for tests whose subject is not the queue. */
 export function recordEnqueued(): { enqueue: Enqueue; enqueued: { queue: string; job: JobRequest }[] } {
   const enqueued: { queue: string; job: JobRequest }[] = [];
-  const enqueue: Enqueue = async (queue, bells) => {
-    for (const job of bells) enqueued.push({ queue, job: job as JobRequest });
+  const enqueue: Enqueue = async (queue, jobs) => {
+    for (const job of jobs) enqueued.push({ queue, job: job as JobRequest });
   };
   return { enqueue, enqueued };
 }

@@ -105,7 +105,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),
     transactions: () => db.selectFrom("transaction").selectAll().orderBy("nonce").orderBy("replacement").execute(),
-    sightings: () => db.selectFrom("observation").selectAll().orderBy("block_number").orderBy("log_index").execute(),
+    observations: () => db.selectFrom("observation").selectAll().orderBy("block_number").orderBy("log_index").execute(),
     cursor: async (): Promise<Cursor> => {
       const row = await db
         .selectFrom("chain_cursor")

@@ -52,7 +52,7 @@ export async function confirmFinal(
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
   if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
-  else await confirmAgain(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
+  else await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
   if (budget.parts === 0 || isHeld) {
     // Transfers that were claimed later, or could not be booked, can be below the final height.
@@ -65,7 +65,7 @@ export async function confirmFinal(
 }
 
 /** Reads the blocks up to a height that are not marked as final again from one endpoint, and books them within the budget. */
-async function confirmAgain(
+async function confirmFrom(
   deps: TransferDeps,
   chain: EvmChain,
   args: { cursor: Cursor; to: number; books: FinalBooks; budget: { parts: number }; rpc: Rpc },
@@ -102,7 +102,7 @@ async function confirmWithOtherEndpoints(
       try {
         const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
-        await confirmAgain(deps, chain, { cursor, to, books, budget, rpc: witness.rpc });
+        await confirmFrom(deps, chain, { cursor, to, books, budget, rpc: witness.rpc });
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
@@ -156,7 +156,7 @@ async function confirmAlone(
     { chain: chain.chain, upTo: to },
     "no second endpoint answers; one is trusted except for large amounts",
   );
-  await confirmAgain(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
+  await confirmFrom(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
   if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
 }
 

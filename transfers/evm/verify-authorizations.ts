@@ -97,8 +97,8 @@ export async function verifyEvm(
 
 /** Verifies that a plain key's signature is well-formed and the payer's over exactly this transfer. Calls no chain. */
 export function checkKey(chain: EvmChain, signed: EvmSigned): VerificationResult {
-  const fault = validateSignature(signed.proof);
-  if (fault) return { ok: false, reason: fault };
+  const reason = validateSignature(signed.proof);
+  if (reason) return { ok: false, reason };
   return recoverSigner(hashRow(chain, signed), signed.proof) === signed.payer
     ? { ok: true, smartWallet: false }
     : { ok: false, reason: "the signature is not the account's over this payment" };
@@ -114,11 +114,11 @@ async function checkForms(
   const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
   for (const one of all) {
-    const verdict = checkForm(chain, one, kindOf.get(one.payer) ?? "key");
-    if (!verdict.ok) results.set(one, verdict);
-    else if (verdict.smartWallet && by === "key")
+    const result = checkForm(chain, one, kindOf.get(one.payer) ?? "key");
+    if (!result.ok) results.set(one, result);
+    else if (result.smartWallet && by === "key")
       results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
-    else good.push({ one, smartWallet: verdict.smartWallet });
+    else good.push({ one, smartWallet: result.smartWallet });
   }
   const hashes = await hashCodes(
     chain,

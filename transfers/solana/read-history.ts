@@ -27,8 +27,8 @@ const CONCURRENCY = 16;
 /** Delay before an unreadable entry is read again, milliseconds. It doubles up to the maximum. */
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
-/** After this many tries, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
-export const MAX_READ_TRIES = 8;
+/** After this many attempts, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
+export const MAX_READ_ATTEMPTS = 8;
 
 /** Functions that book what the history shows. */
 type HistoryBooks = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
@@ -70,7 +70,7 @@ async function readAccount(deps: TransferDeps, account: Account): Promise<boolea
     if (typeof listed === "object") throw listed.error;
     return !listed || !isRead;
   } finally {
-    await updateReadProgress(deps.db, held, { unreadable: MAX_READ_TRIES });
+    await updateReadProgress(deps.db, held, { unreadable: MAX_READ_ATTEMPTS });
     await releaseAccount(deps.db, held);
   }
 }
@@ -173,11 +173,12 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
 
 /** Stores an entry's error with it and schedules its retry. Throws database errors. */
 async function postpone(deps: TransferDeps, entry: HistoryEntry, error: unknown): Promise<void> {
-  const { chain, account, signature, tries } = entry;
+  const { chain, account, signature, attempts_made: attemptsMade } = entry;
   const text = cleanText(error instanceof Error ? `${error.name}: ${error.message}` : String(error), 200);
-  const wait = Math.min(FIRST_RETRY_MS * 2 ** tries, MAX_RETRY_MS);
+  const wait = Math.min(FIRST_RETRY_MS * 2 ** attemptsMade, MAX_RETRY_MS);
   await recordEntryError(deps.db, entry, { error: text, dueAt: new Date(deps.now().getTime() + wait) });
-  const facts = { chain, account, tx: signature, tries: tries + 1, err: error };
-  if (tries + 1 >= MAX_READ_TRIES) deps.log.error(facts, "transaction of the treasury's history cannot be read");
+  const facts = { chain, account, tx: signature, attemptsMade: attemptsMade + 1, err: error };
+  if (attemptsMade + 1 >= MAX_READ_ATTEMPTS)
+    deps.log.error(facts, "transaction of the treasury's history cannot be read");
   else deps.log.warn(facts, "transaction of the treasury's history cannot be read now and is retried");
 }

@@ -141,12 +141,12 @@ async function runFullPass(
   await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: books.ended }));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
   await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, books }));
-  const keepStray = (rows: readonly UnmatchedObservation[]) =>
+  const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>
     keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
       ...{ hash, slot, isOurs: false },
       ...row,
     }));
-  await bookUnmatched(deps, chain, { final: final.slot, book: books.unmatched, keepAgreedMovements: keepStray });
+  await bookUnmatched(deps, chain, { final: final.slot, book: books.unmatched, keepAgreedMovements: keepUnmatched });
   await bookDust(deps, chain, { final: final.slot, book: books.dust });
 }
 

@@ -169,7 +169,7 @@ function keepAcrossLanguages(): void {
     });
 }
 
-byId("notify-again").addEventListener("click", notifyDone);
+byId("renotify").addEventListener("click", notifyDone);
 if (stage === "open") {
   keepTyped();
   keepAcrossLanguages();

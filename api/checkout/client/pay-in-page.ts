@@ -226,8 +226,8 @@ function showFailure(error: unknown, wallet: Wallet, chain: string, committed: C
   }
   const name = explain(error, committed);
   const text = localize(name, { wallet: wallet.name, network: networkName(chain) });
-  const checkAgainButton = () => button(localize("checkAgain"), () => location.reload());
-  if (name === "serverErrorText" || name === "alreadyPaying") panel.showUnderway(text, checkAgainButton());
+  const recheckButton = () => button(localize("recheck"), () => location.reload());
+  if (name === "serverErrorText" || name === "alreadyPaying") panel.showUnderway(text, recheckButton());
   else reset(text);
 }
 

@@ -166,7 +166,7 @@ function withoutScript(page: Page): Html {
   const toggle = isRefreshing(page)
     ? html`<a class="plain" href="${pathOf(page, {})}">${t.checkOnce}</a>`
     : html`<a class="plain" href="${pathOf(page, { refresh: "1" })}">${t.checkAlways}</a>`;
-  return html`<noscript><p>${t.noScript} <a class="plain" href="${pathOf(page, {})}">${t.checkAgain}</a> ${toggle}</p></noscript>`;
+  return html`<noscript><p>${t.noScript} <a class="plain" href="${pathOf(page, {})}">${t.recheck}</a> ${toggle}</p></noscript>`;
 }
 
 function processingSection(page: Page): Html {
@@ -188,7 +188,7 @@ function unpayableSection(page: Page): Html {
   return html`<section id="unpayable" aria-labelledby="unpayable-title"${hiddenUnless(sectionOf(page) === "unpayable")}>
     ${endMark("failed")}<h1 id="unpayable-title" tabindex="-1">${t.unpayableTitle}</h1>${money}
     <p${when}>${page.fillHtml(t.unpayableText)}</p>
-    <div class="stack"><a class="button wide" href="${pathOf(page, {})}">${t.checkAgain}</a></div>
+    <div class="stack"><a class="button wide" href="${pathOf(page, {})}">${t.recheck}</a></div>
   </section>`;
 }
 

@@ -78,7 +78,7 @@ export function collectPage(page: CollectPage): Html {
       <main class="card">
       ${stage === "open" && view && form(page, view)}
       <section id="done"${stage === "given" ? "" : html` hidden`}>${endMark("succeeded")}<h1 id="done-title" tabindex="-1">${t.dataDoneTitle}</h1>
-      <p>${t.dataDone}</p><button type="button" id="notify-again" class="wide">${t.tellAgain}</button></section>
+      <p>${t.dataDone}</p><button type="button" id="renotify" class="wide">${t.renotify}</button></section>
       <section id="ended"${stage === "ended" ? "" : html` hidden`}><h1 id="ended-title" tabindex="-1">${t.dataTitle}</h1><p>${t.dataEnded}</p></section>
       ${stage !== "open" && data.backUrl && html`<a class="button main wide" href="${data.backUrl}">${t.toPayment}</a>`}
       <p id="announcement" class="unseen" role="status" aria-live="polite" aria-atomic="true"></p>

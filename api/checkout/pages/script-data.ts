@@ -52,7 +52,7 @@ export const scriptTexts = [
   "sentUnclear",
   "alreadyPaying",
   "nothingSent",
-  "checkAgain",
+  "recheck",
   "processingTitle",
   "processingText",
   "mayClose",

@@ -95,7 +95,7 @@ export const de: Texts = {
   backToApp: "Zurück zur App",
   canClose: "Sie können diese Seite schließen.",
   toPayment: "Zurück zur Zahlung",
-  checkAgain: "Noch einmal nachsehen",
+  recheck: "Noch einmal nachsehen",
   noScript: "Diese Seite aktualisiert sich in diesem Browser nicht von selbst.",
   checkAlways: "Alle 10 Sekunden nachsehen",
   checkOnce: "Nicht mehr alle 10 Sekunden nachsehen",
@@ -155,5 +155,5 @@ export const de: Texts = {
     "Ihre Angaben konnten nicht gespeichert werden. Was Sie eingegeben haben, ist noch da: Bitte versuchen Sie es noch einmal.",
   dataDoneTitle: "Fertig",
   dataDone: "Ihre Angaben sind gespeichert. Kehren Sie zum Bezahlen zu Ihrer Wallet zurück.",
-  tellAgain: "Der Wallet noch einmal Bescheid geben",
+  renotify: "Der Wallet noch einmal Bescheid geben",
 };

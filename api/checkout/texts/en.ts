@@ -89,7 +89,7 @@ export const en = {
   canClose: "You can close this page.",
   toPayment: "Back to the payment",
 
-  checkAgain: "Check again",
+  recheck: "Check again",
   noScript: "This page does not update by itself in this browser.",
   checkAlways: "Check every 10 seconds",
   checkOnce: "Stop checking every 10 seconds",
@@ -148,7 +148,7 @@ export const en = {
   errorSave: "Your details could not be saved. They are still here: please try again.",
   dataDoneTitle: "Done",
   dataDone: "Your details are saved. Return to your wallet to pay.",
-  tellAgain: "Tell the wallet again",
+  renotify: "Tell the wallet again",
 };
 
 export type Texts = Record<keyof typeof en, string>;

@@ -87,7 +87,7 @@ export const es: Texts = {
   backToApp: "Volver a la aplicación",
   canClose: "Puede cerrar esta página.",
   toPayment: "Volver al pago",
-  checkAgain: "Comprobar de nuevo",
+  recheck: "Comprobar de nuevo",
   noScript: "En este navegador la página no se actualiza sola.",
   checkAlways: "Comprobar cada 10 segundos",
   checkOnce: "Dejar de comprobar cada 10 segundos",
@@ -143,5 +143,5 @@ export const es: Texts = {
   errorSave: "No se han podido guardar sus datos. Siguen aquí: inténtelo de nuevo.",
   dataDoneTitle: "Listo",
   dataDone: "Sus datos están guardados. Vuelva a su billetera para pagar.",
-  tellAgain: "Avisar otra vez a la billetera",
+  renotify: "Avisar otra vez a la billetera",
 };

@@ -92,7 +92,7 @@ export const fr: Texts = {
   backToApp: "Retour à l’application",
   canClose: "Vous pouvez fermer cette page.",
   toPayment: "Retour au paiement",
-  checkAgain: "Vérifier de nouveau",
+  recheck: "Vérifier de nouveau",
   noScript: "Cette page ne se met pas à jour seule dans ce navigateur.",
   checkAlways: "Vérifier toutes les 10 secondes",
   checkOnce: "Ne plus vérifier toutes les 10 secondes",
@@ -150,5 +150,5 @@ export const fr: Texts = {
   errorSave: "Vos informations n’ont pas pu être enregistrées. Elles sont encore là\u00a0: veuillez réessayer.",
   dataDoneTitle: "Terminé",
   dataDone: "Vos informations sont enregistrées. Retournez à votre portefeuille pour payer.",
-  tellAgain: "Prévenir de nouveau le portefeuille",
+  renotify: "Prévenir de nouveau le portefeuille",
 };

@@ -89,7 +89,7 @@ export const it: Texts = {
   backToApp: "Torna all’app",
   canClose: "Puoi chiudere questa pagina.",
   toPayment: "Torna al pagamento",
-  checkAgain: "Controlla di nuovo",
+  recheck: "Controlla di nuovo",
   noScript: "In questo browser la pagina non si aggiorna da sola.",
   checkAlways: "Controlla ogni 10 secondi",
   checkOnce: "Non controllare più ogni 10 secondi",
@@ -145,5 +145,5 @@ export const it: Texts = {
   errorSave: "Non è stato possibile salvare i tuoi dati. Sono ancora qui: riprova.",
   dataDoneTitle: "Fatto",
   dataDone: "I tuoi dati sono salvati. Torna al wallet per pagare.",
-  tellAgain: "Avvisa di nuovo il wallet",
+  renotify: "Avvisa di nuovo il wallet",
 };

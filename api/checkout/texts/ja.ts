@@ -89,7 +89,7 @@ export const ja: Texts = {
   backToApp: "アプリに戻る",
   canClose: "このページを閉じてかまいません。",
   toPayment: "支払いに戻る",
-  checkAgain: "もう一度確認する",
+  recheck: "もう一度確認する",
   noScript: "このブラウザーではページが自動で更新されません。",
   checkAlways: "10秒ごとに確認する",
   checkOnce: "10秒ごとの確認をやめる",
@@ -146,5 +146,5 @@ export const ja: Texts = {
   errorSave: "情報を保存できませんでした。入力内容は残っています。もう一度お試しください。",
   dataDoneTitle: "完了",
   dataDone: "情報を保存しました。ウォレットに戻って支払ってください。",
-  tellAgain: "もう一度ウォレットに知らせる",
+  renotify: "もう一度ウォレットに知らせる",
 };

@@ -86,7 +86,7 @@ export const ptBr: Texts = {
   backToApp: "Voltar para o aplicativo",
   canClose: "Você pode fechar esta página.",
   toPayment: "Voltar para o pagamento",
-  checkAgain: "Verificar de novo",
+  recheck: "Verificar de novo",
   noScript: "Neste navegador a página não se atualiza sozinha.",
   checkAlways: "Verificar a cada 10 segundos",
   checkOnce: "Parar de verificar a cada 10 segundos",
@@ -142,5 +142,5 @@ export const ptBr: Texts = {
   errorSave: "Não foi possível salvar seus dados. Eles ainda estão aqui: tente de novo.",
   dataDoneTitle: "Pronto",
   dataDone: "Seus dados foram salvos. Volte para sua carteira para pagar.",
-  tellAgain: "Avisar a carteira de novo",
+  renotify: "Avisar a carteira de novo",
 };

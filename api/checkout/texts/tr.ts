@@ -85,7 +85,7 @@ export const tr: Texts = {
   backToApp: "Uygulamaya dön",
   canClose: "Bu sayfayı kapatabilirsiniz.",
   toPayment: "Ödemeye dön",
-  checkAgain: "Yeniden bak",
+  recheck: "Yeniden bak",
   noScript: "Bu sayfa bu tarayıcıda kendiliğinden güncellenmez.",
   checkAlways: "10 saniyede bir bak",
   checkOnce: "10 saniyede bir bakmayı bırak",
@@ -141,5 +141,5 @@ export const tr: Texts = {
   errorSave: "Bilgileriniz kaydedilemedi. Hâlâ buradalar: lütfen yeniden deneyin.",
   dataDoneTitle: "Tamam",
   dataDone: "Bilgileriniz kaydedildi. Ödemek için cüzdanınıza dönün.",
-  tellAgain: "Cüzdana yeniden bildir",
+  renotify: "Cüzdana yeniden bildir",
 };

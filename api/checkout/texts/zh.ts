@@ -82,7 +82,7 @@ export const zh: Texts = {
   backToApp: "返回应用",
   canClose: "您可以关闭此页面。",
   toPayment: "返回付款",
-  checkAgain: "再次查看",
+  recheck: "再次查看",
   noScript: "此浏览器中页面不会自动更新。",
   checkAlways: "每 10 秒查看一次",
   checkOnce: "停止每 10 秒查看",
@@ -137,5 +137,5 @@ export const zh: Texts = {
   errorSave: "无法保存您的信息。内容仍在这里，请重试。",
   dataDoneTitle: "完成",
   dataDone: "您的信息已保存。请返回钱包付款。",
-  tellAgain: "再次通知钱包",
+  renotify: "再次通知钱包",
 };

@@ -48,7 +48,7 @@ create table idempotency (
   key text not null,
   digest bytea not null,
   status integer,
-  answer text,
+  response_body text,
   created_at timestamptz not null,
   primary key (account_id, mode, operation, key)
 );

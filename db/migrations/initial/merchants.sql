@@ -74,7 +74,7 @@ create trigger settlement_destination_change after insert or update or delete on
 create table fee_policy (
   account_id text not null references account,
   merchant_id text references merchant,
-  points integer not null check (points between 0 and 10000),
+  basis_points integer not null check (basis_points between 0 and 10000),
   fixed_micros numeric(78,0) not null check (fixed_micros >= 0),
   updated_at timestamptz not null,
   unique nulls not distinct (account_id, merchant_id)

@@ -2,7 +2,7 @@
 
 create table operator_action (
   id bigint generated always as identity primary key,
-  who text not null,
+  actor text not null,
   action text not null,
   queue text,
   job_id text,

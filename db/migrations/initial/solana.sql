@@ -27,7 +27,7 @@ create table history_entry (
   -- When the listing before the one that found it began. Everything final at that time is known without this entry.
   listed_after timestamptz,
   urgent boolean not null,
-  tries integer not null default 0,
+  attempts_made integer not null default 0,
   due_at timestamptz not null,
   last_error text,
   primary key (chain, account, signature),

@@ -26,7 +26,7 @@ create table webhook_delivery (
   state_version integer not null,
   at timestamptz not null,
   state text not null default 'pending' check (state in ('pending', 'delivered', 'given_up')),
-  tries integer not null default 0,
+  attempts_made integer not null default 0,
   last_outcome text,
   delivered_at timestamptz,
   due_at timestamptz,

@@ -52,14 +52,14 @@ export const networksDocument = {
     {
       chain: "eip155:31337",
       name: "Local",
-      rpc: [{ name: "nobody", url: "http://127.0.0.1:1" }],
+      rpc: [{ name: "unreachable", url: "http://127.0.0.1:1" }],
       blockMs: 1_000,
       pollMs: 100,
       finality: { blocks: 1 },
       multicall: address,
       fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
-      treasury: { address, key: { env: "NOBODY" } },
-      lanes: [{ address, key: { env: "NOBODY" } }],
+      treasury: { address, key: { env: "UNUSED_KEY" } },
+      lanes: [{ address, key: { env: "UNUSED_KEY" } }],
       assets: [
         { ...token, asset, symbol: "USDC", name: "USD Coin" },
         { ...token, asset: secondAsset, symbol: "USDX", name: "Second Dollar" },

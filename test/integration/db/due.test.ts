@@ -185,7 +185,7 @@ test("the webhook endpoints that have waited longest are served first", async ()
       values (${`evt_${index}`}, ${`whe_${index}`}, ${paymentId}, 'payment.created', 0, now(), ${ago(ms)})`.execute(db);
   }
   const takeOne = async () =>
-    (await takeDueEndpoints(db, { now, againAt: later(5_000), limit: 1 })).map(({ id }) => id)[0];
+    (await takeDueEndpoints(db, { now, retryAt: later(5_000), limit: 1 })).map(({ id }) => id)[0];
   expect([await takeOne(), await takeOne(), await takeOne(), await takeOne()]).toEqual([
     "whe_1",
     "whe_0",

@@ -52,8 +52,8 @@ test("a process refuses to start when an asset with unfinished transfers is miss
   expect(await beginSettlements(without.deps, [id])).toEqual(["unknown_asset"]);
   expect(await beginRefunds(without.deps, [refundId])).toEqual(["unknown_asset"]);
   expect(await fixture.refund(refundId)).toEqual(["begun"]);
-  const again = await makeDeps(chain, { databaseUrl, change: { assets: [other(`0x${"99".repeat(20)}`)] } });
-  await expect(startTransfers(again.deps, chain.id)).rejects.toMatchObject({ code: "unknown_asset" });
+  const restarted = await makeDeps(chain, { databaseUrl, change: { assets: [other(`0x${"99".repeat(20)}`)] } });
+  await expect(startTransfers(restarted.deps, chain.id)).rejects.toMatchObject({ code: "unknown_asset" });
 });
 
 test("a process refuses to start when the kind of an asset has changed under unfinished payments", async () => {

@@ -110,7 +110,7 @@ describe("the watcher of a chain", () => {
     await sendUsdc(chain, one, other.address, 5n);
     await sendUsdc(chain, one, chain.keys.treasury.address, 7n);
     await fixture.watch();
-    expect(await fixture.sightings()).toMatchObject([{ amount: 7n, transfer_id: null, authorization_nonce: null }]);
+    expect(await fixture.observations()).toMatchObject([{ amount: 7n, transfer_id: null, authorization_nonce: null }]);
   });
 });
 

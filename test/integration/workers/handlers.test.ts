@@ -82,8 +82,8 @@ test("the sweep enqueues due work on the queue that verifies or relays it", asyn
   const [key, wallet] = [await fundBuyer(chain), await fundBuyer(chain)];
   await own.attempt(await own.create(), key);
   const garbage = await confirmAsContractWallet(own, await own.create(), wallet);
-  const carried = await own.attempt(await own.create(), await fundBuyer(chain));
-  await own.verify(carried);
+  const plain = await own.attempt(await own.create(), await fundBuyer(chain));
+  await own.verify(plain);
   await own.db.updateTable("transfer").set({ smart_wallet: true }).execute();
   own.enqueued.length = 0;
   own.clock.advance(10_000);

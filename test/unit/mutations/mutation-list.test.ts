@@ -24,7 +24,9 @@ test("the list holds at least eighty mutations with unique names", () => {
 
 test("a mutation whose text is missing or occurs twice is an error that names the mutation", () => {
   expect(applyMutation("a; if (fee > ceiling) return; b", mutation)).toBe("a;  b");
-  expect(() => applyMutation("a; b", mutation)).toThrow(/ceiling": its text occurs 0 times in transfers\/fees.ts/);
+  expect(() => applyMutation("a; b", mutation)).toThrow(
+    /ceiling": its text occurs 0 times in transfers\/evm\/gas-fees.ts/,
+  );
   expect(() => applyMutation(`${mutation.find} ${mutation.find}`, mutation)).toThrow(/occurs 2 times/);
 });
 

@@ -39,7 +39,7 @@ test("entry points and the local stack may import anything", () => {
 });
 
 test("every module may import the listed files of pure functions, but no other file of their module", () => {
-  const text = 'import { cleanText } from "../ops/clean-text.ts";\nimport { openLog } from "../ops/log.ts";';
+  const text = 'import { cleanText } from "../runtime/clean-text.ts";\nimport { openLog } from "../ops/log.ts";';
   expect(findViolations([{ path: "chains/errors.ts", text }])).toEqual([
     { path: "chains/errors.ts", line: 2, from: "chains", to: "ops" },
   ]);

@@ -81,7 +81,7 @@ test("a final payment redirects to the URL that the merchant stored, with the pa
   }
 });
 
-test("a checkout with one invalid URL of the two redirects nobody", async () => {
+test("a checkout with one invalid URL of the two does not redirect", async () => {
   const id = await makePayment(api, merchant, { checkout: { ...shop, errorUrl: "http://shop.example.test/sorry" } });
   await moveToState(api, id, "succeeded");
   expect(await readStatus(id)).toMatchObject({ status: "succeeded", returnUrl: null });
@@ -301,7 +301,7 @@ test("pages are served with the headers and scripts of the release file, which n
   const id = await makePayment(api, merchant);
   for (const [path, kind] of [
     [`/?pid=${id}`, "checkout"],
-    [`/collect/${id}/opt_none/nobody`, "collect"],
+    [`/collect/${id}/opt_none/unknown`, "collect"],
   ] as const) {
     const { headers, text } = await open(path);
     for (const [name, value] of Object.entries(release.headers[kind]))

@@ -11,7 +11,7 @@ const elsewhere = [
   "cosmos:cosmoshub-3:cosmos1t2uflqwqe0fsj0shcfkrvpukewcw40yjj6hdc0",
   "bip122:000000000019d6689c085ae165831e93:128Lkh3S7CkDTBZ8W7BbpsN3YYizJMp8p6",
   `eip155:1:${lower}`,
-  "eip155:324:somebody.on.another.chain",
+  "eip155:324:account.on.another.chain",
 ];
 
 type Option = { id: string; account: string; actions: [{ data: { chain_id: string; params: [string, string] } }] };

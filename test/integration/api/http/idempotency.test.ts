@@ -217,7 +217,7 @@ test("a payment whose response could not be stored is rolled back, and no job fo
     skipVersionCheck: true,
   });
   addCleanup(() => queue.close());
-  const before = { payments: await payments(), rung: await queue.getDelayedCount() };
+  const before = { payments: await payments(), delayed: await queue.getDelayedCount() };
   // The work is done, and storing its response waits for a lock that this test holds.
   await sql`create function wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(1); return new; end $$`.execute(api.db);
@@ -234,11 +234,11 @@ test("a payment whose response could not be stored is rolled back, and no job fo
     return answer;
   });
   expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
-  expect({ payments: await payments(), rung: await queue.getDelayedCount() }).toEqual(before);
+  expect({ payments: await payments(), delayed: await queue.getDelayedCount() }).toEqual(before);
   const mended = await api.post("/v1/payments", key, body);
   expect(mended.status).toBe(201);
   expect(await payments()).toBe(before.payments + 1);
-  expect(await queue.getDelayedCount()).toBe(before.rung + 1);
+  expect(await queue.getDelayedCount()).toBe(before.delayed + 1);
   expect((await api.post("/v1/payments", key, body)).body).toEqual(mended.body);
-  expect(await queue.getDelayedCount()).toBe(before.rung + 1);
+  expect(await queue.getDelayedCount()).toBe(before.delayed + 1);
 });

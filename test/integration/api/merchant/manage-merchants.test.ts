@@ -129,7 +129,7 @@ test.each([
   ["no name", { merchantEmail: "a@b.test" }, "merchantName"],
   ["an empty name", { ...shop, merchantName: " " }, "merchantName"],
   ["a long name", { ...shop, merchantName: "x".repeat(257) }, "merchantName"],
-  ["no e-mail", { ...shop, merchantEmail: "nobody" }, "merchantEmail"],
+  ["no e-mail", { ...shop, merchantEmail: "no-address" }, "merchantEmail"],
   ["a logo that is not a string", { ...shop, iconUrl: 1 }, "iconUrl"],
   ["a logo URL that is not HTTP", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
 ])("a merchant with %s is refused with the member's name, and nothing is stored", async (_what, body, named) => {

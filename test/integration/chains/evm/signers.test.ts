@@ -104,25 +104,25 @@ describe.each([
       { status, name: throttled },
       { status: 500, name: "InternalException" },
     ]) {
-      kms.trouble(many(error));
+      kms.failNext(many(error));
       await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
-      kms.trouble([]);
+      kms.failNext([]);
     }
     expect(await recoverAddress({ ...digest, signature: await signer.sign(digest) })).toBe(key.address);
   });
 
   test("causes a transient error within seconds if it does not answer", async () => {
     const signer = await open(source);
-    kms.trouble(many({ status: 0, name: "silent" }));
+    kms.failNext(many({ status: 0, name: "silent" }));
     await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
-    kms.trouble([]);
+    kms.failNext([]);
   }, 15_000);
 
   test("causes a permanent error if it denies access", async () => {
     const signer = await open(source);
-    kms.trouble(many({ status: 403, name: "AccessDeniedException" }));
+    kms.failNext(many({ status: 403, name: "AccessDeniedException" }));
     await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_refused", transient: false });
-    kms.trouble([]);
+    kms.failNext([]);
   });
 });
 

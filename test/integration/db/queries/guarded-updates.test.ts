@@ -78,9 +78,9 @@ describe("a transfer", () => {
   });
 
   test("a transfer is locked for a Solana transaction only while it is ready", async () => {
-    const [ready, carried] = [await makeTransfer(), await makeTransfer()];
-    await move(carried.id, "assigned");
-    expect(await lockReady(db, [ready.id, carried.id])).toEqual(new Set([ready.id]));
+    const [ready, assigned] = [await makeTransfer(), await makeTransfer()];
+    await move(assigned.id, "assigned");
+    expect(await lockReady(db, [ready.id, assigned.id])).toEqual(new Set([ready.id]));
   });
 
   test("a transfer does not claim a movement that is booked as an exception", async () => {

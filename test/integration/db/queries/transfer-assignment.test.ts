@@ -94,10 +94,10 @@ describe("storing an assignment", () => {
     const { lanes, ids, claim } = await makeChain(2, 3);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
     await claim(mine);
-    const carry = (laneId: string) => assignTransfers(db, { ids, laneId, nonce: 0, at: now });
-    expect(await carry(other)).toEqual([]);
-    const carried = await Promise.all([carry(mine), carry(mine), carry(mine)]);
-    expect(carried.flat().sort()).toEqual(ids.toSorted());
+    const assign = (laneId: string) => assignTransfers(db, { ids, laneId, nonce: 0, at: now });
+    expect(await assign(other)).toEqual([]);
+    const assigned = await Promise.all([assign(mine), assign(mine), assign(mine)]);
+    expect(assigned.flat().sort()).toEqual(ids.toSorted());
   });
 
   test("a transfer that is unassigned without a trace becomes ready again, and any lane retries it alone after a delay", async () => {

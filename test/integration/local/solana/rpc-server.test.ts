@@ -25,13 +25,13 @@ test("a buyer without SOL pays while another key pays the fee", async () => {
   expect((await getAccount(connection, to.address)).amount).toBe(250_000n);
   expect(await connection.getBalance(buyer.publicKey)).toBe(0);
   expect(before - (await connection.getBalance(relayer.publicKey))).toBe(10_000);
-  const told = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
-  expect(told?.meta).toMatchObject({ err: null, fee: 10_000 });
+  const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+  expect(transaction?.meta).toMatchObject({ err: null, fee: 10_000 });
   const [owner, programId] = [shop.publicKey.toBase58(), solana.mint.program];
-  expect(told?.meta?.preTokenBalances).toContainEqual(
+  expect(transaction?.meta?.preTokenBalances).toContainEqual(
     expect.objectContaining({ owner, uiTokenAmount: expect.objectContaining({ amount: "0" }) }),
   );
-  expect(told?.meta?.postTokenBalances).toContainEqual(
+  expect(transaction?.meta?.postTokenBalances).toContainEqual(
     expect.objectContaining({ mint: mint.toBase58(), owner, programId, uiTokenAmount: amount("250000", 0.25) }),
   );
   const held = await connection.getTokenAccountsByOwner(shop.publicKey, { mint });

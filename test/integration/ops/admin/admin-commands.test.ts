@@ -24,11 +24,13 @@ test("an operator creates, lists and shows an account and pins it to a newer ver
   expect(await json<object[]>("accounts", "list")).toContainEqual(
     expect.objectContaining({ id: accountId, name: "Second" }),
   );
-  expect(await json("accounts", "pin", accountId as string, "--version", "2026-02-19")).toMatchObject({
+  expect(await json("accounts", "pin-version", accountId as string, "--version", "2026-02-19")).toMatchObject({
     version: "2026-02-19",
   });
   expect(await json("accounts", "show", accountId as string)).toMatchObject({ version: "2026-02-19", keys: 0 });
-  expect(await admin("accounts", "pin", accountId as string, "--version", "2026-02-18")).toMatchObject({ code: 1 });
+  expect(await admin("accounts", "pin-version", accountId as string, "--version", "2026-02-18")).toMatchObject({
+    code: 1,
+  });
 });
 
 test("an operator lets wallets cancel an account's payments, or the merchant alone", async () => {
@@ -103,7 +105,7 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
     minimum: "100",
   });
   expect(await admin(...scheduleArgs, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
-  expect(await json("destinations", "at-once", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
+  expect(await json("destinations", "pay-immediately", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
@@ -137,7 +139,7 @@ test("an operator adds, lists and removes sites that may frame the data page, an
     .where("subject", "=", fixture.accountId)
     .execute();
   for (const action of [`frames add ${origin}`, `frames remove ${origin}`])
-    expect(actions).toContainEqual(expect.objectContaining({ action, who: "night watch" }));
+    expect(actions).toContainEqual(expect.objectContaining({ action, actor: "night watch" }));
 });
 
 test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
@@ -239,7 +241,7 @@ test("an operator reads a buyer's data, and the access is recorded", async () =>
   // Nothing has been signed, so the data is not proven to be the payer's.
   expect(stdout).toMatch(/proven +false/);
   const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
-  expect(actions).toMatchObject([{ who: "night watch", action: "collected-data show" }]);
+  expect(actions).toMatchObject([{ actor: "night watch", action: "collected-data show" }]);
 });
 
 test.each([

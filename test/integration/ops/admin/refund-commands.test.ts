@@ -22,7 +22,7 @@ test("an operator lists refunds that have not begun and withdraws one, and the w
     });
   expect(await admin("refunds", "list")).toMatchObject({ code: 0, stdout: "none\n" });
   const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", refundId).execute();
-  expect(actions[0]).toMatchObject({ who: "night watch", action: "refunds withdraw" });
+  expect(actions[0]).toMatchObject({ actor: "night watch", action: "refunds withdraw" });
 });
 
 test("withdrawing a refund that has begun or does not exist exits with 1 and one sentence", async () => {

@@ -120,7 +120,7 @@ test("a write that cannot be recorded is not executed", async () => {
 
 test("a retry runs the job again and is recorded", async () => {
   expect((await put(`${job}/retry`, { "sec-fetch-site": "same-origin" })).statusCode).toBe(204);
-  expect(recorded).toEqual([{ who: "operator", action: "retry", queue: "settle", jobId: "settle-1-0" }]);
+  expect(recorded).toEqual([{ actor: "operator", action: "retry", queue: "settle", jobId: "settle-1-0" }]);
   expect(await queue.getJobState("settle-1-0")).toBe("waiting");
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
   addCleanup(() => connection.disconnect());
@@ -146,8 +146,8 @@ test("the process serves the board, its probes and metrics, and records each wri
   const retry = `${process.url}/api/queues/relay-transfers/relay-trf-1/retry`;
   expect((await fetch(retry, { method: "PUT", headers: { authorization } })).status).toBe(204);
   expect(await failed.getJobState("relay-trf-1")).toBe("waiting");
-  expect(await execute(databaseUrl, "select who, action, queue, job_id from operator_action")).toEqual([
-    { who: "operator", action: "retry", queue: "relay-transfers", job_id: "relay-trf-1" },
+  expect(await execute(databaseUrl, "select actor, action, queue, job_id from operator_action")).toEqual([
+    { actor: "operator", action: "retry", queue: "relay-transfers", job_id: "relay-trf-1" },
   ]);
   const metrics = await (await fetch(process.metricsUrl)).text();
   expect(metrics).toContain('role="bull-board"');

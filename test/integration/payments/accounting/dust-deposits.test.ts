@@ -24,7 +24,7 @@ const noonTomorrow = () => Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** Returns a chain whose clock stands at a given time, and a merchant fixture on it whose USDC has a dust amount. */
-async function makeDustyTill({ dust = "10", at }: { dust?: string; at?: number } = {}) {
+async function makeDustFixture({ dust = "10", at }: { dust?: string; at?: number } = {}) {
   const chain = await startChain();
   if (at !== undefined) await setTime(chain, at);
   const [{ assets } = { assets: [] }] = (await networksFor(chain)).chains;
@@ -80,7 +80,7 @@ async function sprinkle(chain: TestChain, count: number): Promise<void> {
 }
 
 test("a day's deposits below the dust amount become one exception and one log line, and the ledger holds all of them", async () => {
-  const { chain, fixture, treasury } = await makeDustyTill({ at: noonTomorrow() });
+  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow() });
   const since = Number(await chain.client.getBlockNumber());
   const today = dayOf(Number((await chain.client.getBlock()).timestamp) * 1_000);
   await sprinkle(chain, 250);
@@ -121,7 +121,7 @@ test("a day's deposits below the dust amount become one exception and one log li
 });
 
 test("a dust deposit found after its day was booked is counted on the next unbooked day", async () => {
-  const { chain, fixture, treasury } = await makeDustyTill({ at: noonTomorrow() });
+  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow() });
   const stranger = await fundBuyer(chain);
   const block = Number(await chain.client.getBlockNumber());
   await sendUsdc(chain, stranger, treasury, 4n);
@@ -143,7 +143,7 @@ test("a dust deposit found after its day was booked is counted on the next unboo
 });
 
 test("money that leaves the treasury is never dust, and a payment below the dust amount is still a payment", async () => {
-  const { chain, fixture, treasury } = await makeDustyTill({ dust: "3000000" });
+  const { chain, fixture, treasury } = await makeDustFixture({ dust: "3000000" });
   const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
   expect((await fixture.status(paymentId)).state).toBe("succeeded");
   const thief = (await fundBuyer(chain)).address;

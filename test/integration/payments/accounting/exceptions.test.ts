@@ -213,7 +213,7 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
   expect(await admin("exceptions", "return", two)).toMatchObject({ code: 0 });
   expect(await admin("exceptions", "return", "x")).toMatchObject({ code: 2 });
   const capital = await booked("operator_capital");
-  expect(await admin("ledger", "capital", three, "--note", "inventory")).toMatchObject({ code: 0 });
+  expect(await admin("ledger", "book-capital", three, "--note", "inventory")).toMatchObject({ code: 0 });
   expect(await booked("operator_capital")).toBe(capital - 11n);
   const correct = [
     "ledger",
@@ -243,7 +243,7 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
     { account: "operator_capital", asset: chain.asset, amount: String(capital - 6n) },
   ]);
   expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
-  const actions = await fixture.db.selectFrom("operator_action").select(["who", "action"]).orderBy("id").execute();
+  const actions = await fixture.db.selectFrom("operator_action").select(["actor", "action"]).orderBy("id").execute();
   expect(actions.map(({ action }) => action)).toEqual([
     `exceptions assign ${one}`,
     "exceptions return",

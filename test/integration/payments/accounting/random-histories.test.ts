@@ -50,7 +50,10 @@ const steps = fc.array(
       }),
     },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("reorg" as const), depth: fc.integer({ min: 1, max: 4 }) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("fee" as const), points: fc.constantFrom(0, 1, 250, 9_999) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant("fee" as const), basisPoints: fc.constantFrom(0, 1, 250, 9_999) }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("block" as const), blocked: fc.boolean() }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant("work" as const) }) },
   ),
@@ -148,7 +151,12 @@ async function makeWorld() {
       await reorg();
       await one.watch();
     } else if (step.do === "fee") {
-      await setFee(one.deps, { accountId: one.accountId, merchantId: null, points: step.points, fixedMicros: 0n });
+      await setFee(one.deps, {
+        accountId: one.accountId,
+        merchantId: null,
+        basisPoints: step.basisPoints,
+        fixedMicros: 0n,
+      });
     } else if (step.do === "block") await list(step.blocked ? "blacklist" : "unBlacklist");
     else await work();
   };

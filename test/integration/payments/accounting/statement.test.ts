@@ -23,7 +23,7 @@ async function on<T>(days: number, work: () => Promise<T>): Promise<T> {
 }
 
 test("a statement lists every payment, fee, payout and refund, and its balances follow from them", async () => {
-  await setFee(deps, { accountId: fixture.accountId, merchantId: null, points: 100, fixedMicros: 0n });
+  await setFee(deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 100, fixedMicros: 0n });
   const one = await fixture.pay(await fundBuyer(chain), 1_000n);
   const two = await fixture.pay(await fundBuyer(chain), 500n);
   const settlement = await fixture.settlementOf(one);

@@ -124,7 +124,7 @@ test("the buyer replaces posted and confirmed data until the signature is verifi
 test("an unknown requester in the URL has no data page and stores no data", async () => {
   const { id } = await openPayment();
   const [option] = await api.db.selectFrom("payment_option").select("id").where("payment_id", "=", id).execute();
-  for (const by of ["nobody", "x".repeat(23)]) {
+  for (const by of ["unknown", "x".repeat(23)]) {
     const answer = await api.post(`/checkout/${id}/collect/${by}`, {}, { optionId: option?.id, fields: truth });
     expect(answer).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
     expect((await fetch(`${api.url}/collect/${id}/${option?.id}/${by}`)).status).toBe(404);

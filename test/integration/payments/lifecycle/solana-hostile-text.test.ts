@@ -19,15 +19,15 @@ test.each(memos)(
     const stranger = await fundSolanaBuyer(solana);
     const to = fixture.keys.treasury.address;
     await sendTokens(solana, { from: stranger, to, amount: 1n, memo });
-    const sightings = () =>
+    const observations = () =>
       fixture.db
         .selectFrom("observation")
         .selectAll()
         .where(sql<boolean>`payer = ${stranger.address}`)
         .where("booked", "=", true)
         .execute();
-    await fixture.watchUntil(async () => (await sightings()).length === 1);
-    expect(await sightings()).toMatchObject([{ amount: 1n, authorization_nonce: shown }]);
+    await fixture.watchUntil(async () => (await observations()).length === 1);
+    expect(await observations()).toMatchObject([{ amount: 1n, authorization_nonce: shown }]);
     const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
     expect(await isCaughtUp(fixture.deps, solana.id)).toBe(true);
     expect(await fixture.settle((await fixture.settlementOf(paymentId)).id)).toEqual(["begun"]);

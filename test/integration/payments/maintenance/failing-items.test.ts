@@ -69,7 +69,7 @@ test("a webhook event that fails with an internal error is retried later, and th
   expect(await deliverDue({ ...fixture.deps, safeFetch }, { endpointId, signal })).toBe("done");
   expect(endpoint.arrivals).toHaveLength(2);
   const failed = (await deliveries()).filter(({ payment_id }) => payment_id === poison);
-  expect(failed).toMatchObject([{ state: "pending", tries: 1, last_outcome: "internal error" }]);
+  expect(failed).toMatchObject([{ state: "pending", attempts_made: 1, last_outcome: "internal error" }]);
 });
 
 test("a buyer's Solana transaction that cannot be signed is held, and other payments and payouts are sent", async () => {

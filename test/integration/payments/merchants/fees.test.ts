@@ -36,7 +36,7 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
       { accountId, mode: "live", url: "https://shop.example/hooks" },
     ),
   );
-  await setFee(deps, { accountId, merchantId: null, points: 150, fixedMicros: 100_000n });
+  await setFee(deps, { accountId, merchantId: null, basisPoints: 150, fixedMicros: 100_000n });
   const before = await usdcBalance(chain, fixture.destination);
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.pay(buyer, 1_000n);
@@ -51,7 +51,7 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
   const query = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 1 } as const;
   expect(unwrap(await listPaymentViews(deps, query)).items[0]).toMatchObject({
     tokenAmount: { value: 10_000_000n },
-    fees: { total: { value: 250_000n }, fixed: { value: 100_000n }, points: 150 },
+    fees: { total: { value: 250_000n }, fixed: { value: 100_000n }, basisPoints: 150 },
     settlement: { settled: true, amount: { value: 9_750_000n } },
   });
   const detail = unwrap(
@@ -90,13 +90,13 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
 });
 
 test("a merchant's own fee policy replaces its account's, and an option keeps the fee it was created with", async () => {
-  await setFee(deps, { accountId, merchantId, points: 1_000, fixedMicros: 0n });
+  await setFee(deps, { accountId, merchantId, basisPoints: 1_000, fixedMicros: 0n });
   const paymentId = await fixture.create(1_000n);
   const buyer = await fundBuyer(chain);
   const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   expect(option.amount.value).toBe(10_000_000n);
-  await setFee(deps, { accountId, merchantId, points: 5_000, fixedMicros: 0n });
+  await setFee(deps, { accountId, merchantId, basisPoints: 5_000, fixedMicros: 0n });
   const { attemptId } = unwrap(await fixture.confirm(paymentId, option.id, await signOption(option, buyer)));
   await fixture.verify(attemptId ?? "");
   await fixture.relay();

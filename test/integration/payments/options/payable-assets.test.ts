@@ -6,7 +6,7 @@ import { openCheckout } from "../../../../payments/lifecycle/checkout-view.ts";
 import { createPayment } from "../../../../payments/lifecycle/create-payment.ts";
 import { simulatePayment } from "../../../../payments/lifecycle/simulate-payment.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
@@ -63,13 +63,13 @@ describe("the assets that the checkout page names", () => {
 
   test("the page names other assets of the currency if the merchant's destination takes them", async () => {
     const owner = await destinationOf(fixture);
-    unwrap(await setTakesOthers(fixture.deps, { ...owner, take: true }));
+    unwrap(await setAcceptsOtherAssets(fixture.deps, { ...owner, accept: true }));
     const paymentId = await fixture.create();
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.permit, buyer.address);
     const [option] = await fixture.offer(paymentId, buyer);
     expect(await ways(fixture, paymentId)).toContain(option?.amount.display.assetSymbol);
-    unwrap(await setTakesOthers(fixture.deps, { ...owner, take: false }));
+    unwrap(await setAcceptsOtherAssets(fixture.deps, { ...owner, accept: false }));
     expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 

@@ -26,8 +26,8 @@ async function offerOne(fixture: MerchantFixture, paymentId: string, buyer: { ad
   if (!option) throw new Error("there is no way to pay");
   return option;
 }
-const setFeePoints = ({ deps, accountId }: MerchantFixture, points: number) =>
-  setFee(deps, { accountId, merchantId: null, points, fixedMicros: 0n });
+const setFeePoints = ({ deps, accountId }: MerchantFixture, basisPoints: number) =>
+  setFee(deps, { accountId, merchantId: null, basisPoints, fixedMicros: 0n });
 const idsOf = async (fixture: MerchantFixture, paymentId: string) => {
   const rows = await fixture.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
   return rows.map(({ id }) => id);

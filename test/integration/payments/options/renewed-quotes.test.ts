@@ -44,7 +44,7 @@ describe("renewed quotes", () => {
     ["a 6-decimal to an 18-decimal asset", assets.usdc, assets.zeroFirst, 12n * 10n ** 18n],
     ["an 18-decimal to a 6-decimal asset", assets.zeroFirst, assets.usdc, 12n * UNIT],
   ])(
-    "a quote renewed after take-others moved from %s is settled in the new asset's units",
+    "a quote renewed after the destination of other assets moved from %s is settled in the new asset's units",
     async (_how, from, to, owed) => {
       const fixture = await makeMerchant([assets.usdc, assets.zeroFirst]);
       await setPrice(120n);
@@ -124,7 +124,7 @@ describe("renewed quotes", () => {
 
   test("a quote renewed after `direct` is switched off is paid to the treasury with the whole fee", async () => {
     const fixture = await makeMerchant([assets.usdc]);
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
     await setDirect(fixture, assets.usdc, true);
     await setPrice(120n);
     const buyer = await fundBuyer(chain);
@@ -140,7 +140,7 @@ describe("renewed quotes", () => {
 
   test("a quote renewed after `direct` is switched on is paid to the destination without a fee", async () => {
     const fixture = await makeMerchant([assets.usdc]);
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
     await setPrice(120n);
     const buyer = await fundBuyer(chain);
     const paymentId = await createEuroPayment(fixture);

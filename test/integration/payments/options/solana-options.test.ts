@@ -165,11 +165,11 @@ describe("an option's transaction", () => {
     });
     const second = read(await fetch()).blockhash;
     expect(second).not.toBe(first);
-    const [again] = await fixture.offer(paymentId, rich);
-    const extended = (again?.expiresAt?.getTime() ?? 0) - (option.expiresAt?.getTime() ?? 0);
+    const [renewed] = await fixture.offer(paymentId, rich);
+    const extended = (renewed?.expiresAt?.getTime() ?? 0) - (option.expiresAt?.getTime() ?? 0);
     expect(extended).toBeGreaterThanOrEqual(5_000);
     // Less than the 150 blocks for which the blockhash is valid.
-    const leftMs = (again?.expiresAt?.getTime() ?? 0) - fixture.clock.now().getTime();
+    const leftMs = (renewed?.expiresAt?.getTime() ?? 0) - fixture.clock.now().getTime();
     expect(leftMs).toBeLessThan(150 * 100);
   });
 

@@ -15,7 +15,7 @@ import { listDestinations } from "../../../../payments/merchants/destinations.ts
 import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { listActions, listOptions } from "../../../../payments/options/list-options.ts";
 import { dispatchSettlements } from "../../../../payments/payouts/dispatch-payouts.ts";
-import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { submitReady } from "../../../../transfers/solana/submit-ready.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
@@ -75,7 +75,7 @@ test("another asset is offered only if its merchant takes other assets", async (
 });
 
 test("a payment in another asset is settled in the merchant's asset once inventory covers it, and never with other merchants' money", async () => {
-  unwrap(await setTakesOthers(deps, { ...owner, id: destination, take: true }));
+  unwrap(await setAcceptsOtherAssets(deps, { ...owner, id: destination, accept: true }));
   const other = await makeMerchantFixture(chain, {
     change: kinds.change,
     assets: [assets.usdc],
@@ -135,7 +135,7 @@ test("two converted payouts that compete for inventory for one are paid one afte
 });
 
 test("a refund returns the asset that was paid and deducts it, fee included, from the merchant's balance", async () => {
-  await setFee(deps, { accountId, merchantId: null, points: 1_000, fixedMicros: 0n });
+  await setFee(deps, { accountId, merchantId: null, basisPoints: 1_000, fixedMicros: 0n });
   const buyer = await makeBuyer();
   const paymentId = await payWith(buyer);
   expect((await fixture.settlementOf(paymentId)).amount).toBe(9n * UNIT);
@@ -170,7 +170,7 @@ test("a payment on Solana is settled in the merchant's EVM asset from the invent
   const { deps: here, mode } = across;
   const own = { accountId: across.accountId, merchantId: across.merchantId, mode };
   const [registered] = unwrap(await listDestinations(here, own));
-  unwrap(await setTakesOthers(here, { ...own, id: registered?.id ?? "", take: true }));
+  unwrap(await setAcceptsOtherAssets(here, { ...own, id: registered?.id ?? "", accept: true }));
   await sendUsdc(evm, await fundBuyer(evm), evm.keys.treasury.address, 12n * UNIT);
   await across.watch();
   const deposit = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);

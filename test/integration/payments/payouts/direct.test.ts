@@ -42,7 +42,7 @@ describe("direct destinations", () => {
 
   test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
     const fixture = await makeDirect();
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, points: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
     const before = await usdcBalance(chain, treasury);
     const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
     expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);

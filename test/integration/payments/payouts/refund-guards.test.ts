@@ -5,7 +5,7 @@ import { moveRows } from "../../../../db/moves.ts";
 import { debitMerchant } from "../../../../db/queries/ledger-groups.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -83,7 +83,7 @@ test("a refund in another asset waits if the treasury no longer holds that asset
   const fixture = await makeMerchantFixture(chain, { change: kinds.change, assets: [assets.usdc] });
   const { accountId, merchantId, mode, deps } = fixture;
   const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
-  unwrap(await setTakesOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
+  unwrap(await setAcceptsOtherAssets(deps, { accountId, merchantId, mode, id: destination?.id ?? "", accept: true }));
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
   const paymentId = await fixture.pay(buyer, 200n);

@@ -2,7 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setTakesOthers } from "../../../../payments/payouts/payout-policies.ts";
+import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -50,7 +50,7 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   });
   const { accountId, merchantId, mode, deps } = fixture;
   const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
-  unwrap(await setTakesOthers(deps, { accountId, merchantId, mode, id: destination?.id ?? "", take: true }));
+  unwrap(await setAcceptsOtherAssets(deps, { accountId, merchantId, mode, id: destination?.id ?? "", accept: true }));
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
   const paymentId = await fixture.pay(buyer);

@@ -60,10 +60,10 @@ describe("refunds", () => {
       paid_at: expect.any(Date),
     });
     expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
-    const dossier = await readPaymentReport(fixture.deps, paymentId);
-    expect(dossier?.transfers.map(({ purpose, state }) => [purpose, state])).toContainEqual(["refund", "confirmed"]);
-    expect(dossier?.moves.map(({ machine, to }) => `${machine} ${to}`)).toContain("refund paid");
-    expect(dossier?.ledger.map(({ kind }) => kind)).toContain("refund_paid");
+    const report = await readPaymentReport(fixture.deps, paymentId);
+    expect(report?.transfers.map(({ purpose, state }) => [purpose, state])).toContainEqual(["refund", "confirmed"]);
+    expect(report?.moves.map(({ machine, to }) => `${machine} ${to}`)).toContain("refund paid");
+    expect(report?.ledger.map(({ kind }) => kind)).toContain("refund_paid");
     await settle(fixture, paymentId);
     expect(await usdcBalance(chain, fixture.destination)).toBe(before);
     await expectConsistentBalances(fixture);

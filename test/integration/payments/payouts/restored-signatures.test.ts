@@ -39,19 +39,19 @@ test("a payout and a refund whose transactions race a failover are rolled back a
     await loseCommits(fixture);
     return epoch;
   };
-  const readAgain = async () => {
+  const reread = async () => {
     fixture.deps.epoch.check = check;
     await check();
     await fixture.watch();
   };
   fixture.deps.epoch.check = late;
   expect(await fixture.settle(id)).toEqual(["watcher_behind"]);
-  await readAgain();
+  await reread();
   const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
   fixture.deps.epoch.check = late;
   expect(await fixture.refund(refundId)).toEqual(["watcher_behind"]);
   expect((await fixture.transfers()).filter(({ purpose }) => purpose !== "payment")).toEqual([]);
-  await readAgain();
+  await reread();
   expect(await fixture.refund(refundId)).toEqual(["begun"]);
   expect(await fixture.settle(id)).toEqual(["begun"]);
 });

@@ -169,8 +169,8 @@ test("a buyer whose confirm is lost in a failover and who signs again pays once"
   await solana.knobs.jump(1);
   expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
   await postgres.failOver();
-  const again = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
-  await fixture.verify(again);
+  const repeated = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
+  await fixture.verify(repeated);
   await fixture.submit();
   await solana.knobs.resume();
   await fixture.watchUntilState(paymentId, "succeeded");

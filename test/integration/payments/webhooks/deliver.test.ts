@@ -52,7 +52,9 @@ describe("failed deliveries", () => {
       expect(await deliver()).toBe(1);
       expect(endpoint.arrivals).toHaveLength(index + 2);
     }
-    expect(await deliveries()).toMatchObject([{ state: "given_up", tries: 8, last_outcome: "500", due_at: null }]);
+    expect(await deliveries()).toMatchObject([
+      { state: "given_up", attempts_made: 8, last_outcome: "500", due_at: null },
+    ]);
     fixture.clock.advance(100 * HOUR);
     expect(await deliver()).toBe(0);
 
@@ -81,7 +83,7 @@ describe("failed deliveries", () => {
     fixture.clock.advance(100 * HOUR);
     await deliver();
     expect(endpoint.arrivals).toHaveLength(2);
-    expect(await deliveries()).toMatchObject([{ state: "delivered", tries: 2, last_outcome: "204" }]);
+    expect(await deliveries()).toMatchObject([{ state: "delivered", attempts_made: 2, last_outcome: "204" }]);
   });
 
   test("a deliverer does not follow a redirect", async () => {
@@ -91,7 +93,7 @@ describe("failed deliveries", () => {
     await fixture.create();
     await deliver();
     expect(other.arrivals).toEqual([]);
-    expect(await deliveries()).toMatchObject([{ state: "pending", tries: 1, last_outcome: "307" }]);
+    expect(await deliveries()).toMatchObject([{ state: "pending", attempts_made: 1, last_outcome: "307" }]);
   });
 
   test("an unreachable endpoint and a timeout are recorded as such", async () => {
@@ -102,11 +104,11 @@ describe("failed deliveries", () => {
       fixture.deps.safeFetch({ ...request, timeoutMs: 300 });
     const signal = new AbortController().signal;
     await deliverDue({ ...fixture.deps, safeFetch }, { endpointId: id, signal });
-    expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "timeout" }]);
+    expect(await deliveries()).toMatchObject([{ attempts_made: 1, last_outcome: "timeout" }]);
     await registerEndpoint(fixture, "http://127.0.0.1:1/");
     fixture.clock.advance(5_000);
     await deliverDue(fixture.deps, { endpointId: id, signal });
-    expect(await deliveries()).toMatchObject([{ tries: 2, last_outcome: "unreachable" }]);
+    expect(await deliveries()).toMatchObject([{ attempts_made: 2, last_outcome: "unreachable" }]);
   });
 
   test("a deliverer does not connect to a private address unless that is allowed", async () => {
@@ -116,7 +118,7 @@ describe("failed deliveries", () => {
     const guarded = { ...fixture.deps, safeFetch: createSafeFetch({ allowPrivate: false }) };
     await deliverDue(guarded, { endpointId: id, signal: new AbortController().signal });
     expect(endpoint.arrivals).toEqual([]);
-    expect(await deliveries()).toMatchObject([{ state: "pending", tries: 1, last_outcome: "refused address" }]);
+    expect(await deliveries()).toMatchObject([{ state: "pending", attempts_made: 1, last_outcome: "refused address" }]);
   });
 });
 
@@ -186,7 +188,7 @@ test("a worker that lost its lease does not count an attempt that another worker
   response.writeHead(500).end();
   await late;
   expect(endpoint.arrivals).toHaveLength(2);
-  expect(await deliveries()).toMatchObject([{ tries: 1, last_outcome: "502" }]);
+  expect(await deliveries()).toMatchObject([{ attempts_made: 1, last_outcome: "502" }]);
 });
 
 test("the sweep enqueues an endpoint once, again when no worker took the job, and only the second time counts as lost", async () => {
@@ -368,7 +370,7 @@ describe("replays", () => {
     expect(endpoint.arrivals).toHaveLength(3);
     expect(endpoint.arrivals[2]?.body).toBe(first.body);
     const [row] = unwrap(await listDeliveries(fixture.deps, { ...owner, state: "pending", limit: 10 }));
-    expect(row).toMatchObject({ eventId: first.event.id, tries: 1, lastOutcome: "500", deliveredAt: null });
+    expect(row).toMatchObject({ eventId: first.event.id, attemptsMade: 1, lastOutcome: "500", deliveredAt: null });
   });
 
   test("a replay of a period or of given-up events sends exactly those", async () => {

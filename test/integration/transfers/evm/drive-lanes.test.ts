@@ -22,7 +22,7 @@ test("forty transfers share a few transactions, and each is proved by its own lo
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(40);
   // The log of each observation names the payer of its transfer.
   const payers = new Map((await fixture.rowsOf(ids)).map((row) => [row.id, row.payer]));
-  for (const { payer, transfer_id } of await fixture.sightings()) expect(payer).toBe(payers.get(transfer_id ?? ""));
+  for (const { payer, transfer_id } of await fixture.observations()) expect(payer).toBe(payers.get(transfer_id ?? ""));
 });
 
 test("a member that would fail is held with the token's own reason, and the others are sent", async () => {
@@ -142,7 +142,7 @@ async function relayedBeforeWritten() {
   await fixture.db.deleteFrom("transfer").where("id", "=", one.id).execute();
   const hash = await relayByThirdParty(chain, one.call);
   await fixture.watch();
-  expect(await fixture.sightings()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
+  expect(await fixture.observations()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
   await fixture.db.insertInto("transfer").values(row).execute();
   const confirm = async () => {
     await chain.client.mine({ blocks: 3 });
@@ -182,7 +182,7 @@ test("a third party's own transfer under a buyer's nonce, with the same amount, 
   const signature = await stranger.sign({ hash: hashAuthorization(token.separator ?? "0x", same) });
   await relayByThirdParty(chain, encodeTransfer(same, signature));
   await fixture.watch();
-  expect(await fixture.sightings()).toMatchObject([
+  expect(await fixture.observations()).toMatchObject([
     { transfer_id: null, authorization_nonce: row.authorization_nonce },
   ]);
   expect(await fixture.statesOf([one.id])).toEqual(["ready"]);

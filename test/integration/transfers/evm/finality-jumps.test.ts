@@ -91,12 +91,12 @@ test("a final height that jumps by hundreds of blocks is read again in parts, an
   expect((await cursorOf(fixture)).number).toBeGreaterThan(before + 300);
 
   // The last log is not found again: transfers in earlier blocks may be confirmed, and none of its block.
-  const last = (await fixture.sightings()).at(-1);
+  const last = (await fixture.observations()).at(-1);
   if (!last) throw new Error("there is no observation");
   limited.hideLog(last);
   limited.letFinalityGo();
   asked.splice(0);
-  const below = (await fixture.sightings()).filter(({ block_number }) => block_number < last.block_number).length;
+  const below = (await fixture.observations()).filter(({ block_number }) => block_number < last.block_number).length;
   for (let pass = 0; pass < 2; pass += 1)
     await expect(fixture.watch()).rejects.toMatchObject({
       code: "rpc_behind",

@@ -22,13 +22,13 @@ describe.each([1, 2, 3])("a reorg of %i blocks after a transfer was included", (
     await mine(chain, depth - 1);
     await fixture.watch();
     expect(await fixture.statesOf([one.id])).toEqual(["included"]);
-    const [before] = await fixture.sightings();
+    const [before] = await fixture.observations();
 
     await reorg();
     expect(await transfersTo(chain, chain.keys.treasury.address)).toEqual([]);
     await fixture.watch();
     expect(await fixture.statesOf([one.id])).toEqual(["assigned"]);
-    expect((await fixture.sightings()).map((row) => row.orphaned)).toEqual([true]);
+    expect((await fixture.observations()).map((row) => row.orphaned)).toEqual([true]);
     expect(fixture.confirmed).toEqual([]);
 
     fixture.clock.advance(LATER_MS);
@@ -79,8 +79,8 @@ test("a reorg that moves a transfer to another block changes its proof and nothi
   await fixture.watch();
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["included"]);
-  const sightings = await fixture.sightings();
-  expect(sightings.map((row) => row.orphaned).sort()).toEqual([false, true]);
+  const observations = await fixture.observations();
+  expect(observations.map((row) => row.orphaned).sort()).toEqual([false, true]);
   await mine(chain, 5);
   await fixture.watch();
   expect(fixture.confirmed).toHaveLength(1);

@@ -28,15 +28,15 @@ async function payersOf(marks: readonly Mark[], bytecode: Hex) {
     const all = rows.map((row, index) => ({ ...row, proof: signed[index]?.signature ?? "0x", permit: null }));
     const byKey = await fixture.deps.verifier.verify(all, "key");
     const isCode = (index: number) => {
-      const verdict = byKey[index];
-      return verdict?.ok === false && verdict.byCode === true;
+      const result = byKey[index];
+      return result?.ok === false && result.byCode === true;
     };
-    expect(byKey.map((_verdict, index) => (isCode(index) ? "hostile" : "honest"))).toEqual(marks);
+    expect(byKey.map((_result, index) => (isCode(index) ? "hostile" : "honest"))).toEqual(marks);
     const byCode = await fixture.deps.verifier.verify(
       all.filter((_one, index) => isCode(index)),
       "wallet",
     );
-    return byKey.map((verdict, index) => (isCode(index) ? byCode.shift() : verdict));
+    return byKey.map((result, index) => (isCode(index) ? byCode.shift() : result));
   };
   return { fixture, ids, verify };
 }
@@ -50,7 +50,7 @@ const mixes: { name: string; marks: Mark[] }[] = [
 describe.each(mixes)("payers whose code burns all gas ($name)", ({ marks }) => {
   test("payers with hostile code are verified separately, and the honest ones pass", async () => {
     const { verify } = await payersOf(marks, BURNS_ALL);
-    expect((await verify()).map((verdict) => (verdict?.ok ? "honest" : "hostile"))).toEqual(marks);
+    expect((await verify()).map((result) => (result?.ok ? "honest" : "hostile"))).toEqual(marks);
   });
 
   test("payers with hostile code are held when they are relayed, and the honest ones are confirmed", async () => {

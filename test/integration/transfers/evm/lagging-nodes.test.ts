@@ -70,7 +70,7 @@ test("an endpoint that falls behind reverts nothing, and nothing that is in a bl
   await mine(chain, 3);
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
-  expect((await fixture.sightings()).map((row) => row.orphaned)).toEqual([false]);
+  expect((await fixture.observations()).map((row) => row.orphaned)).toEqual([false]);
 });
 
 test("an endpoint whose head is below the cursor does not count as the head of its chain", async () => {
@@ -166,5 +166,5 @@ test("a node three blocks behind that answers every second call causes no state 
   }
   expect(sends).toEqual([]);
   expect(await fixture.transactions()).toHaveLength(sent);
-  expect((await fixture.sightings()).map((row) => row.orphaned)).toEqual([false, false]);
+  expect((await fixture.observations()).map((row) => row.orphaned)).toEqual([false, false]);
 });

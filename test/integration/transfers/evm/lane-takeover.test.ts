@@ -90,7 +90,7 @@ describe("a payer that is no longer served", () => {
     expect(await fixture.statesOf([one.id])).toEqual(["ended"]);
     const hash = await relayByThirdParty(chain, one.call);
     await fixture.watch();
-    expect(await fixture.sightings()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
+    expect(await fixture.observations()).toMatchObject([{ tx_hash: hash, transfer_id: null }]);
     expect(fixture.unmatched).toMatchObject([{ tx_hash: hash }]);
     expect(fixture.confirmed).toEqual([]);
   });

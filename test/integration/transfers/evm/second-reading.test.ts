@@ -103,7 +103,7 @@ describe.each([{ blocks: 1 }, { blocks: 3 }])("a chain with two endpoints (final
       await mine(chain);
     }
     expect(fixture.unmatched).toEqual([]);
-    expect(await fixture.sightings()).toHaveLength(1);
+    expect(await fixture.observations()).toHaveLength(1);
   });
 
   test("a transfer whose logs one endpoint hides is found through the other", async () => {

@@ -14,14 +14,14 @@ test("a lane whose key service fails stores and sends nothing, keeps no nonce, a
   const signed = await fixture.signAll(await fundBuyers(chain, 3));
   const ids = signed.map(({ id }) => id);
 
-  kms.trouble(Array.from({ length: 30 }, () => ({ status: 500, name: "InternalException" })));
+  kms.failNext(Array.from({ length: 30 }, () => ({ status: 500, name: "InternalException" })));
   for (let index = 0; index < 3; index += 1)
     await expect(fixture.relay()).rejects.toMatchObject({ code: "signer_unavailable" });
   expect(await fixture.statesOf(ids)).toEqual(["ready", "ready", "ready"]);
   expect(await fixture.transactions()).toEqual([]);
   expect(await fixture.lane()).toMatchObject({ next_nonce: 0, owner: null });
 
-  kms.trouble([]);
+  kms.failNext([]);
   await fixture.relay();
   await fixture.watch();
   expect(await fixture.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);

@@ -11,10 +11,10 @@ const solana = await startTestSolana();
 const buyer = await fundSolanaBuyer(solana);
 const treasuryOf = (some: SolanaMerchantFixture) => some.keys.treasury.address;
 const entries = (some: SolanaMerchantFixture) => some.db.selectFrom("history_entry").selectAll().execute();
-const sightings = (some: SolanaMerchantFixture) => some.db.selectFrom("observation").selectAll().execute();
+const observations = (some: SolanaMerchantFixture) => some.db.selectFrom("observation").selectAll().execute();
 
 /** A deployment with two endpoints whose history has been listed once. */
-async function startTill(rpcUrls: readonly string[]): Promise<SolanaMerchantFixture> {
+async function startFixture(rpcUrls: readonly string[]): Promise<SolanaMerchantFixture> {
   // The clock of a test runs ahead of the cluster's.
   const change = { historyReadsPerSecond: 10_000, maxHeadAgeMs: null };
   const made = await makeSolanaMerchantFixture(solana, { rpcUrls, change });
@@ -43,7 +43,7 @@ async function finalize(signature: string | undefined): Promise<void> {
 
 test("a transaction that the first endpoint lacks or cannot return is read from the second one", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
-  const some = await startTill([poor.url, solana.url]);
+  const some = await startFixture([poor.url, solana.url]);
   const [missing, broken] = await sendDust(solana, treasuryOf(some), 3);
   await finalize(missing);
   await finalize(broken);
@@ -52,48 +52,48 @@ test("a transaction that the first endpoint lacks or cannot return is read from 
     if (signature === missing) return null;
     return signature === broken ? { version: 7 } : result;
   });
-  await some.watchUntil(async () => (await sightings(some)).length === 3);
+  await some.watchUntil(async () => (await observations(some)).length === 3);
 });
 
 test("a transaction that no endpoint returns is kept and retried, the rest is read, and it soon blocks no payout", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
-  const some = await startTill([poor.url, poor.url]);
+  const some = await startFixture([poor.url, poor.url]);
   const [missing] = await sendDust(solana, treasuryOf(some), 5);
   await finalize(missing);
   poor.alter((method, [signature], result) => (method === "getTransaction" && signature === missing ? null : result));
-  await some.watchUntil(async () => (await sightings(some)).length === 4);
+  await some.watchUntil(async () => (await observations(some)).length === 4);
   expect(await entries(some)).toMatchObject([
     { signature: missing, last_error: expect.stringContaining("does not know") },
   ]);
   const { deps: restarted } = await some.anotherProcess();
-  const tryAgain = async () => {
+  const retryRead = async () => {
     some.clock.advance(600_000);
     await some.readHistory();
     await some.watchOnly();
     return isCaughtUp(restarted, solana.id);
   };
-  expect(await tryAgain()).toBe(false);
+  expect(await retryRead()).toBe(false);
   // One pass may not reach the head of a cluster on a busy machine.
-  await waitFor(tryAgain, { within: 20_000 });
+  await waitFor(retryRead, { within: 20_000 });
   expect(some.lines.join("")).toContain("cannot be read");
   expect((await readSystemStatus(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
   poor.alter(undefined);
-  await tryAgain();
-  expect(await sightings(some)).toHaveLength(5);
+  await retryRead();
+  expect(await observations(some)).toHaveLength(5);
 });
 
 test("an endpoint that has forgotten where the last listing ended duplicates nothing and reverts no payment", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
-  const some = await startTill([poor.url, poor.url]);
+  const some = await startFixture([poor.url, poor.url]);
   await sendDust(solana, treasuryOf(some), 5);
   const paymentId = await payUnsolicited(some);
   await some.watchUntilState(paymentId, "succeeded");
-  const before = await sightings(some);
+  const before = await observations(some);
   const [token] = some.chain.tokens.values();
   const all = await solana.client.connection.getSignaturesForAddress(new PublicKey(token?.treasuryAccount ?? ""));
   poor.alter((method, _params, result) => (method === "getSignaturesForAddress" ? all : result));
   await some.readHistory();
   await some.watch();
-  expect(await sightings(some)).toEqual(before);
+  expect(await observations(some)).toEqual(before);
   expect(before.filter(({ transfer_id }) => transfer_id !== null)).toHaveLength(1);
 });

@@ -12,7 +12,7 @@ const buyer = await fundSolanaBuyer(solana);
 const proxy: FaultProxy = await startFaultProxy({ target: solana.url });
 
 /** A separate deployment whose history has been listed once. */
-async function startTill(
+async function startFixture(
   change: Record<string, unknown> = {},
   rpcUrls = [proxy.url, proxy.url],
 ): Promise<SolanaMerchantFixture> {
@@ -24,7 +24,7 @@ async function startTill(
   return made;
 }
 
-const fixture = await startTill();
+const fixture = await startFixture();
 
 // Everything that earlier tests sent is read and booked first.
 beforeEach(async () => {
@@ -42,7 +42,7 @@ async function readAll(some = fixture): Promise<void> {
 const sum = (count: number) => BigInt((count * (count + 1)) / 2);
 const entries = (some = fixture) =>
   some.db.selectFrom("history_entry").selectAll().orderBy("slot").orderBy("signature").execute();
-const sightings = (some = fixture) => some.db.selectFrom("observation").selectAll().execute();
+const observations = (some = fixture) => some.db.selectFrom("observation").selectAll().execute();
 const exceptions = async () =>
   (await listBalances(fixture.db, { account: "exceptions", asset: solana.asset }))[0]?.amount ?? 0n;
 
@@ -53,7 +53,7 @@ async function listDust(count: number, some = fixture): Promise<string[]> {
   proxy.fail(({ method }) => (method === "getTransaction" ? { code: -32_000, message: "not now" } : undefined));
   await some.readHistory();
   proxy.fail(undefined);
-  await some.db.updateTable("history_entry").set({ tries: 0, due_at: some.clock.now() }).execute();
+  await some.db.updateTable("history_entry").set({ attempts_made: 0, due_at: some.clock.now() }).execute();
   return signatures;
 }
 
@@ -115,11 +115,11 @@ test("dust is read with bounded concurrency and booked to the last unit", async 
 });
 
 test("no more transactions are read per second than the network's entry allows", async () => {
-  const slow = await startTill({ historyReadsPerSecond: 20 });
+  const slow = await startFixture({ historyReadsPerSecond: 20 });
   const signatures = await sendDust(solana, treasuryOf(slow), 30);
   await finalize(signatures.at(-1));
   const began = Date.now();
-  while ((await sightings(slow)).length < 30) await slow.readHistory();
+  while ((await observations(slow)).length < 30) await slow.readHistory();
   expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
 });
 
@@ -129,7 +129,7 @@ test("a history of many pages is read completely and once, although listing and 
   short.alter((method, _params, result) =>
     method === "getSignaturesForAddress" ? (result as unknown[]).slice(0, 9) : result,
   );
-  const some = await startTill({}, [short.url, short.url]);
+  const some = await startFixture({}, [short.url, short.url]);
   await finalize((await sendDust(solana, treasuryOf(some), 60)).at(-1));
   let calls = 0;
   // The endpoint fails in the middle of the listing and of the reads.
@@ -145,23 +145,23 @@ test("a history of many pages is read completely and once, although listing and 
     });
   proxy.fail(undefined);
   expect(failures).toBeGreaterThan(0);
-  expect((await sightings(some)).map(({ amount }) => amount).toSorted((a, b) => Number(a - b))).toEqual(
+  expect((await observations(some)).map(({ amount }) => amount).toSorted((a, b) => Number(a - b))).toEqual(
     Array.from({ length: 60 }, (_, index) => BigInt(index + 1)),
   );
 });
 
 test("two jobs that read the same history at once record each transaction once", async () => {
   const other = await fixture.anotherProcess();
-  const [booked, before] = [await exceptions(), (await sightings()).length];
+  const [booked, before] = [await exceptions(), (await observations()).length];
   await finalize((await sendDust(solana, treasuryOf(fixture), 60)).at(-1));
   await Promise.all([fixture.readHistory(), other.readHistory(), fixture.readHistory()]);
   await readAll();
-  expect(await sightings()).toHaveLength(before + 60);
+  expect(await observations()).toHaveLength(before + 60);
   await fixture.watchUntil(async () => (await exceptions()) === booked - sum(60));
 });
 
 test("a transfer that names a payment is read before the dust that came before it", async () => {
-  const slow = await startTill({ historyReadsPerSecond: 1 });
+  const slow = await startFixture({ historyReadsPerSecond: 1 });
   await sendDust(solana, treasuryOf(slow), 40);
   const paymentId = await payUnsolicited(slow);
   await slow.readHistory();

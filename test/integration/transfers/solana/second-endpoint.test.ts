@@ -77,8 +77,8 @@ test("a large deposit whose amount one endpoint invents is not booked, and one t
     return result;
   });
   await fundTokens(solana.client, solana.mint, [fixture.keys.treasury.address], 7n);
-  const sightings = () => fixture.db.selectFrom("observation").select("amount").execute();
-  const isRead = async () => (await sightings()).some(({ amount }) => amount >= LARGE);
+  const observations = () => fixture.db.selectFrom("observation").select("amount").execute();
+  const isRead = async () => (await observations()).some(({ amount }) => amount >= LARGE);
   await fixture.watchUntil(isRead);
   for (let pass = 0; pass < 5; pass += 1) await fixture.watch(new AbortController().signal).catch(() => undefined);
   expect((await open()).filter(({ amount }) => -amount >= LARGE)).toEqual([]);

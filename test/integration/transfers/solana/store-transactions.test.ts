@@ -25,10 +25,10 @@ const stateOf = async (id: string) =>
 const countStored = async () => (await fixture.transactions()).length;
 
 test("signed bytes are stored for ready transfers, and left out when one of their transfers is no longer ready", async () => {
-  const [ready, other, carried] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
-  await moveRows(db, "transfer", { ids: [carried], from: "ready", to: "assigned", at: new Date() });
+  const [ready, other, assigned] = [await makeTransfer(), await makeTransfer(), await makeTransfer()];
+  await moveRows(db, "transfer", { ids: [assigned], from: "ready", to: "assigned", at: new Date() });
   const before = await countStored();
-  const [good, late] = [signingOf([ready]), signingOf([other, carried])];
+  const [good, late] = [signingOf([ready]), signingOf([other, assigned])];
   expect(await storeSignings(deps, chain, [good, late], undefined)).toEqual([good]);
   expect(await countStored()).toBe(before + 1);
   expect([await stateOf(ready), await stateOf(other)]).toEqual(["assigned", "ready"]);

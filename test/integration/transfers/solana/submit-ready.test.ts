@@ -105,7 +105,7 @@ describe("a buyer's transaction", () => {
     const sent = recordSends();
     await solana.knobs.drop(3);
     await fixture.submit();
-    for (let again = 0; again < 3; again += 1) {
+    for (let run = 0; run < 3; run += 1) {
       expect((await onlyRow(paymentId)).state).toBe("processing");
       fixture.clock.advance(2_000);
       await fixture.watch();

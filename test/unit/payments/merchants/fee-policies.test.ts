@@ -18,8 +18,8 @@ test.each<[string, number, bigint, bigint, number, { total: bigint; fixed: bigin
   ["a fixed part below the minor unit, rounded up", 0, 1n, 500n, 2, { total: 1n, fixed: 1n }],
   ["more than there is", 0, 5_000_000n, 1_000_000n, 6, { total: 999_999n, fixed: 999_999n }],
   ["one hundred percent", 10_000, 1n, 1_000n, 6, { total: 999n, fixed: 0n }],
-])("the fee is computed for %s", (_what, points, fixedMicros, amount, decimals, expected) => {
-  expect(calculateFee({ points, fixedMicros }, amount, decimals)).toEqual({ ...expected, points });
+])("the fee is computed for %s", (_what, basisPoints, fixedMicros, amount, decimals, expected) => {
+  expect(calculateFee({ basisPoints, fixedMicros }, amount, decimals)).toEqual({ ...expected, basisPoints });
 });
 
 test("a fee never takes the whole amount, and its parts add up to the total", () => {
@@ -29,8 +29,8 @@ test("a fee never takes the whole amount, and its parts add up to the total", ()
       fc.bigInt(0n, 10n ** 9n),
       fc.bigInt(1n, 10n ** 24n),
       fc.integer({ min: 0, max: 18 }),
-      (points, fixedMicros, amount, decimals) => {
-        const { total, fixed } = calculateFee({ points, fixedMicros }, amount, decimals);
+      (basisPoints, fixedMicros, amount, decimals) => {
+        const { total, fixed } = calculateFee({ basisPoints, fixedMicros }, amount, decimals);
         expect(total).toBeGreaterThanOrEqual(0n);
         expect(total).toBeLessThan(amount);
         expect(fixed).toBeGreaterThanOrEqual(0n);

@@ -179,5 +179,5 @@ test("two endpoints must agree from 10,000 whole units, unless the asset sets an
   expect(limitOf([one, two], { agreementThreshold: "5" })).toBe(5n);
   expect(limitOf([one, two], { agreementThreshold: null })).toBeUndefined();
   expect(limitOf([one])).toBeUndefined();
-  expect(countEndpoints({ rpc: [one, { ...one, name: "again" }] })).toBe(1);
+  expect(countEndpoints({ rpc: [one, { ...one, name: "repeated" }] })).toBe(1);
 });
