@@ -30,7 +30,7 @@ ENTRYPOINT ["sh", "/app/ops/compose/run.sh"]
 CMD ["api"]
 # Liveness only: a container is not restarted because Postgres is unreachable.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["node", "/app/ops/compose/probe.ts", "/livez"]
+  CMD ["node", "/app/ops/compose/health-check.ts", "/livez"]
 EXPOSE 8080 8081 9464
 
 FROM base AS local

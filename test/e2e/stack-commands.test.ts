@@ -8,14 +8,14 @@ import { addCleanup } from "../support/cleanups.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 /** Starts one of the two commands with its own folder and ports. */
-async function run(script: "start" | "demo") {
+async function run(script: "start-stack" | "demo") {
   const dir = await makeScratch(`stack-${script}`);
   addCleanup(() => rm(dir, { recursive: true, force: true }));
   const settings = await withFreePorts(readSettings({ STACK_DIR: dir }));
   const ports = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
   const lines: string[] = [];
   const env = { ...process.env, ...ports };
-  const child = await startChild(process.execPath, [`ops/local/${script}.ts`], {
+  const child = await startChild(process.execPath, [`local/${script}.ts`], {
     env,
     onLine: (line) => lines.push(line),
   });
@@ -24,7 +24,7 @@ async function run(script: "start" | "demo") {
 }
 
 test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no process running", async () => {
-  const { dir, child, lines } = await run("start");
+  const { dir, child, lines } = await run("start-stack");
   const stack = () => findRunningStack(dir);
   const first = await waitFor(stack, { within: 60_000, what: "stack.json is there" });
   expect(first.processes.supervisor).toBe(child.pid);

@@ -59,7 +59,7 @@ afterEach(() => {
 
 /** Starts a process with the service's signal handling, a timer that keeps it alive, and `body`. It prints "ready". */
 async function startProcess(body: string) {
-  const folder = new URL("../../../ops/", import.meta.url).href;
+  const folder = new URL("../../../runtime/", import.meta.url).href;
   const code = `
     import { createLog } from "${folder}log.ts";
     import { createShutdown, installSignals } from "${folder}shutdown.ts";

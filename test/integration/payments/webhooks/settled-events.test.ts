@@ -91,7 +91,7 @@ test("the transaction that confirms a payout writes as many rows for 20,000 paym
 async function killWriter(databaseUrl: string, endpointId: string): Promise<void> {
   const code = `
     import { openDb } from "./db/open.ts";
-    import { writeSettledEvents } from "./payments/settled-events.ts";
+    import { writeSettledEvents } from "./payments/webhooks/settled-events.ts";
     const db = openDb(${JSON.stringify(databaseUrl)}, { max: 1 });
     while ((await writeSettledEvents({ db, now: () => new Date() }, { endpointId: ${JSON.stringify(endpointId)} })) > 0)
       process.stdout.write("part");`;

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { openChain } from "../../local/chain-client.ts";
-import { type KeyPair, networksDocument, newChainKeys, newKey } from "../../local/networks-document.ts";
-import { seedAccount } from "../../local/seed-account.ts";
-import { deployContracts, fundGas, mintUsdc } from "../../local/usdc.ts";
-import { listEvmNetworks, parseNetworks } from "../../runtime/networks/read-networks.ts";
+import { listEvmNetworks, parseNetworks } from "../runtime/networks/read-networks.ts";
+import { openChain } from "./chain-client.ts";
+import { type KeyPair, networksDocument, newChainKeys, newKey } from "./networks-document.ts";
+import { seedAccount } from "./seed-account.ts";
+import { deployContracts, fundGas, mintUsdc } from "./usdc.ts";
 
 /**
  * Sets up the chain of the compose file: contracts, keys, funded lanes and buyers, the networks file, and an account with a
