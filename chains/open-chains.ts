@@ -6,7 +6,7 @@ import { type EvmChain, type EvmToken, openEvmChain } from "./evm/open-evm-chain
 import { checkSolanaChain } from "./solana/check-solana-chain.ts";
 import { openSolanaChain, type SolanaChain, type SolanaToken } from "./solana/open-solana-chain.ts";
 
-/** An opened network. `family` tells EVM and Solana apart. */
+/** An opened network. `family` is the kind: EVM or Solana. */
 export type Chain = EvmChain | SolanaChain;
 /** A token of an opened network. */
 export type Token = EvmToken | SolanaToken;
