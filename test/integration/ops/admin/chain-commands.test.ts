@@ -41,7 +41,7 @@ test("the check of a chain without a Collector names the deploy command, and pas
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
 
   await chain.client.setCode({ address: evm.collector, bytecode: "0xfe" });
-  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Collector") });
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Collector") });
 });
 
 test("the check of a chain without a Disburser names the deploy command, and the treasury then approves it once per asset", async () => {
@@ -77,7 +77,7 @@ test("the check of a chain without a Disburser names the deploy command, and the
   expect(await states()).toEqual(["approved", "already approved", "approved"]);
   expect(await states()).toEqual(["already approved", "already approved", "already approved"]);
   await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
-  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is no Disburser") });
+  await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Disburser") });
 });
 
 test("a command names a chain that the networks file lacks", async () => {

@@ -63,7 +63,7 @@ test("a transaction that no endpoint returns is kept and retried, the rest is re
   poor.alter((method, [signature], result) => (method === "getTransaction" && signature === missing ? null : result));
   await some.watchUntil(async () => (await observations(some)).length === 4);
   expect(await entries(some)).toMatchObject([
-    { signature: missing, last_error: expect.stringContaining("does not know") },
+    { signature: missing, last_error: expect.stringContaining("does not have") },
   ]);
   const { deps: restarted } = await some.anotherProcess();
   const retryRead = async () => {

@@ -31,7 +31,9 @@ beforeEach(async () => {
   proxy.delay(0);
   proxy.fail(undefined);
   await readAll();
-  await fixture.watchOnly();
+  const isBooked = async () =>
+    (await observations()).every(({ booked, transfer_id }) => booked || transfer_id !== null);
+  await fixture.watchUntil(isBooked);
 });
 
 const treasuryOf = (some: SolanaMerchantFixture) => some.keys.treasury.address;
