@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 
 // Test files and the processes that they start load the same packages hundreds of times, so Node caches compiled code.
-process.env.NODE_COMPILE_CACHE ??= resolve(".local/compile-cache");
+process.env["NODE_COMPILE_CACHE"] ??= resolve(".local/compile-cache");
 
 /** Returns a project for one kind of test: `vitest run --project unit` starts no service. */
 const project = (name: string, more: object = {}) => ({

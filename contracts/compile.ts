@@ -55,9 +55,9 @@ export function compile(file: URL): Record<string, Compiled> {
   const output = Output.parse(JSON.parse(solc.compile(JSON.stringify(input))));
   const [first] = output.errors;
   if (first) throw new Error(first.formattedMessage);
-  const names = readImmutables(output.sources.source?.ast);
+  const names = readImmutables(output.sources["source"]?.ast);
   return Object.fromEntries(
-    Object.entries(output.contracts.source ?? {}).map(([name, { abi, evm }]) => {
+    Object.entries(output.contracts["source"] ?? {}).map(([name, { abi, evm }]) => {
       const references = Object.entries(evm.deployedBytecode.immutableReferences);
       const immutables = Object.fromEntries(references.map(([id, ranges]) => [names.get(id) ?? id, ranges]));
       const compiled = { bytecode: evm.bytecode.object, deployedBytecode: evm.deployedBytecode.object, immutables };

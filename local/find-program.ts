@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 
 /** Returns the path of a program on the PATH or in one of the further folders, or undefined. */
 export function findProgram(name: string, further: readonly string[] = []): string | undefined {
-  const folders = [...(process.env.PATH ?? "").split(delimiter).filter(Boolean), ...further];
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter).filter(Boolean), ...further];
   return folders.map((folder) => join(folder, name)).find(isProgram);
 }
 

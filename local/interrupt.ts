@@ -22,7 +22,7 @@ export function onInterrupt(stop: () => Promise<void>): void {
       end(1);
     });
   }
-  if (process.env.npm_lifecycle_event !== undefined) {
+  if (process.env["npm_lifecycle_event"] !== undefined) {
     const npm = process.ppid;
     const checkParent = () => {
       if (process.ppid !== npm) end(1);

@@ -40,7 +40,9 @@ const BATCH_GAS = 15_000_000;
 /** Sets up contracts, funded relayers and funded buyers on Anvil. */
 export async function setUpChain(anvil: Service, settings: StackSettings, say: Say): Promise<LocalChain> {
   const client = openChain(anvil.url);
-  say(process.env.ANVIL_FORK_URL ? "using USDC and Multicall3 of the forked network" : "deploying USDC and Multicall3");
+  say(
+    process.env["ANVIL_FORK_URL"] ? "using USDC and Multicall3 of the forked network" : "deploying USDC and Multicall3",
+  );
   const contracts = await setUpContracts(client);
   const keys = newChainKeys(settings.LANES);
   const buyers = Array.from({ length: settings.BUYERS }, newKey);
@@ -91,6 +93,6 @@ export async function writeNetworks(
 
 /** Starts Anvil on the port of the settings, as a fork when ANVIL_FORK_URL is set. */
 export async function startStackAnvil({ ANVIL_PORT }: StackSettings, say: Say): Promise<Service> {
-  const forkUrl = process.env.ANVIL_FORK_URL;
+  const forkUrl = process.env["ANVIL_FORK_URL"];
   return await startAnvil({ port: ANVIL_PORT, say, ...(forkUrl ? { forkUrl } : {}) });
 }

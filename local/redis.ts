@@ -25,7 +25,7 @@ const missing = "Redis was not found: install redis-server (or start Docker), or
  * Debian's package unpacked into .local, a container.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<Service> {
-  const given = process.env.REDIS_URL;
+  const given = process.env["REDIS_URL"];
   if (options.own !== true && given !== undefined && given !== "") return givenService(given, "REDIS_URL");
   const found = await findRedis(options.say);
   const port = options.port ?? (await freePort());

@@ -26,7 +26,7 @@ const program = fileURLToPath(new URL("solana/main.ts", import.meta.url));
  * programs, in a separate process, whose state is lost when it stops.
  */
 export async function startSolana({ say, ...options }: SolanaOptions = {}): Promise<Service> {
-  const given = process.env.SOLANA_RPC_URL;
+  const given = process.env["SOLANA_RPC_URL"];
   if (options.own !== true && given !== undefined && given !== "") return givenService(given, "SOLANA_RPC_URL");
   const port = options.port ?? (await freePair());
   const url = `http://127.0.0.1:${port}`;

@@ -89,7 +89,10 @@ async function startEnvironment({ settings, dir, say, report, opened, stop }: Br
     return service;
   };
   const server = await startPostgres({ dir, say });
-  const postgres = await keep("Postgres", process.env.DATABASE_URL ? makeOwnDatabase(server) : Promise.resolve(server));
+  const postgres = await keep(
+    "Postgres",
+    process.env["DATABASE_URL"] ? makeOwnDatabase(server) : Promise.resolve(server),
+  );
   const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
   const anvil = await keep("Anvil", startStackAnvil(settings, say));
   const solanaService = await keep("Solana", startStackSolana(settings, say));
@@ -176,11 +179,11 @@ async function describeProcesses({
   await rm(logs, { recursive: true, force: true });
   await mkdir(logs, { recursive: true });
   // Another stack may use the same Redis when REDIS_URL names it.
-  const prefix: Record<string, string> = process.env.REDIS_URL ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
+  const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
   const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
   // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
-  const DATA_KEYS = process.env.DATA_KEYS ?? `local:${randomBytes(32).toString("base64")}`;
-  const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env.ALLOW_PRIVATE_ADDRESSES ?? "true" };
+  const DATA_KEYS = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
+  const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
   await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
   const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };

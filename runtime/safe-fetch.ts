@@ -111,7 +111,7 @@ async function follow(client: Client, request: SafeFetchRequest, signal: AbortSi
   let url = readUrl(client, request.url);
   for (let hops = 0; ; hops += 1) {
     const response = await send(client, request, url, signal);
-    const [location] = [response.headers.location].flat();
+    const [location] = [response.headers["location"]].flat();
     if (response.status < 300 || response.status > 399 || location === undefined || request.redirects === 0)
       return response;
     if (hops >= request.redirects) throw new Unfit(`redirects more than ${request.redirects} times`);

@@ -36,8 +36,8 @@ export async function beginBookingRetries(
 
 /** Returns a movement from its JSON in a failed booking. */
 function readMovement(kept: Record<string, unknown>): TokenMovement {
-  const at = kept.at === undefined ? undefined : new Date(String(kept.at));
-  return { ...kept, amount: BigInt(String(kept.amount)), at } as TokenMovement;
+  const at = kept["at"] === undefined ? undefined : new Date(String(kept["at"]));
+  return { ...kept, amount: BigInt(String(kept["amount"])), at } as TokenMovement;
 }
 
 /** Deletes the failed bookings that were retried in a successful pass, unless they failed again. */

@@ -22,7 +22,7 @@ export function historyMethods({ slots, history, read }: Ledger): Methods {
   const isSeen = ({ slot }: IncludedTransaction, at: Commitment): boolean => rank[slots.commitmentOf(slot)] >= rank[at];
   return {
     getSignatureStatuses(params) {
-      const search = configAt(params, 1).searchTransactionHistory === true;
+      const search = configAt(params, 1)["searchTransactionHistory"] === true;
       const oldest = slots.tip().height - statusCache;
       const statuses = textsAt(params, 0, 256).map((text) => {
         const landed = find(text);
@@ -83,7 +83,7 @@ function page(
   const { limit = 1000 } = config;
   if (typeof limit !== "number" || limit < 1 || limit > 1000) throw invalidParams("Invalid limit; max 1000");
   const bound = (signature: unknown) => (typeof signature === "string" ? readSignature(signature) : undefined);
-  const [before, until] = [bound(config.before), bound(config.until)];
+  const [before, until] = [bound(config["before"]), bound(config["until"])];
   const found: IncludedTransaction[] = [];
   let isPast = before === undefined;
   for (let index = oldestFirst.length - 1; index >= 0 && found.length < limit; index -= 1) {

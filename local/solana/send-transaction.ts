@@ -57,9 +57,9 @@ export function openSubmit(ledger: Ledger): Submit {
     methods: {
       sendTransaction(params) {
         const config = configAt(params, 1);
-        const transaction = readTransaction(payloadAt(params, 0, config.encoding));
+        const transaction = readTransaction(payloadAt(params, 0, config["encoding"]));
         slotFor(slots, config);
-        if (config.skipPreflight !== true) preflight(ledger, transaction);
+        if (config["skipPreflight"] !== true) preflight(ledger, transaction);
         accept(transaction);
         return transaction.signature;
       },
@@ -69,7 +69,7 @@ export function openSubmit(ledger: Ledger): Submit {
         if (sigVerify === true && replaceRecentBlockhash === true)
           throw invalidParams("sigVerify may not be used with replaceRecentBlockhash");
         const slot = slotFor(slots, config);
-        const transaction = readTransaction(payloadAt(params, 0, config.encoding));
+        const transaction = readTransaction(payloadAt(params, 0, config["encoding"]));
         const options = { verify: sigVerify === true, anyBlockhash: replaceRecentBlockhash === true };
         const { run, after } = simulate(transaction, options);
         if (run.failure === "SignatureFailure") throw badSignature();

@@ -41,7 +41,7 @@ export function openSubscriptions({ slots, history, onChange }: Ledger): Subscri
     const signature = readSignature(textAt(params, 0));
     const config = configAt(params, 1);
     const wanted = commitmentOf(config);
-    let isReceived = config.enableReceivedNotification !== true;
+    let isReceived = config["enableReceivedNotification"] !== true;
     return add(socket, (subscription) => {
       const landed = history.find(signature);
       if (landed === undefined) return false;

@@ -29,7 +29,7 @@ export function addFailedBookingCommands(program: Command, addAction: AddAction)
         "\nA worker retries them within seconds. Bookings that `failed-bookings list` still shows have failed again.",
       ),
     async (context, [id = ""], options) => {
-      const all = options.all !== undefined;
+      const all = options["all"] !== undefined;
       if (all === /^[1-9]\d{0,14}$/.test(id)) throw new UsageError("expected the id of one failed booking, or --all");
       const due = await requestRetries(context.db, all ? undefined : Number(id));
       if (due === 0) throw new RefusedError(all ? "there is no failed booking" : `there is no failed booking ${id}`);

@@ -24,7 +24,7 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     ),
     async (context, _args, options) => {
       const deps = { ...context, encryption: context.encryption() };
-      const value = unwrap(await setEndpoint(deps, { ...ownerOf(options), url: options.url ?? "" }));
+      const value = unwrap(await setEndpoint(deps, { ...ownerOf(options), url: options["url"] ?? "" }));
       await context.record("webhooks set", value.id);
       return { value };
     },
@@ -36,7 +36,7 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     addCommand("rotate", "create a new secret, which is shown only once; the old one signs for one more day"),
     async (context, _args, options) => {
       const value = unwrap(await rotateSecret({ ...context, encryption: context.encryption() }, ownerOf(options)));
-      await context.record("webhooks rotate", options.account ?? "");
+      await context.record("webhooks rotate", options["account"] ?? "");
       return { value };
     },
   );
@@ -68,12 +68,12 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
         ? { eventId }
         : since
           ? { since: new Date(since), until: until ? new Date(until) : context.now() }
-          : options.givenUp
+          : options["givenUp"]
             ? { state: "given_up" as const }
             : undefined;
       if (!which) throw new UsageError("expected --event, --since or --given-up");
       const value = unwrap(await replayEvents(context, { ...ownerOf(options), ...which }));
-      await context.record("webhooks replay", eventId ?? options.account ?? "");
+      await context.record("webhooks replay", eventId ?? options["account"] ?? "");
       return { value };
     },
   );

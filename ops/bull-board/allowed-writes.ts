@@ -14,7 +14,7 @@ const allowed: Record<string, { action: string; only?: (params: Write["params"])
   "/api/queues/:queueName/:jobId/promote": { action: "promote" },
   "/api/queues/:queueName/retry/:queueStatus": {
     action: "retry all failed",
-    only: (params) => params.queueStatus === "failed",
+    only: (params) => params["queueStatus"] === "failed",
   },
 };
 
@@ -27,7 +27,7 @@ export function isRead(method: string): boolean {
 export function findAction(write: Write): Omit<OperatorAction, "actor"> | undefined {
   const rule = write.method === "PUT" ? allowed[write.route ?? ""] : undefined;
   if (rule === undefined || rule.only?.(write.params) === false) return undefined;
-  return { action: rule.action, queue: write.params.queueName ?? null, jobId: write.params.jobId ?? null };
+  return { action: rule.action, queue: write.params["queueName"] ?? null, jobId: write.params["jobId"] ?? null };
 }
 
 /**

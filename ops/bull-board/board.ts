@@ -71,7 +71,7 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
     }
     return reply.code(401).header("www-authenticate", 'Basic realm="queues", charset="UTF-8"').send("login needed\n");
   }
-  if (isRead(request.method)) return;
+  if (isRead(request.method)) return undefined;
   const params = request.params as Record<string, string | undefined>;
   const action = findAction({ method: request.method, route: request.routeOptions.url, params });
   if (action === undefined || isFromElsewhere(request.headers)) {
@@ -85,4 +85,5 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
     return reply.code(503).send({ error: "The audit log cannot be written, so nothing was changed." });
   }
   deps.log.info({ operator: user, ...action }, "operator action");
+  return undefined;
 }

@@ -48,7 +48,7 @@ const isCollectedId = (id: string): id is CollectedId => Object.hasOwn(fieldErro
 function describe(error: ErrorObject | undefined, where: (id: string, what: string) => string): string {
   const id = error?.instancePath.slice(1) ?? "";
   if (isCollectedId(id)) return where(id, fieldErrors[id]);
-  const missing: unknown = error?.params.missingProperty;
+  const missing: unknown = error?.params["missingProperty"];
   if (typeof missing === "string" && error?.schemaPath === "#/required") return where(missing, "is missing");
   if (error?.keyword === "additionalProperties") return "collectedData.fields: holds an id that is not asked for";
   return "collectedData.fields: expected pobCountry and pobAddress, or porCountry and porAddress";

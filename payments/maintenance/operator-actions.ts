@@ -213,7 +213,7 @@ export async function retryPayment({ db, now }: Deps, paymentId: string): Promis
   const counts: Record<string, number> = {};
   for (const [kind, query] of Object.entries(queries))
     counts[kind] = Number((await query.executeTakeFirst()).numUpdatedRows);
-  if (counts.settlements) await wakeSettlementQueue(db, payment.settlement_id ?? "");
+  if (counts["settlements"]) await wakeSettlementQueue(db, payment.settlement_id ?? "");
   return counts;
 }
 

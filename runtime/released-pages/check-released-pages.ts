@@ -79,7 +79,11 @@ async function fetchFrom({ ask }: Deps, url: string): Promise<Fetched> {
   if (!response.ok) return { ok: false, isDifference: response.error === "unfit", reason: response.reason };
   const { status, headers } = response;
   if (status >= 300 && status < 400)
-    return { ok: false, isDifference: true, reason: `redirects to ${shorten(String(headers.location ?? "nowhere"))}` };
+    return {
+      ok: false,
+      isDifference: true,
+      reason: `redirects to ${shorten(String(headers["location"] ?? "nowhere"))}`,
+    };
   if (status < 300 || status === 404) return response;
   return { ok: false, isDifference: false, reason: `answers ${status}` };
 }

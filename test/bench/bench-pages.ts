@@ -61,7 +61,7 @@ export async function savePageScreenshots(stack: StackFile, args: { pictures: st
 
 function openStackMerchants(stack: StackFile): ViewMerchants {
   // Measure in a full browser, as buyers have; the tests use the headless shell.
-  process.env.CHROMIUM ??= "/usr/bin/chromium";
+  process.env["CHROMIUM"] ??= "/usr/bin/chromium";
   const shop = { baseUrl: stack.baseUrl, caller: stack.test };
   return { shop, live: { ...shop, caller: stack.live }, makeDataPagePath: () => makeDataPage(stack, shop) };
 }

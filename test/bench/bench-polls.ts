@@ -28,7 +28,7 @@ export async function benchPolls(stack: StackFile, args: Args): Promise<void> {
   const db = openDb(stack.postgresUrl, { max: 8, applicationName: "pay-bench" });
   const redis = openRetryingRedis(stack.redisUrl, () => undefined);
   try {
-    const publishPaymentChanges = createPaymentChangePublisher(redis, process.env.REDIS_PREFIX ?? "pay");
+    const publishPaymentChanges = createPaymentChangePublisher(redis, process.env["REDIS_PREFIX"] ?? "pay");
     const [pid] = stack.processes.api;
     const change = async (id: string) => {
       await moveRows(db, "payment", { ids: [id], from: "requires_action", to: "cancelled", at: new Date() });

@@ -92,7 +92,7 @@ test("the page of a finished payment sends the wallet an error", async () => {
   const received: unknown[] = [];
   const opened = await openPage(api.url);
   await opened.page.exposeFunction("received", (_by: string, message: unknown) => void received.push(message));
-  await opened.page.addInitScript(bridges.ReactNative as () => void);
+  await opened.page.addInitScript(bridges["ReactNative"] as () => void);
   await opened.page.goto(url);
   await fillIn(opened);
   await moveToState(api, id, "expired");

@@ -99,7 +99,7 @@ test("the names of a shop, an order and a wallet are shown as plain text even wh
   const id = await makePayment(api, hostile);
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
   const { body } = await api.post(`/v1/gateway/payment/${id}/options`, hostile.wallet, { accounts });
-  const [option] = body.options as [{ collectData: { url: string } }];
+  const [option] = body["options"] as [{ collectData: { url: string } }];
   await page.goto(option.collectData.url);
   await expectText(evil);
   expect(asked).not.toContain("/x");

@@ -19,7 +19,7 @@ export async function openShopWithDataPolicy(account: string, options: Parameter
     async ask(of = merchant) {
       const id = await makePayment(api, of, { referenceId: "order-17", checkout: shopUrls });
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, of.wallet, { accounts: [account] });
-      const [option] = body.options as [Option];
+      const [option] = body["options"] as [Option];
       if (!option.collectData) throw new Error("the option requires no buyer data");
       return { id, option, url: option.collectData.url };
     },

@@ -37,7 +37,7 @@ test("the terms open in a new window without opener and referrer, and the form k
   const { page, context } = opened;
   const referers: (string | undefined)[] = [];
   await context.route("https://operator.example.test/**", (route) => {
-    referers.push(route.request().headers().referer);
+    referers.push(route.request().headers()["referer"]);
     return route.fulfill({ contentType: "text/html", body: "<title>Terms</title>" });
   });
   await fillIn(opened);

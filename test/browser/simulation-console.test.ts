@@ -56,18 +56,18 @@ describe.each(states)("from %s", (from) => {
     await moveToState(api, id, from);
     const isLegal = legal[from]?.includes(to) ?? false;
     const { status, body } = await api.post(`/checkout/${id}/simulate`, {}, { status: to });
-    expect({ status, code: body.code }).toEqual(
+    expect({ status, code: body["code"] }).toEqual(
       isLegal ? { status: 200, code: undefined } : { status: 400, code: "invalid_state" },
     );
     const now = await api.get(`/checkout/${id}/status`);
-    expect(now.body.status).toBe(isLegal ? to : from);
+    expect(now.body["status"]).toBe(isLegal ? to : from);
   });
 
   test("a test wallet pays only a payment that requires action", async () => {
     const id = await pay({ checkout: undefined });
     await moveToState(api, id, from);
     const { status, body } = await api.post(`/checkout/${id}/test-wallet`, {}, {});
-    expect({ status, code: body.code }).toEqual(
+    expect({ status, code: body["code"] }).toEqual(
       from === "requires_action"
         ? { status: 200, code: undefined }
         : { status: from === "expired" ? 410 : 400, code: from === "expired" ? "payment_expired" : "invalid_state" },
@@ -91,7 +91,7 @@ test("a live payment has neither a test console nor its routes", async () => {
   for (const status of states.slice(1))
     expect(await api.post(`/checkout/${live}/simulate`, {}, { status })).toMatchObject(absent);
   expect(await api.post(`/checkout/${live}/test-wallet`, {}, {})).toMatchObject(absent);
-  expect((await api.get(`/checkout/${live}/status`)).body.status).toBe("requires_action");
+  expect((await api.get(`/checkout/${live}/status`)).body["status"]).toBe("requires_action");
 });
 
 test("the server refuses a transition that is no longer possible, and the page shows that", async () => {

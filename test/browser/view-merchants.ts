@@ -21,7 +21,7 @@ export async function openViewMerchants(api: Api, iconUrl?: string): Promise<Vie
     const { body } = await api.post(`/v1/gateway/payment/${id}/options`, asking.wallet, {
       accounts: [`eip155:31337:0x${"c1".repeat(20)}`],
     });
-    const [option] = body.options as [{ collectData: { url: string } }];
+    const [option] = body["options"] as [{ collectData: { url: string } }];
     return new URL(option.collectData.url).pathname;
   };
   return { shop: await open("test"), live: await open("live"), makeDataPagePath };

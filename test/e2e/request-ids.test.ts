@@ -35,12 +35,12 @@ test("a request's id is in the log lines of the request and of the jobs that it 
     prepared.map((_, index) => `confirm-${index}`),
   );
   const jobsOf = (requestId: string) =>
-    worker?.records().filter((line) => line.requestId === requestId && line.msg === "job ended") ?? [];
+    worker?.records().filter((line) => line["requestId"] === requestId && line["msg"] === "job ended") ?? [];
   for (const index of prepared.keys()) {
     await waitFor(() => jobsOf(`confirm-${index}`).length > 0, { within: 10_000 });
     expect(jobsOf(`confirm-${index}`)).toMatchObject([{ queue: "verify-signature", outcome: "done" }]);
     // The api writes the line after the response, and the test reads it when the process's output arrives.
-    const answered = () => api?.records().filter((line) => line.requestId === `confirm-${index}`) ?? [];
+    const answered = () => api?.records().filter((line) => line["requestId"] === `confirm-${index}`) ?? [];
     await waitFor(() => answered().length > 0, { within: 10_000 });
     expect(answered()).toMatchObject([{ msg: "request completed" }]);
   }

@@ -17,7 +17,7 @@ export function assetRemovalFault(environment: TestEnvironment, asset: string, r
   const write = (leaveOut?: string) => {
     const document = {
       ...networks.document,
-      chains: (networks.document.chains as { assets: { asset: string }[] }[]).map((chain) => ({
+      chains: (networks.document["chains"] as { assets: { asset: string }[] }[]).map((chain) => ({
         ...chain,
         assets: chain.assets.filter((one) => one.asset !== leaveOut),
       })),

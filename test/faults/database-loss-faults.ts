@@ -42,7 +42,7 @@ export function restoreFault(
     const from = performance.now();
     const backup = await alone(async () => {
       const [row] = await execute(postgres.url, "select current_setting('data_directory') as folder");
-      const folder = String(row?.folder);
+      const folder = String(row?.["folder"]);
       const copy = `${folder}.backup`;
       await copyData(postgres.url, copy);
       // The WAL holds the writes during the copy; the end of the backup has closed its last segment.

@@ -144,5 +144,5 @@ export async function countEnded(databaseUrl: string): Promise<number> {
     databaseUrl,
     "select count(*)::int as ended from payment where state not in ('requires_action', 'processing')",
   );
-  return Number(row?.ended);
+  return Number(row?.["ended"]);
 }

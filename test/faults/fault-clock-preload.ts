@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
  * CLOCK_FILE names, and follows changes of the file. It writes the process id to a file beside it, so that a fault can
  * kill the process.
  */
-const file = process.env.CLOCK_FILE ?? "";
+const file = process.env["CLOCK_FILE"] ?? "";
 const Real = Date;
 let offsetMs = 0;
 

@@ -64,7 +64,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   });
 
 // Every seed starts the same programs: they share the cache of compiled code.
-process.env.NODE_COMPILE_CACHE ??= join(process.cwd(), ".local", "compiled");
+process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), ".local", "compiled");
 const progress = createProgress();
 const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
 const failed: number[] = [];

@@ -119,7 +119,7 @@ export async function startEnvironment(args: {
   return {
     ...{ postgres, replicated, databaseUrl, redis, evm, solana, supervisor, seeded, networks, screeningList },
     baseUrls: processes.flatMap(({ role, port }) => (role === "api" ? [`http://127.0.0.1:${port}`] : [])),
-    clockFiles: processes.flatMap(({ env }) => env.CLOCK_FILE ?? []),
+    clockFiles: processes.flatMap(({ env }) => env["CLOCK_FILE"] ?? []),
     removable: evm ? [evm.tokens.asset.permit2, evm.tokens.asset.push] : [],
     frozen: new Set(),
     history: { statuses: [], creations: [], payments: [], contractViolations: [], lost: [] },

@@ -19,7 +19,7 @@ export function encodeRelay({ option, results }: Signed): Hex {
   if (last === undefined) throw new Error("nothing was signed");
   if (!("permitted" in last.message)) return encodeAuthorization(last.message as Record<string, Hex>, last.signature);
   const { permitted, nonce, deadline } = last.message as { permitted: Record<string, Hex>; nonce: Hex; deadline: Hex };
-  const [token, amount] = [permitted.token ?? "0x", BigInt(permitted.amount ?? 0)];
+  const [token, amount] = [permitted["token"] ?? "0x", BigInt(permitted["amount"] ?? 0)];
   const args = [token, last.account, amount, BigInt(nonce), BigInt(deadline), last.signature] as const;
   const [permit] = signed.slice(0, -1);
   if (permit === undefined) return encodeFunctionData({ abi: collectorAbi, functionName: "collect", args });

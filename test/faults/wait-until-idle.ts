@@ -38,7 +38,7 @@ export async function waitUntilIdle(
   let last: string[] = [];
   for (;;) {
     const rows = await execute(databaseUrl, unfinished(forgets) + behind(heights));
-    const open = rows.filter((row) => !except.includes(String(row.payment_id))).map((row) => String(row.what));
+    const open = rows.filter((row) => !except.includes(String(row["payment_id"]))).map((row) => String(row["what"]));
     const ms = performance.now() - begun;
     if (open.length === 0 || ms > withinMs) return { ms, open, last };
     last = open;
@@ -53,5 +53,5 @@ export async function secondsUntilExpiry(databaseUrl: string, client: ChainClien
     "select max(valid_before)::int as last from transfer where state in ('ready', 'assigned', 'awaited') and purpose = 'payment' and kind <> 'spl'",
   );
   const { timestamp } = await client.getBlock();
-  return Math.max(0, Number(row?.last ?? 0) - Number(timestamp)) + 1;
+  return Math.max(0, Number(row?.["last"] ?? 0) - Number(timestamp)) + 1;
 }

@@ -47,7 +47,7 @@ if (values.list) {
 const root = process.cwd();
 const sources = await readSources(chosen);
 // The copy shares the compile cache of the working tree.
-process.env.NODE_COMPILE_CACHE ??= resolve(".local", "compile-cache");
+process.env["NODE_COMPILE_CACHE"] ??= resolve(".local", "compile-cache");
 const copy = await copyTree(root);
 process.chdir(copy);
 // Runs also when a signal ends this process: vitest handles the signal, and the services stop with it.

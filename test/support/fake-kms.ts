@@ -37,7 +37,7 @@ export async function startKms(privateKey: Hex) {
   };
   const answerAws = async (target: string, body: Record<string, string>) => {
     if (target.endsWith("GetPublicKey")) return { PublicKey: publicKey.der.toString("base64") };
-    return { Signature: (await sign(Buffer.from(body.Message ?? "", "base64"))).toString("base64") };
+    return { Signature: (await sign(Buffer.from(body["Message"] ?? "", "base64"))).toString("base64") };
   };
   const answerGoogle = async (path: string, body: { digest?: { sha256?: string } }) => {
     if (path === "/token")

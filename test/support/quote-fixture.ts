@@ -16,7 +16,7 @@ export async function startQuotes() {
   const feed = await deployTestContract(chain.client, "Feed", "Feed");
   const { abi } = testContract("Feed", "Feed");
   const prices = [{ base: "iso4217/EUR", quote: "iso4217/USD", chain: chain.id, feed, maxAgeSeconds: 86_400 }];
-  const entries = (kinds.change.assets as { asset: string }[]).map((entry) =>
+  const entries = (kinds.change["assets"] as { asset: string }[]).map((entry) =>
     entry.asset === assets.zeroFirst ? { ...entry, decimals: 18 } : entry,
   );
   const change = { ...kinds.change, assets: entries };

@@ -42,8 +42,8 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
     replicaUrl,
     async catchUp() {
       const [at] = await execute(primary.url, "select pg_current_wal_flush_lsn()::text as lsn");
-      const reached = `select pg_last_wal_replay_lsn() >= '${at?.lsn}' as reached`;
-      const isReached = async () => (await execute(replicaUrl, reached))[0]?.reached === true;
+      const reached = `select pg_last_wal_replay_lsn() >= '${at?.["lsn"]}' as reached`;
+      const isReached = async () => (await execute(replicaUrl, reached))[0]?.["reached"] === true;
       await waitUntil("the replica has replayed what was committed", isReached, { withinMs: 20_000 + lagMs });
     },
     freeze: stream.freeze,

@@ -61,7 +61,7 @@ function start(): Running {
   let postgresUrl: string | undefined;
 
   async function startEnvironment(): Promise<SharedServices> {
-    const forkUrl = process.env.ANVIL_FORK_URL;
+    const forkUrl = process.env["ANVIL_FORK_URL"];
     const chain = keep(startAnvil(forkUrl ? { forkUrl } : {}));
     const [postgres, redis, anvil] = await Promise.all([
       keep(startPostgres({ fast: true, maxConnections: 300 })),
@@ -77,7 +77,7 @@ function start(): Running {
   }
   async function close(): Promise<void> {
     // An external Postgres outlives this run, so the template is dropped.
-    if (postgresUrl !== undefined && process.env.DATABASE_URL)
+    if (postgresUrl !== undefined && process.env["DATABASE_URL"])
       await execute(postgresUrl, `drop database if exists ${template} with (force)`);
     await Promise.all(opened.splice(0).map((service) => service.close()));
   }

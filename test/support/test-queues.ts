@@ -72,7 +72,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
     /** Counts a queue's jobs in all states, and those that are kept as failed. */
     count: async (name: QueueName) => {
       const counts = await queue(name).getJobCounts("waiting", "active", "delayed", "failed", "completed");
-      return { all: Object.values(counts).reduce((sum, one) => sum + one, 0), failed: counts.failed ?? 0 };
+      return { all: Object.values(counts).reduce((sum, one) => sum + one, 0), failed: counts["failed"] ?? 0 };
     },
   };
 }

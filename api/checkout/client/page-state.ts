@@ -69,10 +69,10 @@ function showSection(shown: Section, money: StatusPayload["money"]): void {
   // The title of the first section shows the amount already.
   byId("sum").hidden = shown === "requires_action";
   for (const line of document.querySelectorAll<HTMLElement>("[data-money]"))
-    line.hidden = (line.dataset.money === "unclear") !== (money === "unclear");
+    line.hidden = (line.dataset["money"] === "unclear") !== (money === "unclear");
   // The text asks the buyer to quote the payment number, which the details show.
   if (money === "unclear") byId<HTMLDetailsElement>("facts").open = true;
-  document.title = `${data.titles[shown]} – ${data.values.shop}`;
+  document.title = `${data.titles[shown]} – ${data.values["shop"]}`;
 }
 
 /** Shows that no asset can pay this open payment any more; `money` is what may have become of the buyer's money. */

@@ -34,7 +34,7 @@ export function startTestConsole(): void {
       }
     });
   onChange(({ isFinal }) => {
-    for (const button of buttons) button.hidden = button.dataset.from !== status();
+    for (const button of buttons) button.hidden = button.dataset["from"] !== status();
     byId("console-text").hidden = isFinal;
     byId("console-none").hidden = !isFinal;
     showMessage(undefined);

@@ -133,7 +133,7 @@ const routes = [
     path: "/collect/:by",
     input: z.object({ optionId: text(128), fields: z.array(z.object({ id: text(64), value: text(1_024) })).max(32) }),
     async run(deps, { payment, params, input }) {
-      const requester = readRequester(params.by);
+      const requester = readRequester(params["by"]);
       if (!requester) return refuse("payment_not_found", "no such payment");
       return storeCollected(deps, { ...queryOf(payment), ...input, requester, keepMs: deps.collectedDataMs });
     },

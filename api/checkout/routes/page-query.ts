@@ -16,7 +16,7 @@ export type PagePreferences = {
 export const firstOf = (given: Query[string]): string | undefined => (typeof given === "string" ? given : given?.[0]);
 
 export function readTheme(query: Query): Theme {
-  const wanted = firstOf(query.theme);
+  const wanted = firstOf(query["theme"]);
   return wanted === "light" || wanted === "dark" ? wanted : undefined;
 }
 
@@ -26,7 +26,7 @@ export function readTheme(query: Query): Theme {
  * follows it by itself.
  */
 export function readAppUrl(query: Query, schemes: ReadonlySet<string>): string | undefined {
-  const url = firstOf(query.returnUrl) ?? "";
+  const url = firstOf(query["returnUrl"]) ?? "";
   if (url.length > 1_024) return undefined;
   const [, scheme = "", hostAndPath] =
     /^([a-z][a-z0-9+.-]*):\/\/([a-z0-9.-]*(?:\/[a-z0-9._~%/-]*)?)(?:[?#]|$)/i.exec(url) ?? [];

@@ -33,7 +33,7 @@ const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   const open = (request: FastifyRequest, reply: FastifyReply): PageRequest => {
     const query = request.query as Query;
-    const language = pickLanguage(firstOf(query.lang), request.headers["accept-language"]);
+    const language = pickLanguage(firstOf(query["lang"]), request.headers["accept-language"]);
     setPageHeaders(reply, deps.publicUrl);
     reply.header("content-language", language.tag);
     return { request, reply, query, language };
@@ -49,7 +49,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   };
   app.get("/", pageOptions, async (request, reply) => {
     const page = open(request, reply);
-    return sendCheckout(deps, page, firstOf(page.query.pid) ?? "");
+    return sendCheckout(deps, page, firstOf(page.query["pid"]) ?? "");
   });
   app.get<{ Params: { id: string } }>(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
     return sendCheckout(deps, open(request, reply), request.params.id);
@@ -74,7 +74,7 @@ async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promi
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    refresh: firstOf(query.refresh) === "1",
+    refresh: firstOf(query["refresh"]) === "1",
     appUrl: readAppUrl(query, deps.appSchemes),
     legal: deps.legal,
   });
@@ -100,9 +100,9 @@ async function sendCollect(
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    prefill: readPrefill(firstOf(query.prefill), collectedIds),
+    prefill: readPrefill(firstOf(query["prefill"]), collectedIds),
     appUrl: readAppUrl(query, deps.appSchemes),
-    back: firstOf(query.back) === "1",
+    back: firstOf(query["back"]) === "1",
     frames,
     legal: deps.legal,
     days: Math.ceil(deps.collectedDataMs / DAY_MS),

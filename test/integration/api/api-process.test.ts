@@ -69,7 +69,7 @@ describe("the process", () => {
   });
 
   test("the process resizes the logos that an older release stored unchanged", async () => {
-    const db = openDb(env.DATABASE_URL ?? "", { max: 1 });
+    const db = openDb(env["DATABASE_URL"] ?? "", { max: 1 });
     addCleanup(() => db.destroy());
     const deps = { db, now: () => new Date() };
     const bytes = await photo(1_000).jpeg().toBuffer();

@@ -228,7 +228,7 @@ export async function makePayment(api: Api, merchant: TestMerchant, more: object
     ...more,
   });
   if (answer.status !== 201) throw new Error(`no payment: ${JSON.stringify(answer.body)}`);
-  return answer.body.paymentId as string;
+  return answer.body["paymentId"] as string;
 }
 
 /** Moves a payment as a worker does, without announcing it. */

@@ -36,7 +36,7 @@ async function isMigratorWaiting(url: string): Promise<boolean> {
     `select count(*)::int as count from pg_stat_activity where datname = current_database()
       and application_name = 'pay-migrate' and wait_event_type = 'Lock'`,
   );
-  return row?.count === 1;
+  return row?.["count"] === 1;
 }
 
 const readIndex = async (url: string) =>
@@ -87,7 +87,7 @@ test("an index whose build was interrupted is built again, and a valid one is le
   await execute(url, "update pg_index set indisvalid = false where indexrelid = 'payment_planted'::regclass");
   await Promise.all([migrateDatabase(url, { migrations }), migrateDatabase(url, { migrations })]);
   expect(await readIndex(url)).toMatchObject({ valid: true });
-  expect((await readIndex(url))?.oid).not.toBe(valid?.oid);
+  expect((await readIndex(url))?.["oid"]).not.toBe(valid?.["oid"]);
 });
 
 test("an index that a run did not get to build is built by the next run", async () => {

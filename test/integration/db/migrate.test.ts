@@ -39,6 +39,6 @@ test("db/schema.sql is what the migrations make; `npm run db:schema` writes it a
 
 test("Postgres knows the moves of the states and no other", async () => {
   const rows = await execute(await createDatabase(), "select machine, from_state, to_state from transition");
-  const text = (move: Record<string, unknown>) => `${move.machine} ${move.from_state} ${move.to_state}`;
+  const text = (move: Record<string, unknown>) => `${move["machine"]} ${move["from_state"]} ${move["to_state"]}`;
   expect(rows.map(text).sort()).toEqual(listTransitions().map(text).sort());
 });

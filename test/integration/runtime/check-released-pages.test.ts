@@ -57,7 +57,7 @@ test("headers that a TLS proxy adds are not a difference", async () => {
   const added = { "strict-transport-security": "max-age=1", via: "1.1 edge", server: "edge" };
   proxy.alter((_path, answer) => ({
     ...answer,
-    headers: { ...answer.headers, ...added, vary: `${answer.headers.vary}, Origin` },
+    headers: { ...answer.headers, ...added, vary: `${answer.headers["vary"]}, Origin` },
   }));
   expect(await checkPages()).toEqual(asReleased);
 });

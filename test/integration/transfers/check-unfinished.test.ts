@@ -62,7 +62,7 @@ test("a process refuses to start when the kind of an asset has changed under unf
   await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
   const { domain: _, ...rest } = usdc as Record<string, unknown>;
   const pushed = { ...rest, kind: "push" };
-  delete (pushed as Record<string, unknown>).bytesSignatures;
+  delete (pushed as Record<string, unknown>)["bytesSignatures"];
   const { databaseUrl } = fixture;
   const changed = await makeDeps(chain, { databaseUrl, change: { assets: [pushed] } });
   await expect(startTransfers(changed.deps, chain.id)).rejects.toMatchObject({

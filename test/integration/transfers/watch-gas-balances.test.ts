@@ -26,13 +26,13 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   expect(await readBalances()).toEqual([2e18, 2e18]);
   // The chain id of an endpoint is read once.
   expect(Object.keys(proxy.calls).sort()).toEqual(["eth_chainId", "eth_getBalance"]);
-  expect(proxy.calls.eth_chainId).toBe(1);
+  expect(proxy.calls["eth_chainId"]).toBe(1);
 
   proxy.refuse(true);
   await fundLanes("1");
-  const callsBefore = proxy.calls.eth_getBalance ?? 0;
+  const callsBefore = proxy.calls["eth_getBalance"] ?? 0;
   // Each lane's balance was read once without success, and one read more.
-  await waitFor(async () => (proxy.calls.eth_getBalance ?? 0) > callsBefore + 2, { within: 20_000 });
+  await waitFor(async () => (proxy.calls["eth_getBalance"] ?? 0) > callsBefore + 2, { within: 20_000 });
   expect(await readBalances()).toEqual([2e18, 2e18]);
   proxy.refuse(false);
   await waitFor(async () => (await readBalances()).every((wei) => wei === 1e18), { within: 20_000 });

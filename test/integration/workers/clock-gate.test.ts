@@ -78,8 +78,8 @@ test("a fleet whose machines are all ahead gives a payment the right deadline, a
     fleet.databaseUrl,
     "select extract(epoch from expires_at - clock_timestamp())::float8 as left from payment",
   );
-  expect(Number(row?.left)).toBeGreaterThan(290);
-  expect(Number(row?.left)).toBeLessThanOrEqual(300);
+  expect(Number(row?.["left"])).toBeGreaterThan(290);
+  expect(Number(row?.["left"])).toBeLessThanOrEqual(300);
   await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
 });

@@ -65,7 +65,7 @@ describe("WORKER_QUEUES", () => {
 describe("a worker that cannot start", () => {
   test("a worker ends and names the address when a key belongs to another one, without printing the key", async () => {
     const { env, chain } = await makeWorkerSetup();
-    const key = chain.keys.env.LANE_KEY_0 ?? "";
+    const key = chain.keys.env["LANE_KEY_0"] ?? "";
     const started = await launchProcess({ role: "worker", env: { ...env, TREASURY_KEY: key } });
     addCleanup(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
@@ -104,10 +104,10 @@ describe("SIGTERM during jobs", () => {
   test("a worker finishes its jobs, takes no new one and exits with 0", async () => {
     const { env, fixture, queues, attempt, hold, proxy } = await makeWorkerSetup();
     const worker = await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "verify-signature" } });
-    const before = proxy.calls.eth_call ?? 0;
+    const before = proxy.calls["eth_call"] ?? 0;
     hold(1_500);
     const running = await attempt();
-    await waitFor(() => (proxy.calls.eth_call ?? 0) > before, { within: 10_000, what: "the job calls the chain" });
+    await waitFor(() => (proxy.calls["eth_call"] ?? 0) > before, { within: 10_000, what: "the job calls the chain" });
     const left = worker.kill("SIGTERM");
     await waitFor(() => worker.lines.some((line) => line.includes('"closing"')), { within: 5_000 });
     const late = await attempt();
@@ -122,10 +122,10 @@ describe("SIGTERM during jobs", () => {
     const { env, fixture, attempt, hold, proxy } = await makeWorkerSetup();
     const limited = { ...env, WORKER_QUEUES: "verify-signature,sweep", DRAIN_MS: "500" };
     const worker = await spawnProcess({ role: "worker", env: limited });
-    const before = proxy.calls.eth_call ?? 0;
+    const before = proxy.calls["eth_call"] ?? 0;
     hold(20_000);
     const { attemptId, paymentId } = await attempt();
-    await waitFor(() => (proxy.calls.eth_call ?? 0) > before, { within: 10_000 });
+    await waitFor(() => (proxy.calls["eth_call"] ?? 0) > before, { within: 10_000 });
     const begun = Date.now();
     await worker.kill("SIGTERM");
     expect(Date.now() - begun, "half a second of draining, and the time to close").toBeLessThan(8_000);

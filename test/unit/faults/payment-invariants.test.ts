@@ -263,7 +263,7 @@ test("a response from a period of lost commits may contradict the final rows", (
   history.lost.push({ from: 8, to: 30 });
   rows.payments.pop();
   first(history.payments).createdAt = 9;
-  expect(invariants.answers?.({ rows, history, ...rest })).toEqual([]);
+  expect(invariants["answers"]?.({ rows, history, ...rest })).toEqual([]);
 });
 
 test("dust deposits may be booked as one sum", () => {

@@ -18,7 +18,7 @@ test("a line is JSON with its level by name, an ISO time and the role", () => {
   expect(lines).toEqual([
     expect.objectContaining({ level: "info", role: "worker", msg: "moved", paymentId: "pay_1", amount: "10" }),
   ]);
-  expect(new Date(String(lines[0]?.time)).getTime()).toBeGreaterThan(0);
+  expect(new Date(String(lines[0]?.["time"])).getTime()).toBeGreaterThan(0);
 });
 
 test.each([
@@ -87,7 +87,7 @@ test("a viem error is logged with its short message and its stack, without the r
       log.error({ err: new Error(`wrapped: ${error.message}`) });
     });
     expect(text).not.toMatch(/0x02f8|secret|echo of|eth_sendRaw/);
-    expect(lines.slice(0, 2).map((line) => line.msg)).toEqual([short, short]);
+    expect(lines.slice(0, 2).map((line) => line["msg"])).toEqual([short, short]);
     const stack = expect.stringMatching(/^\s+at .*log\.test\.ts/m);
     expect(lines[2]).toMatchObject({ msg: "said by us", err: { message: short, stack } });
   }

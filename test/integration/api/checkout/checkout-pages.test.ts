@@ -145,10 +145,10 @@ test("a status covers one payment only, and waits for a change", async () => {
   expect(Object.keys(first).toSorted()).toEqual(
     ["isFinal", "leftMs", "money", "returnUrl", "status", "txId", "txUrl", "version"].toSorted(),
   );
-  const waiting = readStatus(id, `version=${first.version}`);
+  const waiting = readStatus(id, `version=${first["version"]}`);
   await moveToState(api, id, "cancelled");
   expect(await waiting).toMatchObject({ status: "cancelled", isFinal: true, leftMs: 0, money: "none" });
-  expect(await readStatus(id, `version=${first.version}&maxPollMs=1`)).toMatchObject({ status: "cancelled" });
+  expect(await readStatus(id, `version=${first["version"]}&maxPollMs=1`)).toMatchObject({ status: "cancelled" });
 });
 
 test("the checkout routes answer 404 for an unknown payment", async () => {
@@ -170,7 +170,7 @@ test("an option is refused for another payment, even of the same merchant, and a
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
   const { body, headers } = await api.post(`/checkout/${other}/options`, {}, { accounts });
   const session = { cookie: headers.get("set-cookie")?.split(";")[0] ?? "" };
-  const [{ id: optionId, collectUrl }] = body.options as [{ id: string; collectUrl: string }];
+  const [{ id: optionId, collectUrl }] = body["options"] as [{ id: string; collectUrl: string }];
   const collect = `collect/${collectUrl.split("/").at(-1)}`;
   const person = { fullName: "Zoë Quux", dob: "1990-02-28", tosConfirmed: "true" };
   const place = { pobCountry: "SE", pobAddress: "Uppsala 17" };
@@ -180,7 +180,7 @@ test("an option is refused for another payment, even of the same merchant, and a
     const outcomes = [];
     for (const [path, more] of Object.entries({ fetch: { data: "" }, [collect]: { fields }, confirm: { results } })) {
       const answer = await api.post(`/checkout/${id}/${path}`, session, { optionId, ...more });
-      outcomes.push([path.split("/")[0], answer.status, answer.body.message]);
+      outcomes.push([path.split("/")[0], answer.status, answer.body["message"]]);
     }
     return outcomes;
   };

@@ -14,7 +14,7 @@ const api = await startApi();
 const calls = await makeValidCalls(api);
 const RUNS = 60;
 const HANG_MS = 10_000;
-const seed = Number(process.env.FC_SEED ?? Date.now() % 2_147_483_647);
+const seed = Number(process.env["FC_SEED"] ?? Date.now() % 2_147_483_647);
 
 const oddValue = fc.oneof(
   {

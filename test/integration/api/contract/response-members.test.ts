@@ -36,7 +36,7 @@ describe("a created payment", () => {
       const body = { amount: { unit: "iso4217/USD", value: "500" }, referenceId: "order 1" };
       const answer = await api.post(path, shop.headers, body);
       expect(answer.status).toBe(201);
-      const paymentId = answer.body.paymentId as string;
+      const paymentId = answer.body["paymentId"] as string;
       expect(paymentId).toMatch(/^pay_[0-9a-f]{32}$/);
       expect(answer.body).toEqual({
         id: paymentId,
@@ -45,15 +45,15 @@ describe("a created payment", () => {
         expiresAt: expect.any(Number),
         ...waiting,
       });
-      expect(Number.isInteger(answer.body.expiresAt)).toBe(true);
-      expect(Math.abs((answer.body.expiresAt as number) - (Date.now() / 1000 + 300))).toBeLessThan(10);
+      expect(Number.isInteger(answer.body["expiresAt"])).toBe(true);
+      expect(Math.abs((answer.body["expiresAt"] as number) - (Date.now() / 1000 + 300))).toBeLessThan(10);
     },
   );
 
   test("a payment lives until the time that its merchant gives", async () => {
     const expiresAt = Math.floor(Date.now() / 1000) + 3_600;
     const body = { amount: { unit: "iso4217/USD", value: "500" }, expiresAt };
-    expect((await api.post("/v1/payments", shop.headers, body)).body.expiresAt).toBe(expiresAt);
+    expect((await api.post("/v1/payments", shop.headers, body)).body["expiresAt"]).toBe(expiresAt);
   });
 });
 
@@ -99,11 +99,11 @@ describe("the options of an account", () => {
     const answer = await ask(id);
     expect(answer.status).toBe(200);
     expect(answer.body).not.toHaveProperty("info");
-    expect(answer.body.collectData).toBeNull();
-    const [option] = answer.body.options as Record<string, unknown>[];
+    expect(answer.body["collectData"]).toBeNull();
+    const [option] = answer.body["options"] as Record<string, unknown>[];
     expect(option).toEqual({
       id: expect.stringMatching(/^opt_/),
-      optionId: option?.id,
+      optionId: option?.["id"],
       account,
       amount: amountOf(`caip19/${asset}`, "5000000", 6),
       etaS: expect.any(Number),
@@ -120,7 +120,7 @@ describe("the options of an account", () => {
       ],
       collectData: null,
     });
-    expect(Number.isInteger(option?.etaS)).toBe(true);
+    expect(Number.isInteger(option?.["etaS"])).toBe(true);
   });
 
   test("the options include the payment when the caller asks for it", async () => {
@@ -134,7 +134,7 @@ describe("the options of an account", () => {
       merchant: { name: "Shop" },
       buyer: null,
     };
-    expect(body.info).toEqual(info);
+    expect(body["info"]).toEqual(info);
     expect((await api.get(`/v1/gateway/payment/${id}`, shop.wallet)).body).toEqual(info);
     expect((await ask(id, "?includePaymentInfo=false")).body).not.toHaveProperty("info");
   });
@@ -144,12 +144,12 @@ describe("the options of an account", () => {
     const stranger = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp:7S3P4HxJpyyigGzodYwHtCxZyUQe9JiBMHyRWXArAaKv";
     const { status, body } = await ask(id, "", [stranger, account]);
     expect(status).toBe(200);
-    expect((body.options as { account: string }[]).map((option) => option.account)).toEqual([account]);
+    expect((body["options"] as { account: string }[]).map((option) => option.account)).toEqual([account]);
   });
 
   test("fetch with empty data returns all actions of an option again", async () => {
     const id = await makePayment(api, shop);
-    const [option] = (await ask(id)).body.options as { id: string; actions: unknown[] }[];
+    const [option] = (await ask(id)).body["options"] as { id: string; actions: unknown[] }[];
     const fetched = await api.post(`/v1/gateway/payment/${id}/fetch`, shop.wallet, { optionId: option?.id, data: "" });
     expect([fetched.status, fetched.body]).toEqual([200, { actions: option?.actions }]);
   });

@@ -25,17 +25,18 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
     const call = await onGateway("POST", action);
     const asked = call.path.replace(action, "/options");
     const answer = await api.post(asked, wallet, { accounts });
-    const [option] = answer.body.options as [{ id: string; actions: [{ data: { params: [string, string] } }] }];
+    const [option] = answer.body["options"] as [{ id: string; actions: [{ data: { params: [string, string] } }] }];
     return { ...call, body: await toBody(option.id, option.actions[0].data.params[1]) };
   };
   const payment = { referenceId: "order-1", amount: { unit: "iso4217/USD", value: "500" } };
   const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
-  const newMerchant = async () => ((await api.post("/v1/merchants", fresh(), shop)).body.merchant as { id: string }).id;
+  const newMerchant = async () =>
+    ((await api.post("/v1/merchants", fresh(), shop)).body["merchant"] as { id: string }).id;
   const newSettlement = async () => {
     const id = await newMerchant();
     const path = `/v1/merchants/${id}/settlements/crypto`;
     const { body } = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
-    return `${path}/${(body.settlements as [{ id: string }])[0].id}`;
+    return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
   const get =
     (path: string, to: Record<string, string> = headers) =>

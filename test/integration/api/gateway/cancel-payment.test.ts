@@ -26,7 +26,7 @@ test.each([
   const id = await makePayment(api, merchant);
   const first = await cancel(id);
   expect(first).toMatchObject({ status: 200, body: { paymentId: id, status: "cancelled", cancelledReason: reason } });
-  expect(Date.parse(first.body.cancelledAt as string)).toBeLessThanOrEqual(Date.now());
+  expect(Date.parse(first.body["cancelledAt"] as string)).toBeLessThanOrEqual(Date.now());
   expect((await byUser(id)).body).toEqual(first.body);
   expect((await byMerchant(id)).body).toEqual(first.body);
   expect(await status(id)).toMatchObject({ status: "cancelled", isFinal: true, pollInMs: null, info: null });
@@ -51,7 +51,7 @@ test.each(["processing", "succeeded", "failed", "expired"] as const)(
         status: 400,
         body: { code: "invalid_state", message: `the payment is ${state}` },
       });
-    expect((await status(id)).status).toBe(state);
+    expect((await status(id))["status"]).toBe(state);
   },
 );
 
@@ -77,7 +77,7 @@ test("exactly one of a racing cancel, deadline and payment wins", async () => {
     await Promise.all([byUser(id), byMerchant(id), expirePayment(api.deps, id), paying]);
     const moves = await api.db.selectFrom("event").select("to_state").where("subject", "=", id).orderBy("id").execute();
     expect(moves).toHaveLength(2);
-    expect((await status(id)).status).toBe(moves[1]?.to_state);
+    expect((await status(id))["status"]).toBe(moves[1]?.to_state);
   }
 });
 
@@ -88,7 +88,7 @@ test("a merchant cannot cancel another account's payment", async () => {
     status: 404,
     body: { code: "payment_not_found" },
   });
-  expect((await status(id)).status).toBe("requires_action");
+  expect((await status(id))["status"]).toBe("requires_action");
 });
 
 const refusedWith = (message: string) => ({ status: 400, body: { code: "invalid_state", message } });
@@ -105,7 +105,7 @@ test("an app id that has not requested the options cannot cancel the payment, wh
     expect(await cancelAs(id, wallet)).toMatchObject(onlyTheWallet);
   await request(id, merchant.wallet);
   expect(await cancelAs(id, { ...merchant.wallet, "client-id": "x" })).toMatchObject(onlyTheWallet);
-  expect((await status(id)).status).toBe("requires_action");
+  expect((await status(id))["status"]).toBe("requires_action");
   expect(await cancelAs(id, merchant.wallet)).toMatchObject({ status: 200 });
 });
 
@@ -159,7 +159,7 @@ test("a payment stores its first requester and whether there was another, howeve
 test("a wallet cannot cancel while a confirm is being verified, and the merchant can", async () => {
   const id = await makePayment(api, merchant);
   const { body } = await request(id, merchant.wallet);
-  const [option] = body.options as [{ id: string }];
+  const [option] = body["options"] as [{ id: string }];
   await api.db
     .insertInto("attempt")
     .values({

@@ -29,7 +29,7 @@ beforeEach(async () => {
 async function sign(signer: PrivateKeyAccount): Promise<Confirm> {
   const accounts = [`eip155:31337:${buyer.address}`];
   const { body } = await api.post(`/v1/gateway/payment/${id}/options`, shop.wallet, { accounts });
-  const [option] = body.options as Option[];
+  const [option] = body["options"] as Option[];
   const typedData = JSON.parse(option?.actions[0]?.data.params[1] ?? "");
   const signature = await signer.signTypedData(typedData);
   return { optionId: option?.id ?? "", results: [{ type: "walletRpc", data: [signature] }] };

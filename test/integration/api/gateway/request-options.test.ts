@@ -19,7 +19,7 @@ type Option = { id: string; account: string; actions: [{ data: { chain_id: strin
 async function ask(body: object, query = "") {
   const id = await makePayment(api, merchant);
   const answer = await api.post(`/v1/gateway/payment/${id}/options${query}`, merchant.wallet, body);
-  return { id, ...answer, options: (answer.body.options ?? []) as Option[] };
+  return { id, ...answer, options: (answer.body["options"] ?? []) as Option[] };
 }
 
 test("accounts on unknown chains are ignored, whatever their form", async () => {
@@ -52,7 +52,7 @@ test("fifty accounts are accepted, and a repeated one counts once", async () => 
 test("the options include the payment only when the caller asks for it", async () => {
   const accounts = [`eip155:31337:${lower}`];
   const withPayment = await ask({ accounts }, "?includePaymentInfo=true");
-  expect(withPayment.body.info).toMatchObject({
+  expect(withPayment.body["info"]).toMatchObject({
     paymentId: withPayment.id,
     status: "requires_action",
     merchant: { name: "Shop" },

@@ -9,5 +9,5 @@ test("a wallet whose only account is sanctioned gets 403", async () => {
   const id = await makePayment(api, merchant);
   const accounts = [`eip155:31337:${address}`];
   const answer = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
-  expect([answer.status, answer.body.code]).toEqual([403, "sanctioned_user"]);
+  expect([answer.status, answer.body["code"]]).toEqual([403, "sanctioned_user"]);
 });

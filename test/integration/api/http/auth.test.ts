@@ -17,7 +17,7 @@ const merchantPaths = () => [`/v1/payments/${id}/status`, `/v1/merchant/payment/
 const gatewayPaths = () => [`/v1/gateway/payment/${id}/status`, `/v1/gateway/payment/${id}`];
 const readOutcome = async (path: string, headers: Record<string, string>) => {
   const answer = await api.get(path, headers);
-  return [answer.status, answer.body.code];
+  return [answer.status, answer.body["code"]];
 };
 
 describe("merchant calls", () => {
@@ -54,7 +54,7 @@ describe("merchant calls", () => {
     const wallets = await makeMerchant(api, { scopes: ["gateway"] });
     expect(await readOutcome(`/v1/payments/${id}/status`, wallets.headers)).toEqual([403, "forbidden"]);
     const made = await api.post("/v1/payments", wallets.headers, { amount: { unit: "iso4217/USD", value: "1" } });
-    expect([made.status, made.body.code]).toEqual([403, "forbidden"]);
+    expect([made.status, made.body["code"]]).toEqual([403, "forbidden"]);
   });
 
   test("a merchant call never shows a payment of another account or mode", async () => {
@@ -71,7 +71,7 @@ describe("merchant calls", () => {
   test("a merchant call creates no payment for another account's merchant", async () => {
     const headers = { "api-key": other.key, "merchant-id": shop.merchantId };
     const made = await api.post("/v1/payments", headers, { amount: { unit: "iso4217/USD", value: "1" } });
-    expect([made.status, made.body.code]).toEqual([404, "merchant_not_found"]);
+    expect([made.status, made.body["code"]]).toEqual([404, "merchant_not_found"]);
   });
 });
 
@@ -122,5 +122,5 @@ describe("gateway calls", () => {
 
 test("an unauthenticated caller is refused before the body is read", async () => {
   const answer = await api.ask("POST", "/v1/payments", { text: "{not json", headers: { "content-type": "text/xml" } });
-  expect([answer.status, answer.body.code]).toEqual([401, "missing_api_key"]);
+  expect([answer.status, answer.body["code"]]).toEqual([401, "missing_api_key"]);
 });

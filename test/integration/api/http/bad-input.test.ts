@@ -31,7 +31,7 @@ async function expectRefused(ask: () => Promise<Answer>): Promise<{ status: numb
   expect(headers.get("content-type")).toMatch(/^application\/json/);
   expect(headers.get("x-request-id")).toBeTruthy();
   expect(await countRows(api)).toEqual(before);
-  return { status, code: body.code, message: body.message };
+  return { status, code: body["code"], message: body["message"] };
 }
 
 describe("creating a payment", () => {
@@ -255,7 +255,7 @@ describe("a request that cannot be read", () => {
       ["OPTIONS", "/v1/payments", "POST, GET"],
     ] as const) {
       const answer = await api.ask(method, path, { headers: shop.headers });
-      expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([405, "invalid_params", allow]);
+      expect([answer.status, answer.body["code"], answer.headers.get("allow")]).toEqual([405, "invalid_params", allow]);
     }
   });
 

@@ -21,7 +21,7 @@ test("the gateway URL is accepted as an id on every gateway call, encoded once o
     const path = `/v1/gateway/payment/${given}`;
     const options = await api.post(`${path}/options?includePaymentInfo=true`, merchant.wallet, { accounts });
     expect(options).toMatchObject({ status: 200, body: { info: { paymentId } } });
-    const [option] = options.body.options as [{ id: string }];
+    const [option] = options.body["options"] as [{ id: string }];
     expect(await api.post(`${path}/fetch`, merchant.wallet, { optionId: option.id, data: "" })).toMatchObject({
       status: 200,
     });
@@ -55,7 +55,7 @@ test("every form of a payment link is accepted as an id, encoded once or twice",
   for (const form of [...links, ...pairings])
     for (const given of [encode(form), encode(encode(form))]) {
       const answer = await api.get(`/v1/gateway/payment/${given}`, merchant.wallet);
-      expect([form, answer.status, answer.body.paymentId]).toEqual([form, 200, id]);
+      expect([form, answer.status, answer.body["paymentId"]]).toEqual([form, 200, id]);
     }
 });
 

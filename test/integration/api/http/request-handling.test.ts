@@ -106,8 +106,8 @@ describe("an internal error", () => {
     await api.db.schema.alterTable("payment").renameTo("payment_away").execute();
     try {
       const answer = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": "broken-1" });
-      expect([answer.status, answer.body.code]).toEqual([500, "internal_error"]);
-      expect(answer.body.message).toContain("broken-1");
+      expect([answer.status, answer.body["code"]]).toEqual([500, "internal_error"]);
+      expect(answer.body["message"]).toContain("broken-1");
       expect(JSON.stringify(answer.body)).not.toMatch(/relation|payment_away|\.ts|select/);
     } finally {
       await api.db.schema.alterTable("payment_away").renameTo("payment").execute();

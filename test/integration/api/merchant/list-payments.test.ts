@@ -74,7 +74,7 @@ test("a paid payment names its payer, asset and network, and the totals cover al
   const id = await makePayment(api, { headers } as never);
   await makePayment(api, { headers } as never);
   const options = await api.post(`/v1/gateway/payment/${id}/options`, wallet, { accounts: [buyer] });
-  const [option] = options.body.options as [{ id: string }];
+  const [option] = options.body["options"] as [{ id: string }];
   await api.db.updateTable("payment").set({ option_id: option.id }).where("id", "=", id).execute();
   await movePayment(api, id, "requires_action", "processing");
   await movePayment(api, id, "processing", "succeeded");
@@ -132,8 +132,8 @@ test.each([
   const { headers } = await makeMerchant(api);
   const answer = await api.get(`/v1/merchants/payments?${query}`, headers);
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
-  expect(answer.body.message).toContain(query.split("=", 1)[0]);
-  expect(answer.body.message).not.toContain("Invalid");
+  expect(answer.body["message"]).toContain(query.split("=", 1)[0]);
+  expect(answer.body["message"]).not.toContain("Invalid");
 });
 
 test("a list for a merchant of another account or mode, or for an unknown one, is refused", async () => {
@@ -219,7 +219,7 @@ test("each currency has its own exact total, and a returning buyer counts as one
     if (dollars) {
       const accounts = [`eip155:31337:0x${payer.repeat(20)}`];
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
-      const option_id = (body.options as [{ id: string }])[0].id;
+      const option_id = (body["options"] as [{ id: string }])[0].id;
       await api.db.updateTable("payment").set({ option_id }).where("id", "=", id).execute();
     }
     await movePayment(api, id, "requires_action", "processing");

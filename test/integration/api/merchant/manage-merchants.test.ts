@@ -31,22 +31,22 @@ const fresh = () => ({ "idempotency-key": randomUUID() });
 async function make(headers = owner, body: object = shop) {
   const answer = await api.post("/v1/merchants", { ...headers, ...fresh() }, body);
   expect(answer.status).toBe(201);
-  return answer.body.merchant as Record<string, string>;
+  return answer.body["merchant"] as Record<string, string>;
 }
 
 test("a merchant is created, read, changed and deleted", async () => {
   const made = await make();
   expect(made).toMatchObject({ name: "Café Zoë", email: "zoe@example.test", status: "active", iconUrl: null });
-  expect(made.id).toMatch(/^mrch_/);
-  expect(made.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  const path = `/v1/merchants/${made.id}`;
+  expect(made["id"]).toMatch(/^mrch_/);
+  expect(made["createdAt"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  const path = `/v1/merchants/${made["id"]}`;
   expect((await api.get(path, owner)).body).toEqual({
     merchant: { ...made, settlements: { crypto: [], fiat: [] } },
   });
   const renamed = await api.patch(path, owner, { merchantName: "Zoë's" });
   expect(renamed).toMatchObject({ status: 200, body: { merchant: { ...made, name: "Zoë's" } } });
-  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made.id, deleted: true } });
-  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made.id, deleted: true } });
+  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made["id"], deleted: true } });
+  expect(await api.delete(path, owner)).toMatchObject({ status: 200, body: { id: made["id"], deleted: true } });
   for (const gone of [await api.get(path, owner), await api.patch(path, owner, { merchantName: "x" })])
     expect(gone).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
 });
@@ -77,16 +77,16 @@ test("merchants are listed page by page, newest first, under both names, and non
   });
   const ids: string[] = [];
   for (let index = 0; index < 5; index += 1)
-    ids.unshift((await make(headers, { ...shop, merchantName: `Shop ${index} 50%` })).id as string);
+    ids.unshift((await make(headers, { ...shop, merchantName: `Shop ${index} 50%` }))["id"] as string);
   const seen: string[] = [];
   let cursor = "";
   for (let pages = 0; pages < 3; pages += 1) {
     const { body } = await api.get(`/v1/merchants?limit=2${cursor}`, headers);
-    expect(body.totalCount).toBe(5);
-    expect(body.merchants).toEqual(body.data);
-    seen.push(...(body.data as { id: string }[]).map(({ id }) => id));
-    if (body.nextCursor === null) break;
-    cursor = `&cursor=${body.nextCursor}`;
+    expect(body["totalCount"]).toBe(5);
+    expect(body["merchants"]).toEqual(body["data"]);
+    seen.push(...(body["data"] as { id: string }[]).map(({ id }) => id));
+    if (body["nextCursor"] === null) break;
+    cursor = `&cursor=${body["nextCursor"]}`;
     // A merchant that changes meanwhile moves nothing.
     if (pages === 0)
       await api.db
@@ -97,7 +97,7 @@ test("merchants are listed page by page, newest first, under both names, and non
   }
   expect(seen).toEqual(ids);
   const found = async (query: string) =>
-    ((await api.get(`/v1/merchants?${query}`, headers)).body.data as { id: string }[]).map(({ id }) => id);
+    ((await api.get(`/v1/merchants?${query}`, headers)).body["data"] as { id: string }[]).map(({ id }) => id);
   expect(await found("search=shop%203")).toEqual([ids[1]]);
   expect(await found("search=%25")).toHaveLength(4);
   expect(await found(`search=${ids[2]}`)).toEqual([ids[2]]);
@@ -106,7 +106,7 @@ test("merchants are listed page by page, newest first, under both names, and non
 
 test("another account's or mode's merchant cannot be found", async () => {
   const made = await make();
-  const path = `/v1/merchants/${made.id}`;
+  const path = `/v1/merchants/${made["id"]}`;
   for (const stranger of [await newOwner(), await newOwner("test")]) {
     const answers = [
       await api.get(path, stranger),
@@ -120,9 +120,9 @@ test("another account's or mode's merchant cannot be found", async () => {
       ),
     ];
     for (const answer of answers) expect(answer).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
-    expect((await api.get("/v1/merchants", stranger)).body.totalCount).toBe(0);
+    expect((await api.get("/v1/merchants", stranger)).body["totalCount"]).toBe(0);
   }
-  expect((await api.get(path, owner)).body.merchant).toMatchObject({ name: "Café Zoë" });
+  expect((await api.get(path, owner)).body["merchant"]).toMatchObject({ name: "Café Zoë" });
 });
 
 test.each([
@@ -133,18 +133,18 @@ test.each([
   ["a logo that is not a string", { ...shop, iconUrl: 1 }, "iconUrl"],
   ["a logo URL that is not HTTP", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
 ])("a merchant with %s is refused with the member's name, and nothing is stored", async (_what, body, named) => {
-  const before = (await api.get("/v1/merchants", owner)).body.totalCount;
+  const before = (await api.get("/v1/merchants", owner)).body["totalCount"];
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, body);
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
-  expect(answer.body.message).toContain(named);
-  expect((await api.get("/v1/merchants", owner)).body.totalCount).toBe(before);
+  expect(answer.body["message"]).toContain(named);
+  expect((await api.get("/v1/merchants", owner)).body["totalCount"]).toBe(before);
 });
 
 test("an empty change and an invalid cursor, limit or status are refused", async () => {
   const made = await make();
-  const noSuchDay = Buffer.from(JSON.stringify(["2026-02-31T00:00:00.000Z", made.id])).toString("base64url");
+  const noSuchDay = Buffer.from(JSON.stringify(["2026-02-31T00:00:00.000Z", made["id"]])).toString("base64url");
   for (const answer of [
-    await api.patch(`/v1/merchants/${made.id}`, owner, {}),
+    await api.patch(`/v1/merchants/${made["id"]}`, owner, {}),
     await api.get("/v1/merchants?cursor=abc", owner),
     await api.get(`/v1/merchants?cursor=${noSuchDay}`, owner),
     await api.get("/v1/merchants?limit=101", owner),
@@ -177,11 +177,11 @@ test("a given logo is copied and resized, and a changed picture at the same URL 
   const shown = async () => {
     const paymentId = await makePayment(api, merchant);
     const { body } = await api.get(`/v1/gateway/payment/${paymentId}`, merchant.headers);
-    return (body.merchant as { iconUrl?: string }).iconUrl;
+    return (body["merchant"] as { iconUrl?: string }).iconUrl;
   };
   expect(await shown()).toBeUndefined();
   const changed = await api.patch(path, merchant.headers, { iconUrl });
-  const { iconUrl: first } = changed.body.merchant as { iconUrl: string };
+  const { iconUrl: first } = changed.body["merchant"] as { iconUrl: string };
   expect(first).toMatch(/^https:\/\/pay\.example\.test\/logos\/[0-9a-f]{64}$/);
   expect(await shown()).toBe(first);
 
@@ -217,7 +217,7 @@ test.each([
   picture = given;
   const answer = await api.post("/v1/merchants", { ...owner, ...fresh() }, { ...shop, iconUrl });
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
-  expect(answer.body.message).toContain(message);
+  expect(answer.body["message"]).toContain(message);
 });
 
 test("logos of an older release are resized once, and open pages still find the large copy", async () => {
@@ -234,7 +234,7 @@ test("logos of an older release are resized once, and open pages still find the 
   };
   const shown = async () => {
     const { body } = await api.get(`/v1/merchants/${merchant.merchantId}`, merchant.headers);
-    return new URL((body.merchant as { iconUrl: string }).iconUrl).pathname;
+    return new URL((body["merchant"] as { iconUrl: string }).iconUrl).pathname;
   };
   // Two processes start at once.
   const start = () => Promise.all([resizeOldLogos(api.deps), resizeOldLogos(api.deps)]);

@@ -21,7 +21,7 @@ test("a paid payment is marked as refunded once, also when many requests race", 
     { paymentId: id, refundId: expect.stringMatching(/^rfnd_[0-9a-f]{32}$/) },
   ]);
   const others = answers.filter(({ status }) => status !== 200);
-  expect(new Set(others.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
+  expect(new Set(others.map(({ status, body }) => `${status} ${body["code"]}`))).toEqual(
     new Set(["409 already_refunded"]),
   );
 });

@@ -24,7 +24,7 @@ test("destinations are registered, listed, changed and deleted", async () => {
   expect(first).toEqual({ id: expect.stringMatching(/^crypto_/), asset, destination });
   const added = await add({ asset: other, destination });
   expect(added).toMatchObject({ status: 201, body: { settlements: [{ asset: other, destination }] } });
-  const [second] = added.body.settlements as [{ id: string }];
+  const [second] = added.body["settlements"] as [{ id: string }];
   expect(await list()).toEqual({ crypto: [first, second], fiat: [] });
 
   const elsewhere = `${chain}:0x${"d2".repeat(20)}`;
@@ -47,7 +47,7 @@ test("an asset that is registered already is a conflict in any spelling, and no 
   const upperCase = asset.replace(/0x.*/, (token) => `0x${token.slice(2).toUpperCase()}`);
   const answer = await add({ asset: other, destination }, { asset: upperCase, destination });
   expect(answer).toMatchObject({ status: 409, body: { code: "settlement_asset_conflict" } });
-  expect(answer.body.message).toContain("settlements.1.asset");
+  expect(answer.body["message"]).toContain("settlements.1.asset");
   expect(await list()).toEqual({ crypto: [first], fiat: [] });
 });
 
@@ -55,7 +55,7 @@ test("exactly one of many racing registrations of one asset succeeds", async () 
   const { list, add } = await setUp();
   const answers = await Promise.all(Array.from({ length: 16 }, () => add({ asset: other, destination })));
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(15).fill(409)]);
-  expect((await list()).crypto).toHaveLength(2);
+  expect((await list())["crypto"]).toHaveLength(2);
 });
 
 const ours = networksDocument.chains[0];
@@ -78,9 +78,11 @@ test.each([
   await api.delete(`${path}/crypto/${first.id}`, headers);
   const registered = await add({ asset, destination: to });
   expect(registered).toMatchObject({ status: 400, body: { code: "params_validation" } });
-  expect(registered.body.message).toContain("settlements.0.destination");
-  expect(registered.body.message).toContain(reason);
-  const repeated = (await add({ asset, destination: `${chain}:${checksummed}` })).body.settlements as [{ id: string }];
+  expect(registered.body["message"]).toContain("settlements.0.destination");
+  expect(registered.body["message"]).toContain(reason);
+  const repeated = (await add({ asset, destination: `${chain}:${checksummed}` })).body["settlements"] as [
+    { id: string },
+  ];
   const changed = await api.put(`${path}/crypto/${repeated[0].id}`, headers, { destination: to });
   expect(changed).toMatchObject({ status: 400, body: { message: expect.stringContaining(reason) } });
   expect(((await list()) as { crypto: { destination: string }[] }).crypto[0]?.destination).toBe(
@@ -99,7 +101,7 @@ test.each([
   const to = `${unsound.split("/")[0]}:0x${"d1".repeat(20)}`;
   const answer = await add({ asset: other, destination }, { asset: unsound, destination: to });
   expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
-  expect(answer.body.message).toContain("settlements.1.asset: ");
+  expect(answer.body["message"]).toContain("settlements.1.asset: ");
   expect(await list()).toEqual({ crypto: [first], fiat: [] });
 });
 
@@ -125,7 +127,7 @@ test("one of two racing registrations of the same assets in opposite orders succ
 
 test("racing additions, changes and deletions of destinations get consistent responses", async () => {
   const { path, list, add, headers } = await setUp();
-  const [made] = (await add({ asset: other, destination })).body.settlements as [{ id: string }];
+  const [made] = (await add({ asset: other, destination })).body["settlements"] as [{ id: string }];
   const elsewhere = `${chain}:0x${"d2".repeat(20)}`;
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, index) =>
@@ -150,6 +152,6 @@ test.each([[[]], [Array.from({ length: 51 }, () => ({ asset, destination }))], [
     const { path, headers } = await setUp();
     const answer = await api.post(`${path}/crypto`, { ...headers, ...fresh() }, { settlements });
     expect(answer).toMatchObject({ status: 400, body: { code: "params_validation" } });
-    expect(answer.body.message).toContain("settlements");
+    expect(answer.body["message"]).toContain("settlements");
   },
 );

@@ -153,7 +153,7 @@ test("an operator sets, shows, rotates and deletes a webhook endpoint, and its s
   const shown = await admin("webhooks", "show", ...owner);
   expect(shown.stdout).toContain("https://shop.example/hooks");
   expect(shown.stdout).not.toContain(secret);
-  expect((await json("webhooks", "rotate", ...owner)).secret).not.toBe(secret);
+  expect((await json("webhooks", "rotate", ...owner))["secret"]).not.toBe(secret);
   await fixture.create();
   expect(await json<object[]>("webhooks", "deliveries", ...owner, "--state", "pending")).toMatchObject([
     { type: "payment.created" },

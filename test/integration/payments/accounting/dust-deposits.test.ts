@@ -165,7 +165,7 @@ test("dust deposits on Solana are grouped by the day of the worker's clock", asy
   const stranger = await fundSolanaBuyer(solana);
   for (const amount of [4n, 5n, 10n])
     await sendTokens(solana, { from: stranger, to: fixture.keys.treasury.address, amount });
-  const isTaken = async () => (await dustOf(fixture))[0]?.transfers === 2;
+  const isTaken = async () => (await dustOf(fixture))[0]?.["transfers"] === 2;
   await fixture.watchUntil(isTaken);
   await fixture.watchUntil(async () => (await booked(fixture, "exceptions")) === -10n);
   clock.advance(DAY_MS);

@@ -37,7 +37,7 @@ async function openPayment() {
     const list = async () => {
       const asked = { accounts: [`eip155:31337:${buyer.address}`] };
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, headers, asked);
-      return (body.options as [Option])[0];
+      return (body["options"] as [Option])[0];
     };
     const option = await list();
     const by = new URL(option.collectData?.url ?? "").pathname.split("/").at(-1);

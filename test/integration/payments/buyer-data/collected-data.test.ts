@@ -52,9 +52,9 @@ async function setUp(...policies: { asset?: string; unit?: string; minimum?: big
     const { body } = await api.post(`/v1/gateway/payment/${id}/options`, wallet, {
       accounts: [`eip155:31337:${buyer.address}`],
     });
-    const list = body.options as Option[];
+    const list = body["options"] as Option[];
     const of = (wanted: string) => list.find(({ amount }) => amount.unit === `caip19/${wanted}`) as Option;
-    return { whole: body.collectData as Option["collectData"], first: of(asset), second: of(secondAsset) };
+    return { whole: body["collectData"] as Option["collectData"], first: of(asset), second: of(secondAsset) };
   };
   const sign = async (option: Option) => {
     const { types, ...rest } = JSON.parse(option.actions[0].data.params[1]);
@@ -129,7 +129,7 @@ test("a policy applies from a minimum amount, in its own unit", async () => {
 test("a payment lives twenty minutes if it may ask for data, and five otherwise", async () => {
   const lifetime = async (merchant: Parameters<typeof makePayment>[1]) => {
     const { body } = await api.get(`/v1/payments/${await makePayment(api, merchant)}`, merchant.headers);
-    return Math.round((Number(body.expiresAt) * 1_000 - Date.parse(body.createdAt as string)) / 60_000);
+    return Math.round((Number(body["expiresAt"]) * 1_000 - Date.parse(body["createdAt"] as string)) / 60_000);
   };
   expect([await lifetime(await setUp({ asset })), await lifetime(await setUp())]).toEqual([20, 5]);
 });
@@ -140,7 +140,7 @@ test("a confirm without the required data is refused while the payment waits, an
   const { first } = await merchant.options(id);
   const refused = await merchant.confirm(id, first);
   expect(refused).toMatchObject({ status: 400, body: { code: "invalid_params" } });
-  expect(refused.body.message).toContain("collectedData");
+  expect(refused.body["message"]).toContain("collectedData");
   expect(await api.db.selectFrom("attempt").select("id").where("payment_id", "=", id).execute()).toEqual([]);
   expect(await merchant.confirm(id, first, zoe)).toMatchObject({ status: 200, body: { status: "requires_action" } });
   await verifyAll(id);
@@ -226,7 +226,7 @@ test.each([
   const { first } = await merchant.options(id);
   const answer = await merchant.confirm(id, first, fields);
   expect(answer).toMatchObject({ status: 400, body: { code: "invalid_params" } });
-  expect(answer.body.message).toContain(message);
+  expect(answer.body["message"]).toContain(message);
   expect(await readCollected(api.deps, id)).toEqual([]);
 });
 

@@ -46,13 +46,13 @@ test("a plain key's attempt is verified while two hundred garbage confirms of co
   expect(held).toBeLessThanOrEqual(16);
   expect(await Promise.all(garbage.map(fixture.verificationResult))).toEqual(Array(GARBAGE).fill("waiting"));
 
-  const before = proxy.calls.eth_call ?? 0;
+  const before = proxy.calls["eth_call"] ?? 0;
   gate.resolve();
   await outstanding;
   for (const attempt of garbage)
     expect(await fixture.verificationResult(attempt)).toMatchObject({ refused: expect.any(String) });
   // One call for each attempt, and three for each batch of sixteen: codes, code hashes and balances.
-  expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(GARBAGE + 3 * Math.ceil(GARBAGE / 16) + 3);
+  expect((proxy.calls["eth_call"] ?? 0) - before).toBeLessThanOrEqual(GARBAGE + 3 * Math.ceil(GARBAGE / 16) + 3);
 });
 
 test("a contract wallet waits for at most one confirm of another payer, however many confirms that payer has", async () => {

@@ -21,9 +21,9 @@ describe("options", () => {
 
   test("listing options makes one chain call, whatever the number of accounts", async () => {
     const id = await fixture.create(100n);
-    const before = proxy.calls.eth_call ?? 0;
+    const before = proxy.calls["eth_call"] ?? 0;
     await fixture.offer(id, rich, poor, fixture.deps.networks.chains[0]?.lanes[0] as never);
-    expect((proxy.calls.eth_call ?? 0) - before).toBe(1);
+    expect((proxy.calls["eth_call"] ?? 0) - before).toBe(1);
   });
 
   test("repeated and concurrent requests return the same options", async () => {

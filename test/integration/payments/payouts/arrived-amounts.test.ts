@@ -45,7 +45,9 @@ async function readArrived(fixture: MerchantFixture, paymentIds: readonly string
       const detail = unwrap(await findPaymentDetail(fixture.deps, { paymentId, mode, merchant })).settlement?.amount
         .value;
       const list = listed.find((one) => one.paymentId === paymentId)?.settlement?.amount?.value;
-      const settled = endpoint.of(paymentId).find(({ event }) => event.type === "payment.settled")?.event.data.settled;
+      const settled = endpoint.of(paymentId).find(({ event }) => event.type === "payment.settled")?.event.data[
+        "settled"
+      ];
       return { detail, list, webhook: BigInt((settled as { amount: { value: string } }).amount.value) };
     }),
   );

@@ -42,7 +42,7 @@ test("a partial refund in the payment's currency is rounded down to the asset, a
 
 test("a refund in another asset is deducted from the merchant's balance rounded up, so that no other merchant pays the fraction", async () => {
   // A token with two more decimals than USDC.
-  const entries = kinds.change.assets as { asset: string }[];
+  const entries = kinds.change["assets"] as { asset: string }[];
   const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
   const fixture = await makeMerchantFixture(chain, {
     change: { ...kinds.change, assets: finer },

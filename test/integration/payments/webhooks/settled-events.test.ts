@@ -57,7 +57,7 @@ async function countRows(fixture: MerchantFixture): Promise<Record<string, numbe
   const counts: Record<string, number> = {};
   for (const { tablename } of tables) {
     const [row] = await execute(fixture.databaseUrl, `select count(*)::int as count from ${tablename}`);
-    counts[String(tablename)] = Number(row?.count);
+    counts[String(tablename)] = Number(row?.["count"]);
   }
   return counts;
 }

@@ -47,11 +47,11 @@ test("a broadcast that the node refuses is repeated from the stored bytes, under
   const [before] = await fixture.transactions();
   expect(before?.state).toBe("broadcast");
   await fixture.watch();
-  expect(proxy.calls.eth_sendRawTransaction, "a recent refusal is not retried yet").toBe(1);
+  expect(proxy.calls["eth_sendRawTransaction"], "a recent refusal is not retried yet").toBe(1);
 
   fixture.clock.advance(10_000);
   await fixture.watch();
-  expect(proxy.calls.eth_sendRawTransaction).toBe(2);
+  expect(proxy.calls["eth_sendRawTransaction"]).toBe(2);
   proxy.fail(undefined);
   fixture.clock.advance(10_000);
   await fixture.watch();

@@ -43,7 +43,7 @@ test("a lane whose sends are refused for a minute while payments arrive then pay
     fixture.clock.advance(3_000);
   }
   expect((await fixture.transactions()).map(({ nonce, state }) => [nonce, state])).toEqual([[0, "broadcast"]]);
-  expect(proxy.calls.eth_sendRawTransaction, "it is retried all the time").toBeGreaterThan(10);
+  expect(proxy.calls["eth_sendRawTransaction"], "it is retried all the time").toBeGreaterThan(10);
 
   proxy.fail(undefined);
   await drain(fixture, ids);

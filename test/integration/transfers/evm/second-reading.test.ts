@@ -200,10 +200,10 @@ test("the second reading of a block uses another endpoint than the first, whiche
   await watch();
   expect(await fixture.statesOf([other.id])).toEqual(["included"]);
   firstAway.refuse(false);
-  const before = firstAway.calls.eth_blockNumber ?? 0;
+  const before = firstAway.calls["eth_blockNumber"] ?? 0;
   const isBack = async () => {
     await watch();
-    return (firstAway.calls.eth_blockNumber ?? 0) > before;
+    return (firstAway.calls["eth_blockNumber"] ?? 0) > before;
   };
   await waitFor(isBack, { within: 20_000 });
   await mine(chain, 3);

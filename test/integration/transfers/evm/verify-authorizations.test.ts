@@ -113,11 +113,11 @@ describe("many authorizations at once", () => {
     const signed = await Promise.all(
       rich.flatMap((buyer, index) => [authorize(buyer), authorize(poor[index] as never)]),
     );
-    const before = proxy.calls.eth_call ?? 0;
+    const before = proxy.calls["eth_call"] ?? 0;
     const verificationResults = await verifier.verify(signed, "key");
     expect(verificationResults.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
-    expect((proxy.calls.eth_call ?? 0) - before).toBeLessThanOrEqual(2 + 15);
-    const secondRun = proxy.calls.eth_call ?? 0;
+    expect((proxy.calls["eth_call"] ?? 0) - before).toBeLessThanOrEqual(2 + 15);
+    const secondRun = proxy.calls["eth_call"] ?? 0;
     expect(
       (
         await verifier.verify(
@@ -126,7 +126,7 @@ describe("many authorizations at once", () => {
         )
       ).every(({ ok }) => ok),
     ).toBe(true);
-    expect((proxy.calls.eth_call ?? 0) - secondRun, "one read of the accounts' code, and one simulation").toBe(2);
+    expect((proxy.calls["eth_call"] ?? 0) - secondRun, "one read of the accounts' code, and one simulation").toBe(2);
   });
 
   test("authorizations of one payer that can afford one of them pass up to its balance, the first one first", async () => {

@@ -82,14 +82,14 @@ test("passes that confirm a payment read none of the waiting dust", async () => 
   // Token accounts that our own transactions changed are read as well, once these are final.
   await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
   await listDust(60);
-  const before = proxy.calls.getTransaction ?? 0;
+  const before = proxy.calls["getTransaction"] ?? 0;
   // Another job reads the dust from an endpoint that responds only after the payment is confirmed.
   const { promise, resolve } = Promise.withResolvers<void>();
   proxy.onAnswer((method) => (method === "getTransaction" ? promise : undefined));
   const reading = fixture.readHistory();
   expect((await fixture.status(await fixture.pay(buyer))).state).toBe("succeeded");
   // By then only the concurrent reads of the job have been made.
-  expect((proxy.calls.getTransaction ?? 0) - before).toBeLessThanOrEqual(16);
+  expect((proxy.calls["getTransaction"] ?? 0) - before).toBeLessThanOrEqual(16);
   expect(await entries()).toHaveLength(60);
   proxy.onAnswer(undefined);
   resolve();

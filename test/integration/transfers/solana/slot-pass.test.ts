@@ -91,7 +91,7 @@ test("the watcher reads the statuses of transactions in flight 256 at a time, an
   };
   await addInFlight(1_000, 10);
   const few = await countPassCalls();
-  expect(few.getSignatureStatuses).toBe(1);
+  expect(few["getSignatureStatuses"]).toBe(1);
   await addInFlight(2_000, 290);
   const many = await countPassCalls();
   expect(many).toEqual({ ...few, getSignatureStatuses: 2 });

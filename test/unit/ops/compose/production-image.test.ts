@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 /** Runs the program and returns its exit code and output. */
 function run(program: string, args: string[], env: Record<string, string> = {}) {
   return new Promise<{ code: unknown; text: string }>((resolve) => {
-    const options = { cwd: fileURLToPath(root), env: { PATH: process.env.PATH, ...env } };
+    const options = { cwd: fileURLToPath(root), env: { PATH: process.env["PATH"], ...env } };
     execFile(program, args, options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : error.code, text: stdout + stderr }),
     );
