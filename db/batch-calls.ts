@@ -18,12 +18,12 @@ export function batchCalls<I, O>(
   let waiting: Waiting[] = [];
   let running = false;
 
-  const runIdempotent = async (batch: readonly Waiting[]): Promise<void> => {
+  const runBatch = async (batch: readonly Waiting[]): Promise<void> => {
     try {
       const values = await many(batch.map(({ item }) => item));
       for (const [index, { resolve }] of batch.entries()) resolve(values[index] as O);
     } catch (cause) {
-      if (batch.length > 1 && options.isOnes?.(cause)) for (const one of batch) await runIdempotent([one]);
+      if (batch.length > 1 && options.isOnes?.(cause)) for (const one of batch) await runBatch([one]);
       else for (const { reject } of batch) reject(cause);
     }
   };
@@ -35,7 +35,7 @@ export function batchCalls<I, O>(
       const taken = new Set(batch);
       waiting = waiting.filter((one) => !taken.has(one));
       const began = performance.now();
-      await runIdempotent(batch);
+      await runBatch(batch);
       const early = (options.everyMs ?? 0) - (performance.now() - began);
       if (early > 0 && waiting.length < options.most) await new Promise((resolve) => setTimeout(resolve, early));
     }

@@ -72,7 +72,7 @@ async function checkPorts(settings: StackSettings): Promise<void> {
   for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
 }
 
-type BringUp = {
+type EnvironmentOptions = {
   settings: StackSettings;
   dir: string;
   say: Say;
@@ -81,7 +81,7 @@ type BringUp = {
   stop: () => Promise<void>;
 };
 
-async function startEnvironment({ settings, dir, say, report, opened, stop }: BringUp): Promise<Stack> {
+async function startEnvironment({ settings, dir, say, report, opened, stop }: EnvironmentOptions): Promise<Stack> {
   await mkdir(dir, { recursive: true });
   const keep = async (name: string, starting: Promise<Service>): Promise<Service> => {
     const service = await starting;

@@ -127,7 +127,7 @@ function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<New
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
 type Obstacle = "balance_short" | "inventory_short" | "watcher_behind";
-type DeliveryAttempt = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
+type BeginResult = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
 type Result = { begun: Payout[]; waiting: (Payout & { why: Obstacle })[] };
 
 /**
@@ -154,7 +154,7 @@ async function tryBegin(
   deps: Deps,
   payouts: readonly Payout[],
   epochs: ReadonlyMap<string, string>,
-): Promise<DeliveryAttempt> {
+): Promise<BeginResult> {
   try {
     const written = await commitIfOk(deps.db, async (db) => {
       const attempted = await writeBegun(deps, db, payouts);
@@ -177,7 +177,7 @@ function reportInventoryShort(deps: Deps, { settlement, transfer }: Payout): voi
 }
 
 /** Writes state, balances, ledger and transfers of payouts. Returns the payouts that moved to `paying`. */
-async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<DeliveryAttempt> {
+async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promise<BeginResult> {
   const at = deps.now();
   const begun = await moveToPaying(db, payouts, at);
   const converted = begun.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);

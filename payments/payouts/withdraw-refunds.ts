@@ -81,7 +81,7 @@ export async function withdrawRefund(
     if (refund.state === "withdrawn") return withdrawn;
     if (refund.state !== "due" && refund.state !== "held")
       return refuse("invalid_state", `the refund is ${statusOf[refund.state]}`);
-    const made = await findTransferMovement(deps, db, refund);
+    const made = await findSentReason(deps, db, refund);
     if (made) return refuse("invalid_state", made);
     // The row is locked, so its state cannot have changed.
     const at = deps.now();
@@ -96,7 +96,7 @@ export async function withdrawRefund(
 }
 
 /** Returns the reason if the refund may have been sent before a restore of the database; undefined otherwise. */
-async function findTransferMovement(
+async function findSentReason(
   { networks }: { networks: Pick<Networks, "deployment"> },
   db: Db,
   refund: RefundRow,

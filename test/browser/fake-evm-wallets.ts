@@ -109,9 +109,9 @@ export async function installWallets(context: BrowserContext, chain: TestChain, 
       Object.assign(window, { ethereum: provide(hostile) });
       for (const { name, uuid, icon, lateMs } of list) {
         const detail = Object.freeze({ info: { name, uuid, icon, rdns: "test.wallet" }, provider: provide(name) });
-        const publishPaymentChanges = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
-        if (lateMs) setTimeout(publishPaymentChanges, lateMs);
-        else addEventListener("eip6963:requestProvider", publishPaymentChanges);
+        const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+        if (lateMs) setTimeout(announce, lateMs);
+        else addEventListener("eip6963:requestProvider", announce);
       }
     },
     {

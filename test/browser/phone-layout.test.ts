@@ -10,8 +10,8 @@ async function open(options: object, wallets = 0) {
   await context.addInitScript((count) => {
     for (let at = 0; at < count; at += 1) {
       const detail = { info: { uuid: `uuid-${at}`, name: `Own ${at}` }, provider: { request: async () => [] } };
-      const publishPaymentChanges = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
-      addEventListener("eip6963:requestProvider", publishPaymentChanges);
+      const announce = () => dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail }));
+      addEventListener("eip6963:requestProvider", announce);
     }
   }, wallets);
   await page.goto(linkOf(await pay()));

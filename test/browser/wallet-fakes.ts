@@ -5,7 +5,7 @@ type WalletResponse = { value: unknown } | { code: number } | "waits";
 export type WalletResponses = Record<string, WalletResponse>;
 
 /** A string, because the bench's type check has no DOM types. */
-const publishPaymentChanges = `(known) => {
+const announce = `(known) => {
   const provider = {
     async request({ method }) {
       const deed = known[method] ?? { code: 4001 };
@@ -24,7 +24,7 @@ const publishPaymentChanges = `(known) => {
 export async function announceWallet(page: Page, responses: WalletResponses = {}): Promise<void> {
   const accounts = { value: [`0x${"c1".repeat(20)}`] };
   const all = { eth_requestAccounts: accounts, eth_accounts: accounts, eth_chainId: { value: "0x7a69" }, ...responses };
-  await page.evaluate(`(${publishPaymentChanges})(${JSON.stringify(all)})`);
+  await page.evaluate(`(${announce})(${JSON.stringify(all)})`);
   await page.getByRole("button", { name: "Orange Wallet" }).waitFor();
 }
 

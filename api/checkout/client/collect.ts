@@ -1,5 +1,5 @@
 import type { CollectData, CollectText } from "../pages/script-data.ts";
-import { ApiError, byId, publishPaymentChanges, readData, request, show } from "./dom.ts";
+import { ApiError, announce, byId, readData, request, show } from "./dom.ts";
 import { notifyWallet } from "./wallet-bridges.ts";
 
 const { stage, action, optionId, backUrl, frames, texts } = readData<CollectData>();
@@ -124,13 +124,13 @@ function finish(): void {
     return;
   }
   swap("done");
-  publishPaymentChanges(texts.dataDone);
+  announce(texts.dataDone);
   notifyDone();
 }
 
 function end(): void {
   swap("ended");
-  publishPaymentChanges(texts.dataEnded);
+  announce(texts.dataEnded);
   notifyEnded();
 }
 

@@ -1,4 +1,4 @@
-import { byId, publishPaymentChanges } from "./dom.ts";
+import { announce, byId } from "./dom.ts";
 import { localize } from "./page-data.ts";
 
 /**
@@ -10,7 +10,7 @@ export function enableCopyButton(): void {
   const text = copy.textContent ?? "";
   const showResult = (result: string): void => {
     copy.textContent = result;
-    publishPaymentChanges(result);
+    announce(result);
     setTimeout(() => {
       // Keeps the width of the longer text, so that the layout does not shift.
       copy.style.minWidth = `${copy.offsetWidth}px`;

@@ -1,4 +1,4 @@
-import { byId, publishPaymentChanges } from "./dom.ts";
+import { announce, byId } from "./dom.ts";
 import { localize } from "./page-data.ts";
 import { isUnderway } from "./wallet-panel.ts";
 
@@ -23,7 +23,7 @@ export function startCountdown(onZero: () => void) {
     byId("time").textContent = write(left);
     const due = warnings.filter(({ ms }) => left <= ms && ms < lastWarningMs).pop();
     // No warning for a threshold that had passed when the page was opened, nor while a payment is under way.
-    if (due && lastWarningMs !== Number.POSITIVE_INFINITY && !isUnderway()) publishPaymentChanges(localize(due.text));
+    if (due && lastWarningMs !== Number.POSITIVE_INFINITY && !isUnderway()) announce(localize(due.text));
     lastWarningMs = Math.min(lastWarningMs, due?.ms ?? 240_000_000);
     if (left > 0) return;
     clearInterval(timer);

@@ -18,7 +18,7 @@ export function show(element: HTMLElement, text: string | undefined): void {
 
 let lastAnnouncement = "";
 /** Announces a text to screen readers, unless it is the same as the last announcement. */
-export function publishPaymentChanges(text: string): void {
+export function announce(text: string): void {
   if (text === lastAnnouncement) return;
   lastAnnouncement = text;
   byId("announcement").textContent = text;

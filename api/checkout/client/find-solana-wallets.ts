@@ -25,13 +25,13 @@ const clusterOf = (chain: string): string => clusters[chain] ?? "solana:localnet
 export function findSolanaWallets(chains: readonly string[], add: (wallet: Wallet) => void): void {
   const { get, on } = getWallets();
   const addWallets = (...wallets: readonly StandardWallet[]): void => {
-    for (const wallet of wallets) if (canPayGas(wallet, chains)) add(toWallet(wallet, chains));
+    for (const wallet of wallets) if (canPay(wallet, chains)) add(toWallet(wallet, chains));
   };
   on("register", addWallets);
   addWallets(...get());
 }
 
-const canPayGas = ({ features, chains: walletChains }: StandardWallet, chains: readonly string[]): boolean =>
+const canPay = ({ features, chains: walletChains }: StandardWallet, chains: readonly string[]): boolean =>
   "standard:connect" in features &&
   "solana:signTransaction" in features &&
   chains.some((chain) => walletChains.some((cluster) => cluster === clusterOf(chain)));

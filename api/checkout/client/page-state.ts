@@ -1,7 +1,7 @@
 import type { ScriptText, Status, StatusPayload } from "../pages/script-data.ts";
 import { notifyApp, showAppLink } from "./app-bridge.ts";
 import { startCountdown } from "./countdown.ts";
-import { byId, findNavigation, publishPaymentChanges } from "./dom.ts";
+import { announce, byId, findNavigation } from "./dom.ts";
 import { data, localize } from "./page-data.ts";
 import { returnsAutomatically, returnToShop } from "./return-to-shop.ts";
 
@@ -78,9 +78,7 @@ function showSection(shown: Section, money: StatusPayload["money"]): void {
 /** Shows that no asset can pay this open payment any more; `money` is what may have become of the buyer's money. */
 export function showUnpayable(money: StatusPayload["money"]): void {
   showSection("unpayable", money);
-  publishPaymentChanges(
-    [data.titles.unpayable, localize(money === "unclear" ? "moneyUnclear" : "moneyNone")].join(" "),
-  );
+  announce([data.titles.unpayable, localize(money === "unclear" ? "moneyUnclear" : "moneyNone")].join(" "));
   focusOn("unpayable");
 }
 
@@ -99,7 +97,7 @@ function announceStatus({ status, money, returnUrl }: StatusPayload): void {
     : announcements[status];
   // Screen readers announce the countdown too, while Escape can still stop it.
   const leaving = returnUrl !== null && returnsAutomatically() ? [localize("leaving", { seconds: 3 })] : [];
-  publishPaymentChanges([...lines.map((line) => localize(line)), ...leaving].join(" "));
+  announce([...lines.map((line) => localize(line)), ...leaving].join(" "));
   focusOn(status);
 }
 

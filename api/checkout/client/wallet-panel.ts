@@ -1,4 +1,4 @@
-import { button, byId, publishPaymentChanges, show } from "./dom.ts";
+import { announce, button, byId, show } from "./dom.ts";
 import { localize } from "./page-data.ts";
 import type { Wallet } from "./wallet-interface.ts";
 
@@ -53,7 +53,7 @@ export function showProgress(text: string, ...buttons: HTMLElement[]): void {
 /** Shows what the buyer has to do in their wallet, and announces it to screen readers. */
 export function promptBuyer(text: string, ...buttons: HTMLElement[]): void {
   showProgress(text, ...buttons);
-  publishPaymentChanges(text);
+  announce(text);
 }
 
 /** Shows a payment under way: hides every way to pay and the text that nothing has been charged. */

@@ -17,7 +17,7 @@ const bytesOf = (fee: bigint, data: `0x${string}` = "0x01") =>
 /** Returns the evidence of one payment that was paid and paid out, under one nonce that was replaced once. */
 function makeCorrectRun(): Evidence {
   const inward = { token, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
-  const safeFetch = { token, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
+  const outgoing = { token, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
   const payment = { endsAfterExpiry: false, createdAt: 0, forgotten: false, left: true };
   const status = { paymentId: "pay_1", by: "status" as const, status: "succeeded", isFinal: true, txId: "0xt" };
   const entry = (groupId: number, account: string, amount: bigint) => {
@@ -59,7 +59,7 @@ function makeCorrectRun(): Evidence {
           purpose: "settlement",
           paymentId: null,
           settlementId: "stl_1",
-          ...safeFetch,
+          ...outgoing,
           state: "confirmed",
         },
       ],

@@ -12,7 +12,7 @@ const chain = "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp";
 const asset = `${chain}/token:${mint}`;
 const sol = `${chain}/slip44:501`;
 const inward = { token: mint, payer, receiver: treasury, amount: 5n, nonce: "0x1" };
-const safeFetch = { token: mint, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
+const outgoing = { token: mint, payer: treasury, receiver: shop, amount: 5n, nonce: "0x2" };
 
 /** Returns the bytes of a signed transaction with these movements, each with its memo; `unitPrice` in micro-lamports. */
 function bytesOf(movements: readonly (typeof inward)[], unitPrice = 0n): string {
@@ -69,14 +69,14 @@ function makeCorrectRun() {
           purpose: "settlement",
           paymentId: null,
           settlementId: "stl_1",
-          ...safeFetch,
+          ...outgoing,
           state: "confirmed",
         },
       ],
       transactions: [
         { ...row, nonce: 0, hash: "in", bytes: bytesOf([inward], 100n) },
-        { ...row, nonce: 1, hash: "dead", bytes: bytesOf([safeFetch]), fee: null, state: "expired" },
-        { ...row, nonce: 2, hash: "out", bytes: bytesOf([safeFetch]) },
+        { ...row, nonce: 1, hash: "dead", bytes: bytesOf([outgoing]), fee: null, state: "expired" },
+        { ...row, nonce: 2, hash: "out", bytes: bytesOf([outgoing]) },
       ],
       settlements: [{ id: "stl_1", mode: "live", state: "paid", amount: 5n, asset, destination: `${chain}:${shop}` }],
       cursors: [{ chain, finalNumber: 12 }],
