@@ -114,6 +114,9 @@ const Admin = Migrate.extend({
   OPERATOR: z.string().min(1).max(64).default("operator"),
 });
 
+/** Variables of preflight, which runs before there is a database. */
+const Preflight = z.object({ SCREENING_LIST_FILE: screeningList });
+
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
@@ -146,3 +149,5 @@ export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(
 export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);
 export const readAdminConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Admin>> => parse(Admin, env);
 export const readMigrateConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Migrate>> => parse(Migrate, env);
+export const readPreflightConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Preflight>> =>
+  parse(Preflight, env);
