@@ -10,8 +10,8 @@ export type Call = (method: string, params: readonly unknown[]) => Promise<unkno
 const CONNECTIONS = 64;
 
 const Answer = z.object({
-  result: z.unknown(),
-  error: z.object({ code: z.number(), message: z.string() }).optional(),
+  result: z.unknown().optional(),
+  error: z.object({ code: z.number(), message: z.string() }).nullish(),
 });
 
 /**
