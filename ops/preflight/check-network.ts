@@ -46,7 +46,7 @@ export async function checkNetwork(
         head === undefined || "error" in head
           ? [{ name: "head", run: () => Promise.reject(head?.error) }]
           : [
-              { name: "head age", run: async () => [checkHeadAge(network, head, deps.now())] },
+              { name: "head age", run: async () => [checkHeadAge(family, network, head, deps.now())] },
               { name: "head agreement", run: async () => compared[index] ?? [] },
               { name: "same block", run: async () => hashes[index] ?? [] },
               { name: "latency", run: async () => [await checkLatency(() => family.ping(endpoint.call))] },

@@ -2,7 +2,7 @@ import type { Call } from "../../chains/solana/json-rpc.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { isLiveHead } from "../../transfers/head-age.ts";
 import type { Family, Head } from "./family.ts";
-import { failure, type Outcome, ok, warning } from "./finding.ts";
+import { countOf, failure, type Outcome, ok, warning } from "./finding.ts";
 import { type Check, describeProblem } from "./run-checks.ts";
 
 /** One endpoint of a network, called directly. `host` is the part of its URL that contains no secret. */
@@ -22,10 +22,15 @@ export function identifyEndpoint(family: Family, { host, call }: Endpoint, chain
 }
 
 /** Returns whether an endpoint follows its chain. */
-export function checkHeadAge(network: Network, { number, at }: Head, now: Date): Outcome {
+export function checkHeadAge(
+  { unit }: Pick<Family, "unit">,
+  network: Network,
+  { number, at }: Head,
+  now: Date,
+): Outcome {
   const name = "head age";
   const age = at === undefined ? undefined : Math.round((now.getTime() - at.getTime()) / 1_000);
-  const detail = age === undefined ? `${number}, of unknown time` : `${number}, ${age} s old`;
+  const detail = `${unit} ${number}, ${age === undefined ? "of unknown time" : `${age} s old`}`;
   if (isLiveHead(network, at, now)) return ok(name, detail);
   return failure(
     name,
@@ -60,7 +65,7 @@ export function compareHeads(
   return heads.map((head) => {
     if ("error" in head) return [];
     const behind = newest - head.number;
-    const detail = behind === 0 ? "at the newest head" : `${behind} ${unit} behind the newest head`;
+    const detail = behind === 0 ? "at the newest head" : `${countOf(behind, unit)} behind the newest head`;
     if (behind > heightsOf(SKIPPED))
       return [failure(name, detail, "Replace the endpoint: the service skips it, and large amounts wait for it.")];
     if (behind > heightsOf(USUAL))

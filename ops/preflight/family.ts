@@ -13,7 +13,7 @@ export type Head = { number: number; at: Date | undefined };
 /** The parts of preflight that differ between the chain families, for one network. Calls go to one endpoint directly. */
 export type Family = {
   /** What a height counts. */
-  readonly unit: "blocks" | "slots";
+  readonly unit: "block" | "slot";
   /** Usual time between two heights, milliseconds. */
   readonly blockMs: number;
   /** Asks for the chain: the CAIP-2 id, and a description for people. */

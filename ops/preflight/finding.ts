@@ -24,6 +24,11 @@ export function failure(check: string, detail: string, remedy: string): Outcome 
   return { check, status: "error", detail, remedy };
 }
 
+/** Returns a number with its noun, such as "1 block" or "2 blocks". */
+export function countOf(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** Returns the most severe status of all findings. */
 export function worstStatus(findings: readonly Finding[]): Status {
   const severities: readonly Status[] = ["error", "warning"];

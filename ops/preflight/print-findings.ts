@@ -1,4 +1,4 @@
-import { type Finding, type Status, worstStatus } from "./finding.ts";
+import { countOf, type Finding, type Status, worstStatus } from "./finding.ts";
 
 /** Width of the table in characters. */
 const WIDTH = 120;
@@ -52,9 +52,8 @@ function wrap(text: string, width: number): string[] {
 
 function summarize(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
-  const plural = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;
   const [errors, warnings] = [count("error"), count("warning")];
   if (errors + warnings === 0) return `All ${findings.length} checks are ok.`;
-  const found = `${plural(errors, "error")} and ${plural(warnings, "warning")} in ${findings.length} checks.`;
+  const found = `${countOf(errors, "error")} and ${countOf(warnings, "warning")} in ${findings.length} checks.`;
   return errors > 0 ? `${found} Do not go live.` : found;
 }

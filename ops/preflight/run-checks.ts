@@ -1,4 +1,6 @@
+import { ZodError } from "zod";
 import { ChainError, type ChainErrorCode } from "../../chains/errors.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
 import { ConfigError } from "../../runtime/config.ts";
 import { describeBriefly, errorCode, errorMessage } from "../../runtime/redaction.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
@@ -9,6 +11,9 @@ export type Check = { name: string; run: () => Promise<readonly Outcome[]> };
 
 /** Time limit of one check, milliseconds. Each call inside it has the network's own limit (`rpcTimeoutMs`). */
 const CHECK_TIMEOUT_MS = 60_000;
+
+/** Most of an unexpected error that is shown, in code points. */
+const MAX_LENGTH = 200;
 
 /** What to do about an error of chains/ that a check does not expect. */
 const remedies: Partial<Record<ChainErrorCode, string>> = {
@@ -42,7 +47,8 @@ export async function runChecks(
 /** Returns one line about an error, without secrets. An endpoint that does not answer is described by the cause. */
 export function describeProblem(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
-  if (!(error instanceof ChainError)) return describeBriefly(error);
+  if (error instanceof ZodError) return "the endpoint's answer does not have the form of the method";
+  if (!(error instanceof ChainError)) return cleanText(describeBriefly(error), MAX_LENGTH);
   if (error.code !== "rpc_unreachable") return errorMessage(error);
   return `no answer (${describeSilence(error.cause)})`;
 }

@@ -3,7 +3,7 @@ import { readPreflightConfig } from "../../runtime/config.ts";
 import { errorCode } from "../../runtime/redaction.ts";
 import { parseScreeningList } from "../../runtime/screening-list.ts";
 import type { PreflightDeps } from "./family.ts";
-import { failure, type Outcome, ok, warning } from "./finding.ts";
+import { countOf, failure, type Outcome, ok, warning } from "./finding.ts";
 import type { Check } from "./run-checks.ts";
 
 const name = "screening list";
@@ -33,7 +33,7 @@ function readList(file: string): Outcome {
   try {
     const list = parseScreeningList(readFileSync(file, "utf8"));
     if ("error" in list) return failure(name, `it ${list.error}`, remedy);
-    return ok(name, `${list.accounts.size} accounts are not served`);
+    return ok(name, `it lists ${countOf(list.accounts.size, "account")}`);
   } catch (error) {
     return failure(name, `it cannot be read (${errorCode(error) ?? "unknown"})`, remedy);
   }

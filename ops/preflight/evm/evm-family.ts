@@ -23,7 +23,7 @@ const Id = z.string().transform((text) => hexToNumber(text as Hex));
 /** Returns the checks of an EVM network. */
 export function openEvmFamily(deps: PreflightDeps, network: EvmNetwork): Family {
   return {
-    unit: "blocks",
+    unit: "block",
     blockMs: network.blockMs,
     async identify(call) {
       const id = Id.parse(await call("eth_chainId", []));

@@ -1,7 +1,7 @@
 import type { Call } from "../../../chains/solana/json-rpc.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
-import { failure, ok, warning } from "../finding.ts";
+import { countOf, failure, ok, warning } from "../finding.ts";
 import { type Check, describeProblem } from "../run-checks.ts";
 import { readBlock } from "./read-block.ts";
 
@@ -12,7 +12,7 @@ export function finalityChecks({ finality }: EvmNetwork, call: Call, head: Head)
     async run() {
       try {
         const { number } = await readBlock(call, tag);
-        return [ok(tag, `${head.number - number} blocks below the head`)];
+        return [ok(tag, `${countOf(Math.max(0, head.number - number), "block")} below the head`)];
       } catch (error) {
         const detail = `the endpoint has no such block: ${describeProblem(error)}`;
         if (finality === tag)

@@ -6,7 +6,7 @@ import { lowerCaseHex } from "../../../chains/evm/hex.ts";
 import type { Call } from "../../../chains/solana/json-rpc.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
-import { failure, type Outcome, ok, warning } from "../finding.ts";
+import { countOf, failure, type Outcome, ok, warning } from "../finding.ts";
 import { type Check, describeProblem } from "../run-checks.ts";
 
 /** Ranges beyond the one that the service starts with, in blocks. Providers limit ranges to one of these. */
@@ -47,12 +47,13 @@ async function tryRanges(read: ReadLogs, head: number): Promise<Outcome> {
     if (refusal !== undefined) break;
     largest = blocks;
   }
-  if (largest > 0) return ok(name, `${largest} blocks at once${refusal === undefined ? "" : `, not more: ${refusal}`}`);
+  if (largest > 0)
+    return ok(name, `${countOf(largest, "block")} at once${refusal === undefined ? "" : `, not more: ${refusal}`}`);
   const first = refusal;
   for (let blocks = Math.floor(DEFAULT_BLOCKS_PER_PART / 2); blocks > 0; blocks = Math.floor(blocks / 2)) {
     refusal = await refusalOf(blocks);
     if (refusal !== undefined) continue;
-    const detail = `${blocks} blocks at once; the service asks for ${DEFAULT_BLOCKS_PER_PART}: ${first}`;
+    const detail = `${countOf(blocks, "block")} at once; the service asks for ${DEFAULT_BLOCKS_PER_PART}: ${first}`;
     return warning(name, detail, "Use a plan with larger log ranges: catching up takes more calls.");
   }
   return failure(

@@ -1,4 +1,4 @@
-import { getAddress } from "viem";
+import { formatUnits, getAddress } from "viem";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
 import { readFeed } from "../../../chains/evm/price-feeds.ts";
 import { validatePriceFeed } from "../../../payments/options/prices.ts";
@@ -18,7 +18,7 @@ export function priceChecks({ networks, now }: PreflightDeps, chain: EvmChain): 
           const sequencer = source.sequencer && getAddress(source.sequencer.feed);
           const state = await readFeed(chain, getAddress(source.feed), sequencer);
           const error = validatePriceFeed(source, state, now());
-          const price = `${state.answer} / 10^${state.decimals} at ${state.updatedAt.toISOString()}`;
+          const price = `${formatUnits(state.answer, state.decimals)} as of ${state.updatedAt.toISOString()}`;
           if (!error) return [ok(name, price)];
           const remedy = "Correct the feed or its maxAgeSeconds: without a price the currency is not offered.";
           return [failure(name, error, remedy)];

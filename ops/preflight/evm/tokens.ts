@@ -46,7 +46,7 @@ async function checkDomain(rpc: Rpc, token: EvmToken): Promise<Outcome> {
   if (answer.data === token.separator) return ok(name, ours);
   const [itsName, itsVersion] = [await readText(rpc, token, "name"), await readText(rpc, token, "version")];
   const detail = `${ours} give another separator than the token's; its name() is "${itsName}", its version() "${itsVersion}"`;
-  return failure(name, detail, "Correct domain: buyers' signatures would be worthless.");
+  return failure(name, detail, "Correct the asset's domain: buyers' signatures would be worthless.");
 }
 
 async function checkKind(chain: EvmChain, token: EvmToken): Promise<Outcome> {

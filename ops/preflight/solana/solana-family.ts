@@ -17,7 +17,7 @@ import { mintChecks } from "./mints.ts";
 /** Returns the checks of a Solana cluster. */
 export function openSolanaFamily(deps: PreflightDeps, network: SolanaNetwork): Family {
   return {
-    unit: "slots",
+    unit: "slot",
     blockMs: network.slotMs,
     async identify(call) {
       const genesis = z.string().parse(await call("getGenesisHash", []));
@@ -25,10 +25,7 @@ export function openSolanaFamily(deps: PreflightDeps, network: SolanaNetwork): F
     },
     readHead,
     ping: (call) => readSlot(call, "confirmed"),
-    listEndpointChecks: (call, head) => [
-      ...commitmentChecks(network, call, head),
-      ...historyChecks(network, call, head),
-    ],
+    listEndpointChecks: (call, head) => [...commitmentChecks(network, call), ...historyChecks(network, call, head)],
     listChainChecks(rpc) {
       const chain = openSolanaChain({ ...network, rpc }, createMetrics(new Registry(), "worker"));
       return [...mintChecks(chain), ...accountChecks(chain, deps.networks.deployment)];

@@ -45,7 +45,6 @@ const isTag = (params: unknown[], tag: string) => params[0] === tag;
 
 test("a deployment without problems passes: every row is ok, and the table fits into 120 columns", async () => {
   const { code, stdout } = await world.run(world.document(), { args: [] });
-  await writeFile("/tmp/preflight-ok.txt", stdout);
   const lines = stdout.trimEnd().split("\n");
   expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/^All \d+ checks are ok\.$/)]);
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
@@ -113,6 +112,13 @@ test("an endpoint that is down is an error, and a chain without any other is not
     { chain: evm, check: "chain", status: "error", detail: "no endpoint serves it" },
   ]);
   expect(findings.filter(({ check }) => check.startsWith("key of"))).toHaveLength(2);
+});
+
+test("an endpoint that does not answer in time is an error", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].rpcTimeoutMs = 300;
+  evmProxy.fault.delay(500);
+  await expectFindings(document, [{ ...at(evm), check: "chain id", status: "error", detail: "no answer (timeout)" }]);
 });
 
 test("an endpoint far behind the others is an error", async () => {

@@ -5,8 +5,8 @@ import { type Finding, worstStatus } from "../../../../ops/preflight/finding.ts"
 import { describeLatency } from "../../../../ops/preflight/latency.ts";
 import { toJson, toTable } from "../../../../ops/preflight/print-findings.ts";
 
-const ethereum = { blockMs: 12_000, unit: "blocks" } as const;
-const arbitrum = { blockMs: 250, unit: "blocks" } as const;
+const ethereum = { blockMs: 12_000, unit: "block" } as const;
+const arbitrum = { blockMs: 250, unit: "block" } as const;
 const heads = (...numbers: number[]) => numbers.map((number) => ({ number, at: undefined }));
 
 test.each([
@@ -42,7 +42,7 @@ test.each([
   [[5_200, 5_400, -90_000], "warning"],
   [[-31_000], "error"],
   [[], "warning"],
-])("a clock that differs by %j ms from the endpoints' is judged by the median: %s", (skews, status) => {
+])("the median of %j ms decides whether the machine's clock is right: %s", (skews, status) => {
   expect(describeSkew(skews)).toMatchObject({ status });
 });
 
