@@ -9,10 +9,13 @@ import {
   identifyEndpoint,
   readHead,
 } from "./endpoints.ts";
-import { openFamily, type PreflightDeps } from "./family.ts";
+import { type Family, openFamily, type PreflightDeps } from "./family.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkLatency } from "./latency.ts";
 import { type Check, runChecks } from "./run-checks.ts";
+
+/** Runs checks at a place of one network. */
+type Run = (checks: readonly Check[], endpoint?: string) => Promise<Finding[]>;
 
 /**
  * Checks one chain of the networks file: each endpoint by itself, all at the same time, then the chain through the
@@ -23,44 +26,53 @@ export async function checkNetwork(
   network: Network,
   onStart: (text: string) => void,
 ): Promise<Finding[]> {
-  const { chain } = network;
   const family = openFamily(deps, network);
-  const run = (checks: readonly Check[], endpoint?: string) =>
-    runChecks({ chain, ...(endpoint === undefined ? {} : { endpoint }) }, checks, onStart);
-
   const endpoints = network.rpc.map(
     (entry): Endpoint => ({ entry, host: new URL(entry.url).host, call: createCall(entry.url, network.rpcTimeoutMs) }),
   );
+  const run: Run = (checks, endpoint) =>
+    runChecks({ chain: network.chain, ...(endpoint === undefined ? {} : { endpoint }) }, checks, onStart);
+
   const identified = await Promise.all(
-    endpoints.map((endpoint) => run([identifyEndpoint(family, endpoint, chain)], endpoint.entry.name)),
+    endpoints.map((endpoint) => run([identifyEndpoint(family, endpoint, network.chain)], endpoint.entry.name)),
   );
   const serving = endpoints.filter((_one, index) => identified[index]?.every(({ status }) => status === "ok"));
+  const checked = await checkServing({ family, network, serving, now: deps.now, run });
+  const chainChecks = serving.length > 0 ? family.listChainChecks(serving.map(({ entry }) => entry)) : [unserved];
+  return [
+    ...endpoints.flatMap((endpoint, index) => [...(identified[index] ?? []), ...(checked.get(endpoint) ?? [])]),
+    ...(await run([countCheck(network, endpoints), ...chainChecks, ...family.listKeyChecks()])),
+  ];
+}
+
+/** Checks the endpoints that serve the chain, and compares them with each other. */
+async function checkServing(args: {
+  family: Family;
+  network: Network;
+  serving: readonly Endpoint[];
+  now: () => Date;
+  run: Run;
+}): Promise<Map<Endpoint, Finding[]>> {
+  const { family, network, serving, now, run } = args;
   // Heads are compared, so all of them are read at the same time.
   const heads = await Promise.all(serving.map((endpoint) => readHead(family, endpoint)));
   const compared = compareHeads(family, heads);
   const hashes = await compareFinalBlocks(family, serving);
-  const checked = await Promise.all(
-    serving.map(async (endpoint, index): Promise<[Endpoint, Finding[]]> => {
-      const head = heads[index];
-      const checks =
-        head === undefined || "error" in head
-          ? [{ name: "head", run: () => Promise.reject(head?.error) }]
-          : [
-              { name: "head age", run: async () => [checkHeadAge(family, network, head, deps.now())] },
-              { name: "head agreement", run: async () => compared[index] ?? [] },
-              { name: "same block", run: async () => hashes[index] ?? [] },
-              { name: "latency", run: async () => [await checkLatency(() => family.ping(endpoint.call))] },
-              ...family.listEndpointChecks(endpoint.call, head),
-            ];
-      return [endpoint, await run(checks, endpoint.entry.name)];
-    }),
+  const listChecks = ({ call }: Endpoint, index: number): Check[] => {
+    const head = heads[index];
+    if (head === undefined || "error" in head) return [{ name: "head", run: () => Promise.reject(head?.error) }];
+    return [
+      { name: "head age", run: async () => [checkHeadAge(family, network, head, now())] },
+      { name: "head agreement", run: async () => compared[index] ?? [] },
+      { name: "same block", run: async () => hashes[index] ?? [] },
+      { name: "latency", run: async () => [await checkLatency(() => family.ping(call))] },
+      ...family.listEndpointChecks(call, head),
+    ];
+  };
+  const findings = await Promise.all(
+    serving.map((endpoint, index) => run(listChecks(endpoint, index), endpoint.entry.name)),
   );
-  const byEndpoint = new Map(checked);
-  const chainChecks = serving.length > 0 ? family.listChainChecks(serving.map(({ entry }) => entry)) : [unserved];
-  return [
-    ...endpoints.flatMap((endpoint, index) => [...(identified[index] ?? []), ...(byEndpoint.get(endpoint) ?? [])]),
-    ...(await run([countCheck(network, endpoints), ...chainChecks, ...family.listKeyChecks()])),
-  ];
+  return new Map(serving.map((endpoint, index) => [endpoint, findings[index] ?? []]));
 }
 
 const unserved: Check = {

@@ -78,7 +78,10 @@ export function compareHeads(
  * Compares the newest block that is final at every endpoint. Returns the outcomes of each endpoint: none where there is
  * nothing to compare. Never throws.
  */
-export async function compareFinalBlocks(family: Family, endpoints: readonly Endpoint[]): Promise<Outcome[][]> {
+export async function compareFinalBlocks(
+  family: Pick<Family, "readFinalHashes">,
+  endpoints: readonly Pick<Endpoint, "call">[],
+): Promise<Outcome[][]> {
   const name = "same block";
   const read = family.readFinalHashes;
   if (!read || endpoints.length < 2) return endpoints.map(() => []);
@@ -86,7 +89,8 @@ export async function compareFinalBlocks(family: Family, endpoints: readonly End
     const { number, hashes } = await read(endpoints.map(({ call }) => call));
     const expected = hashes.find((hash) => hash !== undefined);
     return hashes.map((hash) => {
-      if (hash === expected) return [ok(name, `final block ${number} is the same at all endpoints`)];
+      if (hash !== undefined && hash === expected)
+        return [ok(name, `final block ${number} is the same at all endpoints`)];
       const detail = hash === undefined ? `final block ${number} is missing` : `final block ${number} is another one`;
       return [failure(name, detail, "Replace the endpoint that is on a fork: nothing is booked while they disagree.")];
     });

@@ -27,8 +27,8 @@ function toLines(finding: Finding, endpoints: number, checks: number): string[] 
   const { status, endpoint = "", check, detail } = finding;
   const cells = [status.padEnd(STATUS_WIDTH), toCell(endpoint, endpoints), toCell(check, checks)];
   const head = GAP + cells.join(GAP) + GAP;
-  const room = WIDTH - head.length;
-  const texts = [...wrap(detail, room), ...("remedy" in finding ? wrap(`-> ${finding.remedy}`, room) : [])];
+  const width = WIDTH - head.length;
+  const texts = [...wrap(detail, width), ...("remedy" in finding ? wrap(`-> ${finding.remedy}`, width) : [])];
   return texts.map((text, index) => (index === 0 ? head : " ".repeat(head.length)) + text);
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { describeSkew } from "../../../../ops/preflight/clock.ts";
-import { compareHeads } from "../../../../ops/preflight/endpoints.ts";
+import { compareFinalBlocks, compareHeads } from "../../../../ops/preflight/endpoints.ts";
 import { type Finding, worstStatus } from "../../../../ops/preflight/finding.ts";
 import { describeLatency } from "../../../../ops/preflight/latency.ts";
 import { toJson, toTable } from "../../../../ops/preflight/print-findings.ts";
@@ -24,6 +24,19 @@ test.each([
 test("a single endpoint has no head to compare with", () => {
   expect(compareHeads(ethereum, heads(1_000))).toEqual([[]]);
   expect(compareHeads(ethereum, [...heads(1_000), { error: new Error("down") }])).toEqual([[], []]);
+});
+
+test("endpoints that all lack the final block, or of which one has another block, do not agree", async () => {
+  const endpoint = { call: async () => undefined };
+  const compare = async (hashes: (string | undefined)[]) => {
+    const readFinalHashes = async () => ({ number: 7, hashes });
+    const outcomes = await compareFinalBlocks({ readFinalHashes }, [endpoint, endpoint]);
+    return outcomes.flat().map(({ status }) => status);
+  };
+  expect(await compare(["0xa", "0xa"])).toEqual(["ok", "ok"]);
+  expect(await compare(["0xa", "0xb"])).toEqual(["ok", "error"]);
+  expect(await compare([undefined, "0xb"])).toEqual(["error", "ok"]);
+  expect(await compare([undefined, undefined])).toEqual(["error", "error"]);
 });
 
 test("latency is the median and the 95th percentile by nearest rank, and slow or failed calls are reported", () => {
