@@ -106,7 +106,7 @@ export async function makeDepsFor(
   for (const network of listEvmNetworks(networks)) keys.set(network.chain, await openEvmKeys(network, readers));
   const solanaKeys = new Map<string, SolanaKeys>();
   for (const opened of chains.values())
-    if (opened.family === "solana") solanaKeys.set(opened.chain, openSolanaKeys(opened.network, readers.readSecret));
+    if (opened.namespace === "solana") solanaKeys.set(opened.chain, openSolanaKeys(opened.network, readers.readSecret));
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];

@@ -265,9 +265,9 @@ function toScriptData(page: Page): CheckoutData {
   };
 }
 
-function toAdditions({ chain, network, addEthereumChain }: Way): [string, NetworkAddition][] {
-  if (!addEthereumChain) return [];
-  const { rpc: rpcUrls, explorer, currency } = addEthereumChain;
+function toAdditions({ chain, network, networkDetails }: Way): [string, NetworkAddition][] {
+  if (!networkDetails) return [];
+  const { rpc: rpcUrls, explorer, currency } = networkDetails;
   const nativeCurrency = { ...currency, decimals: 18 as const };
   const explorers = explorer ? { blockExplorerUrls: [explorer] } : {};
   return [[chain, { chainName: network, rpcUrls, ...explorers, nativeCurrency }]];

@@ -4,7 +4,7 @@ import { isLiveHead, maxHeadAge } from "../../../transfers/head-age.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
-const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) => more as Network;
+const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) => ({ chain: "eip155:1", ...more }) as Network;
 const solana = { slotMs: 400 } as Network;
 
 test("the maximum age of the head is one minute or ten block times, whichever is longer, unless the networks file sets it", () => {
