@@ -1,10 +1,12 @@
+import { getChain } from "../../chains/open-chains.ts";
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
-import { decodeProof, readResults } from "./wallet-results.ts";
+import { readResults } from "./wallet-results.ts";
 
 type PaymentTransfer = NewTransfer & { payment_id: string };
 
@@ -21,22 +23,15 @@ export function toTransfer(option: OptionRow): PaymentTransfer {
 
 /** Returns the transfer of a verified attempt, with the authorization that the wallet has signed. */
 export function toSignedTransfer(
-  deps: Pick<PaymentDeps, "now">,
+  deps: Pick<PaymentDeps, "now" | "chains">,
   { attempt, option }: AttemptWithContext,
   outcome: VerificationResult | undefined,
 ): PaymentTransfer {
   const transfer = toTransfer(option);
   // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
   if (option.kind === "push") return { ...transfer, state: "awaited" };
-  const { proof, permit } = readResults(attempt.results);
-  const verified = outcome?.ok ? outcome : undefined;
+  const { wallets } = getTransferDriver(getChain(deps.chains, option.chain));
+  const signed = wallets.readSigned(readResults(attempt.results), outcome?.ok ? outcome : undefined);
   const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
-  if (option.kind === "spl") {
-    const valid_before = verified?.validBefore;
-    if (valid_before === undefined) throw new Error(`attempt ${attempt.id} has no last valid block height`);
-    return { ...transfer, signature: Buffer.from(proof, "base64"), valid_before, due_at };
-  }
-  const signatures = { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
-  const wallet = { smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null };
-  return { ...transfer, ...signatures, ...wallet, due_at };
+  return { ...transfer, ...signed, due_at };
 }
