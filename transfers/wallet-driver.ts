@@ -50,8 +50,8 @@ export type WalletDriver = {
   ): Promise<readonly WalletAction[]>;
   /** Returns one check for the result of each of an option's actions. */
   listResultChecks(option: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[];
-  /** Returns true when a buyer's transfer that somebody else has submitted can be relayed again with its signature. */
-  canRelayAgain(kind: AuthorizationRow["kind"]): boolean;
+  /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
+  canStillRelay(kind: AuthorizationRow["kind"]): boolean;
   /** Returns what a transfer stores of a verified confirm. */
   readSigned(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
   /** Opens the wallet of test mode; undefined where there is none. */

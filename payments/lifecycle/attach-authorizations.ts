@@ -23,7 +23,7 @@ export function readSignatures(
   results: unknown,
 ): Signatures | undefined {
   const { wallets } = getTransferDriver(getChain(deps.chains, option.chain));
-  if (!wallets.canRelayAgain(option.kind)) return undefined;
+  if (!wallets.canStillRelay(option.kind)) return undefined;
   const proofs = readResults(results);
   if (!checkSignature(deps.chains, { ...option, ...proofs }).ok) return undefined;
   const { signature, permit = null } = wallets.readSigned(proofs, undefined);

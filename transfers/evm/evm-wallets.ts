@@ -19,7 +19,7 @@ export function evmWallets(chain: EvmChain): WalletDriver {
     buildActions: async (_deps, { option }) => listEvmActions(chain, option),
     listResultChecks,
     // Only the payer's own transaction makes a push.
-    canRelayAgain: (kind) => kind !== "push",
+    canStillRelay: (kind) => kind !== "push",
     readSigned: ({ proof, permit }, verified) => ({
       ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
       ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },

@@ -23,7 +23,7 @@ export function solanaWallets(chain: SolanaChain): WalletDriver {
         typeof result === "string" ? validateResultFormat(result) : "expected the signed transaction in base64",
     ],
     // Money is found when it is final.
-    canRelayAgain: () => false,
+    canStillRelay: () => false,
     readSigned: ({ proof }, verified) => {
       if (verified?.validBefore === undefined) throw new Error("a verified transaction has no last valid block height");
       return { signature: Buffer.from(proof, "base64"), valid_before: verified.validBefore };
