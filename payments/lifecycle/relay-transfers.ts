@@ -21,9 +21,9 @@ const queues = {
 type RelayQueue = (typeof queues)[Sender];
 
 /**
- * Creates the function that sends every ready transfer of a chain that a sender sends. Senders run separately, so that
- * transfers of contract wallets delay no others. Calls made during a run share the next run. The function returns `more`
- * when work is left for another call.
+ * Creates the function by which a sender sends its ready transfers on a chain. Senders run separately, so that transfers of
+ * contract wallets delay no others. Calls made during a run share the next run. The function returns `more` when work is left
+ * for another call.
  */
 export function createSend(
   deps: TransferDeps & PaymentDeps,
