@@ -4,13 +4,16 @@ import type { KeyReaders } from "../chains/evm/signers/open-evm-keys.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
 import type { NewTransfer } from "../db/queries/transfers.ts";
+import { namespaceOf } from "../runtime/caip-namespace.ts";
 import type { BookingHandlers, SendHandlers, WatchProgress } from "./booking-handlers.ts";
 import { evmTransfers } from "./evm/evm-transfers.ts";
+import { evmResults } from "./evm/wallet-results.ts";
 import type { ScreeningDeps } from "./list-screening.ts";
 import { solanaTransfers } from "./solana/solana-transfers.ts";
+import { solanaResults } from "./solana/wallet-results.ts";
 import type { KeyStores, TransferDeps } from "./transfer-deps.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
-import type { WalletDriver } from "./wallet-driver.ts";
+import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
 
@@ -60,7 +63,7 @@ export type TransferDriver = {
   isLaneHeld(lane: LaneStatus, chain: ChainStatus | undefined): boolean;
 };
 
-/** Returns the driver of a chain. No other function of this module depends on the chain family. */
+/** Returns the driver of a chain. No other functions of this module than this and `getResultReader` depend on the family. */
 export function getTransferDriver(chain: Chain): TransferDriver {
   switch (chain.namespace) {
     case "eip155":
@@ -68,4 +71,16 @@ export function getTransferDriver(chain: Chain): TransferDriver {
     case "solana":
       return solanaTransfers(chain);
   }
+}
+
+const resultReaders: ReadonlyMap<string, ResultReader> = new Map([
+  ["eip155", evmResults],
+  ["solana", solanaResults],
+]);
+
+/** Returns the reader of what wallets return on a chain (CAIP-2), whether the networks file has the chain or not. */
+export function getResultReader(chain: string): ResultReader {
+  const reader = resultReaders.get(namespaceOf(chain));
+  if (!reader) throw new Error(`the chain family of ${chain} is not known`);
+  return reader;
 }

@@ -28,7 +28,17 @@ export type SignedMembers = {
   code_hash?: string | null;
 };
 
-/** What a chain family asks of buyers' wallets, and how it reads what they return, for one chain. */
+/** How a chain family reads what wallets return. Needs no open chain, because a chain can have left the networks file. */
+export type ResultReader = {
+  /** Returns one check for the result of each of an option's actions. */
+  listChecks(option: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[];
+  /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
+  canStillRelay(kind: AuthorizationRow["kind"]): boolean;
+  /** Returns what a transfer stores of a verified confirm. */
+  readSigned(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
+};
+
+/** What a chain family asks of buyers' wallets, for one chain. */
 export type WalletDriver = {
   /** Returns `valid_before` of an option whose payment may still be relayed at `lastRelay`. */
   validBefore(lastRelay: Date): number;
@@ -48,12 +58,6 @@ export type WalletDriver = {
     deps: Pick<TransferDeps, "db" | "now">,
     args: { option: OptionRow; mode: Mode },
   ): Promise<readonly WalletAction[]>;
-  /** Returns one check for the result of each of an option's actions. */
-  listResultChecks(option: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[];
-  /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
-  canStillRelay(kind: AuthorizationRow["kind"]): boolean;
-  /** Returns what a transfer stores of a verified confirm. */
-  readSigned(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
   /** Opens the wallet of test mode; undefined where there is none. */
   openTestWallet(seed: string): TestWallet | undefined;
 };

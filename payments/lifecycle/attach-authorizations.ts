@@ -1,9 +1,8 @@
 import { sql } from "kysely";
-import { getChain } from "../../chains/open-chains.ts";
 import { moveRows } from "../../db/moves.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";
@@ -22,11 +21,11 @@ export function readSignatures(
   option: OptionRow,
   results: unknown,
 ): Signatures | undefined {
-  const { wallets } = getTransferDriver(getChain(deps.chains, option.chain));
-  if (!wallets.canStillRelay(option.kind)) return undefined;
+  const reader = getResultReader(option.chain);
+  if (!reader.canStillRelay(option.kind)) return undefined;
   const proofs = readResults(results);
   if (!checkSignature(deps.chains, { ...option, ...proofs }).ok) return undefined;
-  const { signature, permit = null } = wallets.readSigned(proofs, undefined);
+  const { signature, permit = null } = reader.readSigned(proofs, undefined);
   return { signature, permit };
 }
 

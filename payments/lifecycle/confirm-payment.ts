@@ -72,7 +72,7 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     if (!option || !paying || !isSameTransfer(option, paying)) return closed;
     const opened = await findAttemptOpenedByTransfer(deps.db, paymentId);
     if (opened === undefined) return closed;
-    if (validateResults(deps, option, args.results) === undefined) {
+    if (validateResults(option, args.results) === undefined) {
       // The payer's signature is public on chain by now, so it does not prove who sent the data.
       const late = { attempt: { id: opened }, option: paying, deadline: payment.expires_at, isProof: false };
       const error = await addData(deps, late, args);
@@ -89,7 +89,7 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   }
   if (option.blockhash_until && option.blockhash_until <= deps.now())
     return refuse("quote_expired", "the option's blockhash has expired; fetch its actions again");
-  const error = validateResults(deps, option, args.results);
+  const error = validateResults(option, args.results);
   if (error) return refuse("invalid_params", error);
 
   const given = option.needs_data ? await findGivenData(deps, option, args) : undefined;
@@ -119,7 +119,7 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
 
 /** Logs a push that came too late. The money moves anyway, and the log line helps to find it. */
 function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly WalletResult[]): void {
-  if (validateResults(deps, option, results) !== undefined) return;
+  if (validateResults(option, results) !== undefined) return;
   const { payment_id: payment, id, receiver } = option;
   const fields = { payment, option: id, receiver, tx: readResults(results).proof };
   deps.log.warn(fields, "wallet sent a transaction for an option that has ended");

@@ -1,8 +1,7 @@
-import { getChain } from "../../chains/open-chains.ts";
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/transfer-driver.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
@@ -23,15 +22,15 @@ export function toTransfer(option: OptionRow): PaymentTransfer {
 
 /** Returns the transfer of a verified attempt, with the authorization that the wallet has signed. */
 export function toSignedTransfer(
-  deps: Pick<PaymentDeps, "now" | "chains">,
+  deps: Pick<PaymentDeps, "now">,
   { attempt, option }: AttemptWithContext,
   outcome: VerificationResult | undefined,
 ): PaymentTransfer {
   const transfer = toTransfer(option);
   // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
   if (option.kind === "push") return { ...transfer, state: "awaited" };
-  const { wallets } = getTransferDriver(getChain(deps.chains, option.chain));
-  const signed = wallets.readSigned(readResults(attempt.results), outcome?.ok ? outcome : undefined);
+  const verified = outcome?.ok ? outcome : undefined;
+  const signed = getResultReader(option.chain).readSigned(readResults(attempt.results), verified);
   const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
   return { ...transfer, ...signed, due_at };
 }

@@ -1,9 +1,7 @@
 import { isHex, size } from "viem";
-import { getChain } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { getResultReader } from "../../transfers/transfer-driver.ts";
 import type { WalletProofs } from "../../transfers/wallet-driver.ts";
-import type { PaymentDeps } from "../payment-deps.ts";
 
 /** A wallet's result of one action (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
@@ -12,12 +10,8 @@ export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
 const PERMIT_BYTES = 65;
 
 /** Validates the form of an option's results. Returns the error, or undefined when they match its actions. */
-export function validateResults(
-  { chains }: Pick<PaymentDeps, "chains">,
-  option: OptionRow,
-  results: readonly WalletResult[],
-): string | undefined {
-  const checks = getTransferDriver(getChain(chains, option.chain)).wallets.listResultChecks(option);
+export function validateResults(option: OptionRow, results: readonly WalletResult[]): string | undefined {
+  const checks = getResultReader(option.chain).listChecks(option);
   // The allowance may have been granted in another way meanwhile. Then only the last signature is needed.
   const enough = option.kind === "permit2" && results.length === 1;
   if (results.length !== checks.length && !enough)

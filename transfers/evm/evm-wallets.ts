@@ -7,7 +7,6 @@ import type { WalletDriver } from "../wallet-driver.ts";
 import { chooseAllowance } from "./allowances.ts";
 import { openTestWallet } from "./test-wallet.ts";
 import { listEvmActions } from "./wallet-actions.ts";
-import { decodeProof, listResultChecks } from "./wallet-results.ts";
 
 /** Returns what an EVM chain asks of buyers' wallets. */
 export function evmWallets(chain: EvmChain): WalletDriver {
@@ -17,13 +16,6 @@ export function evmWallets(chain: EvmChain): WalletDriver {
     readAllowances: (wanted) => readAllowances(chain, wanted),
     listActions: (option) => listEvmActions(chain, option),
     buildActions: async (_deps, { option }) => listEvmActions(chain, option),
-    listResultChecks,
-    // Only the payer's own transaction makes a push.
-    canStillRelay: (kind) => kind !== "push",
-    readSigned: ({ proof, permit }, verified) => ({
-      ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
-      ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },
-    }),
     openTestWallet,
   };
 }

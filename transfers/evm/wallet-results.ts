@@ -1,6 +1,6 @@
 import { hexToBytes, isHex, size } from "viem";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import type { ResultCheck } from "../wallet-driver.ts";
+import type { ResultCheck, ResultReader } from "../wallet-driver.ts";
 
 /**
  * Maximum length of a signature. Multisig wallets sign long ones; an undeployed wallet includes its deployment data.
@@ -8,8 +8,18 @@ import type { ResultCheck } from "../wallet-driver.ts";
 const LONGEST_BYTES = 8_000;
 const KEY_SIGNATURE_BYTES = 65;
 
-/** Returns one check for the result of each of an option's actions: a signature, or the hash of a sent transaction. */
-export function listResultChecks({ kind, allowance }: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[] {
+/** Reads what wallets on EVM chains return: signatures, and hashes of the transactions that they have sent. */
+export const evmResults: ResultReader = {
+  listChecks,
+  // Only the payer's own transaction makes a push.
+  canStillRelay: (kind) => kind !== "push",
+  readSigned: ({ proof, permit }, verified) => ({
+    ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
+    ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },
+  }),
+};
+
+function listChecks({ kind, allowance }: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[] {
   if (kind === "push") return [checkTransaction];
   if (!allowance) return [checkSignature];
   if (allowance.by === "permit") return [checkSignature, checkSignature];
@@ -41,7 +51,7 @@ function sizeOf(result: unknown, what: string): number | string {
 }
 
 /** Decodes a proof in hex to bytes. Throws when it is not hex. */
-export function decodeProof(proof: string): Buffer {
+function decodeProof(proof: string): Buffer {
   if (!isHex(proof)) throw new Error("a proof is not hex");
   return Buffer.from(hexToBytes(proof));
 }

@@ -1,4 +1,3 @@
-import { validateResultFormat } from "../../chains/solana/compare-transaction.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { readSpendable } from "../../chains/solana/spendable-balances.ts";
 import type { WalletDriver } from "../wallet-driver.ts";
@@ -18,16 +17,6 @@ export function solanaWallets(chain: SolanaChain): WalletDriver {
     // A blockhash is valid for about a minute, so the transaction is built when the buyer has chosen the option.
     listActions: () => undefined,
     buildActions: async (deps, args) => [await buildSolanaAction(deps, chain, args)],
-    listResultChecks: () => [
-      (result) =>
-        typeof result === "string" ? validateResultFormat(result) : "expected the signed transaction in base64",
-    ],
-    // Money is found when it is final.
-    canStillRelay: () => false,
-    readSigned: ({ proof }, verified) => {
-      if (verified?.validBefore === undefined) throw new Error("a verified transaction has no last valid block height");
-      return { signature: Buffer.from(proof, "base64"), valid_before: verified.validBefore };
-    },
     openTestWallet: () => undefined,
   };
 }
