@@ -35,7 +35,7 @@ export type ResultReader = {
   /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
   canStillRelay(kind: AuthorizationRow["kind"]): boolean;
   /** Returns what a transfer stores of a verified confirm. */
-  readSigned(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
+  toSignedMembers(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
 };
 
 /** What a chain family asks of buyers' wallets, for one chain. */

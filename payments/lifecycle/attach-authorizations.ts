@@ -25,7 +25,7 @@ export function readSignatures(
   if (!reader.canStillRelay(option.kind)) return undefined;
   const proofs = readResults(results);
   if (!checkSignature(deps.chains, { ...option, ...proofs }).ok) return undefined;
-  const { signature, permit = null } = reader.readSigned(proofs, undefined);
+  const { signature, permit = null } = reader.toSignedMembers(proofs, undefined);
   return { signature, permit };
 }
 

@@ -30,7 +30,7 @@ export function toSignedTransfer(
   // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
   if (option.kind === "push") return { ...transfer, state: "awaited" };
   const verified = outcome?.ok ? outcome : undefined;
-  const signed = getResultReader(option.chain).readSigned(readResults(attempt.results), verified);
+  const signed = getResultReader(option.chain).toSignedMembers(readResults(attempt.results), verified);
   const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
   return { ...transfer, ...signed, due_at };
 }

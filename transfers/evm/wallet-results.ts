@@ -13,7 +13,7 @@ export const evmResults: ResultReader = {
   listChecks,
   // Only the payer's own transaction makes a push.
   canStillRelay: (kind) => kind !== "push",
-  readSigned: ({ proof, permit }, verified) => ({
+  toSignedMembers: ({ proof, permit }, verified) => ({
     ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
     ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },
   }),

@@ -6,7 +6,7 @@ export const solanaResults: ResultReader = {
   listChecks: () => [checkTransaction],
   // Money that is found is final already.
   canStillRelay: () => false,
-  readSigned: ({ proof }, verified) => {
+  toSignedMembers: ({ proof }, verified) => {
     if (verified?.validBefore === undefined) throw new Error("a verified transaction has no last valid block height");
     return { signature: Buffer.from(proof, "base64"), valid_before: verified.validBefore };
   },
