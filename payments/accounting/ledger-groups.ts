@@ -1,4 +1,5 @@
-import { nativeAsset } from "../../chains/caip.ts";
+import { nativeAsset, tokenAsset } from "../../chains/canonical-ids.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import type { Chain } from "../../chains/open-chains.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
@@ -114,11 +115,12 @@ export function exceptionGroup(transfer: Movement): Group {
 export function unmatchedGroup(chain: Chain, observation: UnmatchedObservation): Group | undefined {
   const { token, payer, receiver } = observation;
   if (payer === receiver) return undefined;
-  const asset = `${chain.chain}/${chain.family === "evm" ? "erc20" : "token"}:${token}`;
+  const asset = tokenAsset(chain.chain, token);
+  const scope = getChainDriver(chain.chain).movementScope(observation);
   const amount = receiver === chain.treasury ? observation.amount : -observation.amount;
   return {
     kind: "unmatched",
-    subject: `${chain.chain}/${placeName(chain, observation)}/${observation.log_index}`,
+    subject: `${chain.chain}/${scope}/${observation.log_index}`,
     onChain: placeOf(observation),
     entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
@@ -145,14 +147,6 @@ export function gasGroup(spent: SpentTransaction): Group {
     onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
     entries: doubleEntry({ debit: accounts.gasSpent, credit: accounts.lane(spent.address), asset, amount: fee }),
   };
-}
-
-/** Returns the scope that a movement's number is unique in: the block on EVM, the transaction on Solana. */
-function placeName(
-  chain: Chain,
-  { block_hash, tx_hash }: Pick<UnmatchedObservation, "block_hash" | "tx_hash">,
-): string {
-  return chain.family === "evm" ? block_hash : tx_hash;
 }
 
 /**

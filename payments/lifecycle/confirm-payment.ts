@@ -12,7 +12,7 @@ import {
 import { type CurrentOption, findOption, type OptionRow } from "../../db/queries/payment-options.ts";
 import { findPayment, type PaymentRow } from "../../db/queries/payments.ts";
 import type { Db, Mode, Verification } from "../../db/tables.ts";
-import { REVERTED } from "../../transfers/evm/verify-push.ts";
+import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import { attachData, type CollectedField, findGivenData, validateCollectedData } from "../buyer-data/collected-data.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";

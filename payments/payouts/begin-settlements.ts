@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { parseAccountId } from "../../chains/caip.ts";
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -112,10 +113,9 @@ async function screenDestinations(
   return outcomes;
 }
 
-/** Returns the address of a destination as transfers store it: in lower case on EVM. */
+/** Returns the address of a destination as transfers store it. */
 function receiverOf(chain: string, destination: string | null): string {
-  const address = parseAccountId(destination ?? "")?.address ?? "";
-  return chain.startsWith("eip155:") ? address.toLowerCase() : address;
+  return canonicalAddress(chain, parseAccountId(destination ?? "")?.address ?? "");
 }
 
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {

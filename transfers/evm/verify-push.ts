@@ -3,10 +3,8 @@ import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { throwChainError } from "../../chains/evm/rpc-errors.ts";
 import { findTag } from "../../chains/evm/transfer-logs.ts";
+import { REVERTED } from "../refusal-reasons.ts";
 import type { Signed, VerificationResult } from "../verification.ts";
-
-/** Reason for rejecting a push that failed in its block and moved nothing. */
-export const REVERTED = "the transaction failed";
 
 /**
  * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,

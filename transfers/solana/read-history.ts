@@ -12,6 +12,7 @@ import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from
 import { listKnownMovements } from "../../db/queries/observations.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
+import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
@@ -27,8 +28,6 @@ const CONCURRENCY = 16;
 /** Delay before an unreadable entry is read again, milliseconds. It doubles up to the maximum. */
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
-/** After this many attempts, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
-export const MAX_READ_ATTEMPTS = 8;
 
 /** Functions that book what the history shows. */
 type HistoryBooks = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;

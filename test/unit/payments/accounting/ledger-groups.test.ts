@@ -33,7 +33,7 @@ test("every booking has a unique natural key", () => {
 });
 
 test("an unmatched movement into or out of the treasury is an exception, and a movement from the treasury to itself is not", () => {
-  const chain = { chain: "eip155:1", family: "evm", treasury: "0xours" };
+  const chain = { chain: "eip155:1", treasury: "0xours" };
   const group = (payer: string, receiver: string) =>
     unmatchedGroup(chain as never, { ...place, token: "0xa", payer, receiver, amount: 5n } as never);
   const entries = (amount: bigint) => [

@@ -6,8 +6,8 @@ import { permitJson } from "../../chains/evm/eip2612.ts";
 import { typedDataJson } from "../../chains/evm/eip3009.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { toAuthorization, toPermitTransfer, toPushData } from "../../transfers/evm/authorization-calls.ts";
-import type { WalletAction } from "../views.ts";
+import type { WalletAction } from "../wallet-driver.ts";
+import { toAuthorization, toPermitTransfer, toPushData } from "./authorization-calls.ts";
 
 /** Returns what a wallet has to execute for an EVM option, in order. Each action yields one result. */
 export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] {

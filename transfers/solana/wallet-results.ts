@@ -1,0 +1,16 @@
+import { validateResultFormat } from "../../chains/solana/compare-transaction.ts";
+import type { ResultCheck, ResultReader } from "../wallet-driver.ts";
+
+/** Reads what wallets on Solana return: the signed transaction in base64. */
+export const solanaResults: ResultReader = {
+  listChecks: () => [checkTransaction],
+  // Money that is found is final already.
+  canStillRelay: () => false,
+  toSignedMembers: ({ proof }, verified) => {
+    if (verified?.validBefore === undefined) throw new Error("a verified transaction has no last valid block height");
+    return { signature: Buffer.from(proof, "base64"), valid_before: verified.validBefore };
+  },
+};
+
+const checkTransaction: ResultCheck = (result) =>
+  typeof result === "string" ? validateResultFormat(result) : "expected the signed transaction in base64";
