@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { base58 } from "@scure/base";
-import { getAddress, type Hex, hashDomain } from "viem";
+import { type Chain, getAddress, type Hex, hashDomain } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import * as viemChains from "viem/chains";
 import { afterAll, describe, expect, test } from "vitest";
@@ -144,14 +144,15 @@ test("every mint on Solana is 32 bytes", () => {
 });
 
 test("chain ids, Multicall3, currencies and explorers are those of viem's chain definitions", () => {
-  const known = Object.values(viemChains).filter((one) => typeof one === "object");
+  const known: Chain[] = Object.values(viemChains).filter((one) => typeof one === "object");
   for (const { chain, multicall, addEthereumChain } of Object.values(networks).flatMap(listEvmNetworks)) {
-    const definitions = known.filter(({ id }) => `eip155:${id}` === chain);
-    const expected = definitions.map((one) => ({
-      multicall: "contracts" in one && "multicall3" in one.contracts ? one.contracts.multicall3.address : undefined,
-      symbol: one.nativeCurrency.symbol,
-      explorer: "blockExplorers" in one ? `${one.blockExplorers.default.url}/` : undefined,
-    }));
+    const expected = known
+      .filter(({ id }) => `eip155:${id}` === chain)
+      .map(({ contracts, nativeCurrency, blockExplorers }) => ({
+        multicall: contracts?.multicall3?.address,
+        symbol: nativeCurrency.symbol,
+        explorer: `${blockExplorers?.default.url}/`,
+      }));
     expect(expected).toContainEqual({
       multicall: multicall.toLowerCase(),
       symbol: addEthereumChain?.currency.symbol,
@@ -167,19 +168,19 @@ test("the domain of every token that buyers sign for hashes to the token's own s
       const domain = domainOf(asset);
       if (!domain) continue;
       const verifyingContract = asset.asset.split("erc20:")[1] as Hex;
-      const types = {
-        EIP712Domain: [
-          { name: "name", type: "string" },
-          { name: "version", type: "string" },
-          { name: "chainId", type: "uint256" },
-          { name: "verifyingContract", type: "address" },
-        ],
-      };
       const chainId = BigInt(chain.replace("eip155:", ""));
-      found.push([
-        `${chain} ${asset.symbol}`,
-        hashDomain({ domain: { ...domain, chainId, verifyingContract }, types }),
-      ]);
+      const separator = hashDomain({
+        domain: { ...domain, chainId, verifyingContract },
+        types: {
+          EIP712Domain: [
+            { name: "name", type: "string" },
+            { name: "version", type: "string" },
+            { name: "chainId", type: "uint256" },
+            { name: "verifyingContract", type: "address" },
+          ],
+        },
+      });
+      found.push([`${chain} ${asset.symbol}`, separator]);
     }
   expect(Object.fromEntries(found)).toEqual(separators);
 });
