@@ -3,6 +3,7 @@ import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broad
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
 import { findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
 import {
@@ -198,11 +199,6 @@ type Signing = {
   rows: readonly TransferRow[];
 };
 
-/** Rolls back the storing of a batch whose lane or transfers another worker has taken. */
-class Overtaken extends Error {
-  override readonly name = "Overtaken";
-}
-
 /**
  * Uses the nonce, stores the bytes and assigns the transfers in one database transaction. Returns false when this worker no
  * longer holds the lane or one of the transfers.
@@ -215,35 +211,31 @@ async function store(
 ): Promise<boolean> {
   const now = deps.now();
   const ids = rows.map((row) => row.id);
-  try {
-    await deps.db.transaction().execute(async (db) => {
-      const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
-      if (!ours) throw new Overtaken();
-      await insertTransaction(db, {
-        ...key,
-        chain: chain.chain,
-        hash: keccak256(bytes),
-        bytes: Buffer.from(hexToBytes(bytes)),
-        gas_limit: gas,
-        max_fee_per_gas: fees.maxFeePerGas,
-        max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
-        state: "signed",
-        created_at: now,
-        broadcast_at: null,
-        block_number: null,
-        block_hash: null,
-        gas_used: null,
-        gas_price: null,
-        fee: null,
-        reverted: null,
-      });
-      const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
-      if (assigned.length !== ids.length) throw new Overtaken();
+  const stored = await commitIfOk(deps.db, async (db) => {
+    const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
+    if (!ours) return { ok: false };
+    await insertTransaction(db, {
+      ...key,
+      chain: chain.chain,
+      hash: keccak256(bytes),
+      bytes: Buffer.from(hexToBytes(bytes)),
+      gas_limit: gas,
+      max_fee_per_gas: fees.maxFeePerGas,
+      max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+      state: "signed",
+      created_at: now,
+      broadcast_at: null,
+      block_number: null,
+      block_hash: null,
+      gas_used: null,
+      gas_price: null,
+      fee: null,
+      reverted: null,
     });
-  } catch (error) {
-    if (error instanceof Overtaken) return false;
-    throw error;
-  }
+    const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
+    return { ok: assigned.length === ids.length };
+  });
+  if (!stored.ok) return false;
   for (const { purpose } of rows)
     deps.metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "ready", to: "assigned" });
   return true;
