@@ -113,7 +113,7 @@ create table chain_block (
 create table chain_cursor (
   chain text not null,
   number bigint not null,
-  hash text not null,
+  block_id text not null,
   final_number bigint not null,
   reached_head_at timestamp with time zone,
   chain_time timestamp with time zone,
@@ -322,7 +322,7 @@ create table ledger_group (
   subject text not null,
   chain text,
   block_number bigint,
-  block_hash text,
+  block_id text,
   tx_hash text,
   log_index integer,
   note text,
@@ -371,7 +371,7 @@ create table merchant_balance (
 
 create table observation (
   chain text not null,
-  block_hash text not null,
+  block_id text not null,
   tx_hash text not null,
   log_index integer not null,
   block_number bigint not null,
@@ -387,7 +387,7 @@ create table observation (
   observed_at timestamp with time zone not null,
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
-  PRIMARY KEY (chain, block_hash, tx_hash, log_index)
+  PRIMARY KEY (chain, block_id, tx_hash, log_index)
 );
 
 create table operator_action (
@@ -624,7 +624,7 @@ create table transaction (
   created_at timestamp with time zone not null,
   broadcast_at timestamp with time zone,
   block_number bigint,
-  block_hash text,
+  block_id text,
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   fee numeric(78,0),

@@ -131,12 +131,12 @@ async function storeFailedMovement(
 }
 
 /** Returns the natural key of a movement among the failed bookings. */
-function nameMovement({ blockHash, txHash, logIndex }: TokenMovement): string {
-  return formatObservationKey({ block_hash: blockHash, tx_hash: txHash, log_index: logIndex });
+function nameMovement({ blockId, txHash, logIndex }: TokenMovement): string {
+  return formatObservationKey({ block_id: blockId, tx_hash: txHash, log_index: logIndex });
 }
 
 /** Returns the movements that are not stored as failed bookings. The others are retried when they are due. */
-export function listRecordable(db: Db, { chain }: Watching, seen: readonly TokenMovement[]): Promise<TokenMovement[]> {
+export function listRecordable<M extends TokenMovement>(db: Db, { chain }: Watching, seen: readonly M[]): Promise<M[]> {
   return keepBookable(db, seen, { chain, kind: "movement", subjectOf: nameMovement });
 }
 
@@ -233,7 +233,7 @@ function claim(chain: Watching, seen: readonly TokenMovement[], claimable: reado
 function toRow(deps: TransferDeps, chain: Watching, log: TokenMovement, transfer: TransferRow | undefined) {
   return {
     chain: chain.chain,
-    block_hash: log.blockHash,
+    block_id: log.blockId,
     block_number: log.blockNumber,
     log_index: log.logIndex,
     tx_hash: log.txHash,

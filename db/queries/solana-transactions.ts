@@ -82,7 +82,7 @@ export async function markLanded(
   const column = <K extends "hash" | "slot" | "fee" | "failed">(key: K) => args.landings.map((one) => one[key]);
   await sql`
     update transaction t
-    set state = 'included', block_number = f.slot, block_hash = f.slot::text, fee = f.fee, reverted = f.failed
+    set state = 'included', block_number = f.slot, block_id = f.slot::text, fee = f.fee, reverted = f.failed
     from unnest(${column("hash")}::text[], ${column("slot")}::bigint[], ${column("fee")}::numeric[],
       ${column("failed")}::boolean[]) as f (hash, slot, fee, failed)
     where t.chain = ${args.chain} and t.hash = f.hash and t.state in ('signed', 'broadcast', 'accepted')`.execute(db);
@@ -92,7 +92,7 @@ export async function markLanded(
 export async function revertLanded(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<void> {
   await db
     .updateTable("transaction")
-    .set({ state: "accepted", block_number: null, block_hash: null, fee: null, reverted: null, broadcast_at: null })
+    .set({ state: "accepted", block_number: null, block_id: null, fee: null, reverted: null, broadcast_at: null })
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "=", "included")
@@ -109,9 +109,9 @@ export async function finishByHash(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
-      returning lane_id, chain, hash, block_number, block_hash, coalesce(fee, 0) as fee
+      returning lane_id, chain, hash, block_number, block_id, coalesce(fee, 0) as fee
     )
-    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    select f.chain, l.address, f.hash, f.block_number, f.block_id, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);
   return rows;
 }

@@ -162,14 +162,14 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
   const column = <K extends keyof Landing>(key: K) => landings.map((landing) => landing[key]);
   await sql`
     update transaction t
-    set state = 'included', block_number = f.block_number, block_hash = f.block_hash,
+    set state = 'included', block_number = f.block_number, block_id = f.block_id,
       gas_used = f.gas_used, gas_price = f.gas_price, fee = f.fee, reverted = f.reverted
     from unnest(
       ${column("lane_id")}::text[], ${column("nonce")}::bigint[], ${column("replacement")}::integer[],
       ${column("blockNumber")}::bigint[], ${column("blockHash")}::text[],
       ${column("gasUsed")}::numeric[], ${column("gasPrice")}::numeric[], ${column("fee")}::numeric[],
       ${column("reverted")}::boolean[]
-    ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, fee, reverted)
+    ) as f (lane_id, nonce, replacement, block_number, block_id, gas_used, gas_price, fee, reverted)
     where t.lane_id = f.lane_id and t.nonce = f.nonce and t.replacement = f.replacement
       and t.state = any(${mayLand})`.execute(db);
 }
@@ -181,7 +181,7 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
 export async function revertIncluded(db: Db, args: { chain: string; above: number }): Promise<void> {
   await sql`
     with lost as (
-      update transaction set state = 'accepted', block_number = null, block_hash = null, gas_used = null,
+      update transaction set state = 'accepted', block_number = null, block_id = null, gas_used = null,
         gas_price = null, fee = null, reverted = null, broadcast_at = null
       where chain = ${args.chain} and state in ('included', 'final') and block_number > ${args.above}
       returning lane_id, nonce
@@ -197,7 +197,7 @@ export type SpentTransaction = {
   address: string;
   hash: string;
   block_number: number;
-  block_hash: string;
+  block_id: string;
   fee: bigint;
 };
 
@@ -229,12 +229,12 @@ export async function finishTransactions(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included' and block_number <= ${args.upTo}
-      returning lane_id, nonce, chain, hash, block_number, block_hash, coalesce(fee, gas_used * gas_price, 0) as fee
+      returning lane_id, nonce, chain, hash, block_number, block_id, coalesce(fee, gas_used * gas_price, 0) as fee
     ), replaced as (
       update transaction t set state = 'replaced' from finished f
       where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'broadcast', 'accepted')
     )
-    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    select f.chain, l.address, f.hash, f.block_number, f.block_id, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);
   return rows;
 }

@@ -273,7 +273,7 @@ export type ConfirmedTransfer = {
   receiver: string;
   amount: bigint;
   block_number: number;
-  block_hash: string;
+  block_id: string;
   tx_hash: Selectable<Tables["observation"]>["tx_hash"];
   log_index: number;
 };
@@ -297,11 +297,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
+): Promise<{ blockNumber: number; blockId: string; logIndex: number }[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
+    .select(["s.block_number as blockNumber", "s.block_id as blockId", "s.log_index as logIndex"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
@@ -346,7 +346,7 @@ function proofs(db: Db) {
       "t.receiver",
       "t.amount",
     ])
-    .select(["s.block_number", "s.block_hash", "s.tx_hash", "s.log_index"])
+    .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");
 }

@@ -5,7 +5,7 @@ export type ChainTables = {
   chain_cursor: {
     chain: string;
     number: number;
-    hash: string;
+    block_id: string;
     final_number: number;
     reached_head_at: Date | null;
     /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
@@ -34,8 +34,8 @@ export type ChainTables = {
   /** A token movement that was observed in a block. */
   observation: {
     chain: string;
-    /** On Solana the slot as a string. */
-    block_hash: string;
+    /** Part of the key: a reorg can put the same transaction into another block. */
+    block_id: string;
     log_index: number;
     block_number: number;
     tx_hash: OnChain;

@@ -36,7 +36,7 @@ export type TransferTables = {
     created_at: Date;
     broadcast_at: Date | null;
     block_number: number | null;
-    block_hash: string | null;
+    block_id: string | null;
     gas_used: bigint | null;
     gas_price: bigint | null;
     /** The total cost to the lane, smallest unit of the native asset; null until the transaction is in a block. */

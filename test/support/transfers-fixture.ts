@@ -112,7 +112,8 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
         .selectAll()
         .where("chain", "=", chain.id)
         .executeTakeFirstOrThrow();
-      return { chain: row.chain, number: row.number, hash: row.hash, finalNumber: row.final_number, fence: row.fence };
+      const { chain: id, number, block_id: blockId, final_number: finalNumber, fence } = row;
+      return { chain: id, number, blockId, finalNumber, fence };
     },
     lane: () => db.selectFrom("lane").selectAll().executeTakeFirstOrThrow(),
   };

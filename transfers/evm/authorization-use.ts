@@ -15,7 +15,7 @@ import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import { isProof, resolveNonces } from "../match-movements.ts";
 import { setPushTags } from "./read-blocks.ts";
@@ -81,7 +81,7 @@ export async function findTransferMovement(
   chain: EvmChain,
   transfer: TransferRow,
   from: { number: number; at: Date },
-): Promise<TokenMovement | undefined> {
+): Promise<EvmMovement | undefined> {
   const age = from.at.getTime() - transfer.created_at.getTime();
   // Blocks can come faster than usual, so twice as many are searched.
   const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
@@ -102,7 +102,7 @@ export async function findTransferMovement(
   return undefined;
 }
 
-async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<TokenMovement | undefined> {
+async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<EvmMovement | undefined> {
   const receipt = await readReceipt(chain.rpc, hash);
   if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
   const movements = readTransferLogs(receipt.logs, chain);

@@ -226,7 +226,7 @@ async function store(
       created_at: now,
       broadcast_at: null,
       block_number: null,
-      block_hash: null,
+      block_id: null,
       gas_used: null,
       gas_price: null,
       fee: null,

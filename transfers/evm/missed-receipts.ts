@@ -2,7 +2,7 @@ import { ChainError } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import { advanceCursor, type Cursor } from "../../db/queries/chain-cursors.ts";
 import type { TransactionRow } from "../../db/queries/transactions.ts";
 import { type BookUnsolicited, type IncludedTransaction, recordBlocks } from "../record-movements.ts";
@@ -17,7 +17,7 @@ import { listSources, setBlockTimes, setPushTags } from "./read-blocks.ts";
 export function requireReceipts(
   sent: readonly TransactionRow[],
   landed: readonly IncludedTransaction[],
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
 ): void {
   const open = new Set<string>(sent.map(({ hash }) => hash));
   for (const { row } of landed) open.delete(row.hash);

@@ -13,7 +13,7 @@ import { readFinal } from "./second-reading.ts";
 const REQUIRED_ENDPOINTS = 2;
 
 /** What each endpoint must show of a movement on its own. */
-type Shown = Pick<UnmatchedObservation, "block_number" | "block_hash" | "tx_hash" | "log_index" | "amount"> & {
+type Shown = Pick<UnmatchedObservation, "block_number" | "block_id" | "tx_hash" | "log_index" | "amount"> & {
   token: string;
   receiver: string;
 };
@@ -37,7 +37,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
     const receipt = await readReceipt(endpoint.rpc, movement.tx_hash);
-    if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_hash) return false;
+    if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_id) return false;
     return readTransferLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };
   const isAgreed = async (movement: Shown): Promise<boolean> => {

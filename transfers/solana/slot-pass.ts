@@ -78,9 +78,10 @@ export async function runSlotPass(
 }
 
 async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress, head: number): Promise<Cursor> {
-  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", ...reached, leaseMs: WATCH_LEASE_MS });
+  const at = { number: head, blockId: String(head) };
+  const ok = await advanceCursor(deps.db, cursor, { ...at, ...reached, leaseMs: WATCH_LEASE_MS });
   // Another process watches by now. Every write of this pass was guarded by the state of its row.
-  return ok ? { ...cursor, number: head } : cursor;
+  return ok ? { ...cursor, ...at } : cursor;
 }
 
 /** Waits until the head reaches a slot, for a limited time, and returns the head. */

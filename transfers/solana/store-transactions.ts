@@ -104,7 +104,7 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
     nonce_account: durable ? expires.nonceAccount : null,
     nonce_value: durable ? expires.nonce : null,
     nonce_slot: durable ? expires.slot : null,
-    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_hash: null },
+    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_id: null },
     ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   };
 }

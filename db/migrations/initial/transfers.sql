@@ -30,7 +30,7 @@ create table transaction (
   created_at timestamptz not null,
   broadcast_at timestamptz,
   block_number bigint,
-  block_hash text,
+  block_id text,
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   fee numeric(78,0) check (fee >= 0),

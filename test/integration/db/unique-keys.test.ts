@@ -118,7 +118,7 @@ describe("a payment", () => {
 describe("an observation", () => {
   const observation = (transfer: TransferRow | undefined, more: object = {}) => ({
     chain: someChain,
-    block_hash: hex(32),
+    block_id: hex(32),
     block_number: 5,
     log_index: 3,
     tx_hash: hex(32),
@@ -153,7 +153,7 @@ describe("an observation", () => {
     await insertObservations(db, [row]);
     await orphanObservations(db, { chain: someChain, above: 1_999_999 });
     await insertObservations(db, [row]);
-    const rows = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    const rows = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
     await orphanObservations(db, { chain: someChain, above: 1_999_999 });
   });
@@ -163,7 +163,7 @@ describe("an observation", () => {
     const row = observation(transfer, { transfer_id: transfer.id, block_number: 3_000_000 });
     await insertObservations(db, [row]);
     await insertObservations(db, [{ ...row, transfer_id: null }]);
-    const rows = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    const rows = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
   });
 
