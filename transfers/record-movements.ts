@@ -6,7 +6,7 @@ import { insertBurnedGas } from "../db/queries/burned-gas.ts";
 import { keepBookable } from "../db/queries/failed-bookings.ts";
 import { skipUsedNonces } from "../db/queries/lanes.ts";
 import { formatObservationKey, insertObservations, listClaimed } from "../db/queries/observations.ts";
-import { markIncluded, type TransactionRow } from "../db/queries/transactions.ts";
+import { type EvmTransactionRow, markIncluded } from "../db/queries/transactions.ts";
 import { listAssigned, listByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
 import { runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
@@ -25,7 +25,7 @@ export type BookUnsolicited = (db: Db, chain: string, unsolicited: readonly Toke
 const MAX_TEXT_LENGTH = 200;
 
 /** A transaction of ours with its receipt. */
-export type IncludedTransaction = { row: TransactionRow; receipt: Receipt };
+export type IncludedTransaction = { row: EvmTransactionRow; receipt: Receipt };
 /** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
 export type Recordable = { seen: readonly TokenMovement[]; landed: readonly IncludedTransaction[] };
 

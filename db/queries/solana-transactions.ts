@@ -1,8 +1,21 @@
-import { type Insertable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
-import type { SpentTransaction, TransactionRow } from "./transactions.ts";
+import type { SpentTransaction } from "./transactions.ts";
 
 // The first signature identifies a transaction on Solana. It has no replacements.
+
+type Row = Selectable<Tables["transaction"]>;
+
+/**
+ * A lane's signed transaction on Solana. `nonce` counts the transactions of the lane, and `hash` is the first signature.
+ * `unit_price` is the price of a compute unit, micro-lamports.
+ */
+export type SolanaTransactionRow = Pick<Row, "lane_id" | "nonce" | "hash" | "bytes" | "state"> &
+  Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "nonce_account" | "nonce_value" | "nonce_slot"> & {
+    slot: number | null;
+    compute_units: bigint;
+    unit_price: bigint;
+  };
 
 /** Reserves transaction numbers of lanes, as many as `counts` has for each. Returns the first number of each lane by its id. */
 export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
@@ -50,10 +63,15 @@ export async function recordBroadcasts(
 }
 
 /** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
-export async function listUnsettled(db: Db, args: { chain: string; included: boolean }): Promise<TransactionRow[]> {
+export async function listUnsettled(
+  db: Db,
+  args: { chain: string; included: boolean },
+): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
-    .selectAll()
+    .select(["lane_id", "nonce", "hash", "bytes", "state", "created_at", "broadcast_at"])
+    .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
+    .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
     .where("state", "in", ["signed", "broadcast", "accepted", ...(args.included ? (["included"] as const) : [])])
     .orderBy("created_at")

@@ -1,12 +1,19 @@
 import type { Insertable, Selectable } from "kysely";
 import { sql } from "kysely";
+import { readHex } from "../chain-families.ts";
 import type { TransactionState } from "../states.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 
-export type TransactionRow = Selectable<Tables["transaction"]>;
+type Row = Selectable<Tables["transaction"]>;
+/** A lane's signed transaction on an EVM chain. */
+export type EvmTransactionRow = Row & { hash: `0x${string}` };
+function readEvmTransaction(row: Row): EvmTransactionRow {
+  return { ...row, hash: readHex(row.hash) };
+}
+
 /** The key of a signed transaction: the lane's nonce, and the number of the replacement with this nonce. */
-export type TransactionKey = Pick<TransactionRow, "lane_id" | "nonce" | "replacement">;
+export type TransactionKey = Pick<Row, "lane_id" | "nonce" | "replacement">;
 
 /** Stores a signed transaction. Only stored transactions are sent. */
 export async function insertTransaction(db: Db, row: Insertable<Tables["transaction"]>): Promise<void> {
@@ -39,36 +46,39 @@ const mayLand = ["signed", "broadcast", "accepted", "replaced"] as const satisfi
 export async function listByHashes(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
-): Promise<TransactionRow[]> {
+): Promise<EvmTransactionRow[]> {
   if (args.hashes.length === 0) return [];
-  return db
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "in", mayLand)
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** Returns every transaction that may still land, including replacements. The lanes' windows limit their number. */
-export async function listInFlight(db: Db, chain: string): Promise<TransactionRow[]> {
-  return db
+export async function listInFlight(db: Db, chain: string): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("chain", "=", chain)
     .where("state", "in", ["signed", "broadcast", "accepted"])
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** Returns all transactions that were signed for one nonce. */
-export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<TransactionRow[]> {
-  return db
+export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("lane_id", "=", key.lane_id)
     .where("nonce", "=", key.nonce)
     .orderBy("replacement")
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** SQL: no transaction with this nonce is in a block. */
@@ -77,8 +87,8 @@ const nowhereIncluded = sql<boolean>`not exists (
   where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')`;
 
 /** Returns the newest transaction of each nonce that is in no block yet, lowest nonce first. */
-export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<TransactionRow[]> {
-  return db
+export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .distinctOn(["lane_id", "nonce"])
@@ -90,6 +100,7 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
     .orderBy("replacement", "desc")
     .limit(args.limit)
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Generated } from "kysely";
-import type { Due, FailedKind, Lease, NullableNaturalKey, OnChain, Optional } from "./column-types.ts";
+import type { Due, FailedKind, Lease, Optional } from "./column-types.ts";
 
 export type ChainTables = {
   chain_cursor: {
@@ -38,12 +38,13 @@ export type ChainTables = {
     block_id: string;
     log_index: number;
     block_number: number;
-    tx_hash: OnChain;
-    token: OnChain;
-    payer: OnChain;
-    receiver: OnChain;
+    tx_hash: string;
+    token: string;
+    payer: string;
+    receiver: string;
     amount: bigint;
-    authorization_nonce: NullableNaturalKey;
+    /** The natural key, or any other memo on Solana. */
+    authorization_nonce: string | null;
     transfer_id: string | null;
     orphaned: Generated<boolean>;
     /** The movement belongs to no transfer and is booked as an exception. */

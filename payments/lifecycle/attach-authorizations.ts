@@ -5,7 +5,7 @@ import type { Db } from "../../db/tables.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";
-import { decodeProof, readResults } from "./wallet-results.ts";
+import { decodeProof, readResults, readSigned } from "./wallet-results.ts";
 
 /** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
@@ -22,7 +22,7 @@ export function readSignatures(
 ): Signatures | undefined {
   if (option.kind === "push" || option.kind === "spl") return undefined;
   const { proof, permit } = readResults(results);
-  if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
+  if (!checkSignature(deps.chains, readSigned(option, results)).ok) return undefined;
   return { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
 }
 

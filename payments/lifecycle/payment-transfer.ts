@@ -32,9 +32,9 @@ export function toSignedTransfer(
   const verified = outcome?.ok ? outcome : undefined;
   const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
   if (option.kind === "spl") {
-    const valid_before = verified?.validBefore;
-    if (valid_before === undefined) throw new Error(`attempt ${attempt.id} has no last valid block height`);
-    return { ...transfer, signature: Buffer.from(proof, "base64"), valid_before, due_at };
+    const last_valid_height = verified?.lastValidHeight;
+    if (last_valid_height === undefined) throw new Error(`attempt ${attempt.id} has no last valid block height`);
+    return { ...transfer, signature: Buffer.from(proof, "base64"), last_valid_height, due_at };
   }
   const signatures = { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
   const wallet = { smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null };

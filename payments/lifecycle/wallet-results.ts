@@ -1,6 +1,7 @@
 import { type Hex, hexToBytes, isHex, size } from "viem";
 import { validateResultFormat } from "../../chains/solana/compare-transaction.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
+import type { Signed } from "../../transfers/verification.ts";
 
 /** A wallet's result of one action (specification, 2.10). */
 export type WalletResult = { type: "walletRpc"; data: readonly unknown[] };
@@ -62,6 +63,13 @@ export function readResults(results: unknown): { proof: string; permit: Hex | nu
   const [before] = given.slice(0, -1);
   const isPermit = isHex(before) && size(before) === KEY_SIGNATURE_BYTES;
   return { proof: given.at(-1) ?? "", permit: isPermit ? before : null };
+}
+
+/** Returns an option with what the wallet returned for it. A proof that should be hex and is not becomes empty. */
+export function readSigned(option: OptionRow, results: unknown): Signed {
+  const { proof, permit } = readResults(results);
+  if (option.kind === "spl") return { ...option, proof };
+  return { ...option, proof: isHex(proof) ? proof : "0x", permit };
 }
 
 function readFirstText(result: unknown): string {

@@ -163,7 +163,7 @@ function toRow(
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
-    valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastRelay / 1000),
+    valid_before: token.kind === "spl" ? null : payment.mode === "test" ? NEVER_VALID : Math.ceil(lastRelay / 1000),
     created_at: deps.now(),
   };
 }

@@ -1,4 +1,4 @@
-import { getChain, getEvmChain } from "../../chains/open-chains.ts";
+import { getEvmChain } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -11,8 +11,8 @@ export function offeredActions(
   deps: Pick<PaymentDeps, "chains">,
   row: OptionRow,
 ): readonly (WalletAction | BuildAction)[] {
-  const chain = getChain(deps.chains, row.chain);
-  return chain.family === "evm" ? listEvmActions(chain, row) : [{ build: buildDataOf(row) }];
+  if (row.kind === "spl") return [{ build: buildDataOf(row) }];
+  return listEvmActions(getEvmChain(deps.chains, row.chain), row);
 }
 
 /** Returns the `data` of an option's build action. */
@@ -23,9 +23,8 @@ export function buildDataOf(option: Pick<OptionRow, "id">): string {
 /** Returns what a wallet has to execute for an option, in order. Each action yields one result. */
 export async function listWalletActions(
   deps: PaymentDeps,
-  args: { option: OptionRow; mode: Mode },
+  { option, mode }: { option: OptionRow; mode: Mode },
 ): Promise<readonly WalletAction[]> {
-  const { option } = args;
-  if (option.kind === "spl") return [await buildSolanaAction(deps, args)];
+  if (option.kind === "spl") return [await buildSolanaAction(deps, { option, mode })];
   return listEvmActions(getEvmChain(deps.chains, option.chain), option);
 }

@@ -12,8 +12,8 @@ import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 
 /**
- * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only
- * the amount owed, and only once, so it never has to be signed a second time.
+ * `valid_before` of payouts on EVM chains: the year 2100, in Unix seconds. A payout's authorization never expires. It
+ * can move only the amount owed, and only once, so it never has to be signed a second time.
  */
 const NEVER_OUT = 4_102_444_800;
 
@@ -98,18 +98,17 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
     receiver: chain.family === "evm" ? receiver.toLowerCase() : receiver,
     authorization_nonce: deriveNonce(deps.networks.deployment, key),
-    valid_before: NEVER_OUT,
     ...{ signature: null, permit: null },
     ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null },
     due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
   };
-  if (token.kind === "spl") return { ...row, kind: "spl" };
+  if (token.kind === "spl") return { ...row, kind: "spl", valid_before: null };
   const kind = token.kind === "eip3009" ? "eip3009" : "disburse";
   const signer = deps.keys.get(chain.chain)?.treasury;
   if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
   const evm = getEvmChain(deps.chains, chain.chain);
   const addresses = { token: getEvmToken(evm, asset).token, payer: evm.treasury, receiver: getAddress(receiver) };
-  const hash = hashRow(evm, { ...row, ...addresses, kind });
+  const hash = hashRow(evm, { ...row, ...addresses, kind, valid_before: NEVER_OUT });
   const signature: Hex = await signer.sign({ hash });
-  return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
+  return { ...row, kind, valid_before: NEVER_OUT, signature: Buffer.from(hexToBytes(signature)) };
 }

@@ -175,6 +175,12 @@ export const dbMutations: readonly MutationGroup[] = [
         ],
       },
       {
+        name: "a buyer's transaction on Solana ends while it can still be included",
+        find: '.where("last_valid_height", "<", args.height)',
+        replace: '.where("last_valid_height", "<=", args.height)',
+        tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+      },
+      {
         name: "two processes lock the same ready transfer for a transaction on Solana",
         find: '.where("state", "=", "ready")\n    .orderBy("id")\n    .forUpdate()',
         replace: '.orderBy("id")\n    .forUpdate()',

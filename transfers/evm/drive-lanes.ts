@@ -3,6 +3,7 @@ import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broad
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
+import type { EvmKind } from "../../db/chain-families.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
@@ -13,8 +14,7 @@ import {
   recordBroadcast,
   type TransactionKey,
 } from "../../db/queries/transactions.ts";
-import { assignTransfers, claimReady, type TransferRow } from "../../db/queries/transfers.ts";
-import type { Kind } from "../../db/tables.ts";
+import { assignTransfers, claimReady, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
@@ -44,7 +44,7 @@ const MAX_SENT = 20;
 type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendHandlers };
 
 /** Kinds of transfers that any account can submit, because the payer or the treasury has signed an authorization. */
-const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
+const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 
 /**
  * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
@@ -173,7 +173,7 @@ async function sendBatch(
   return good.length === ready.length ? "sent all" : "sent";
 }
 
-function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
   const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, wallets: undefined };
   return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
@@ -182,7 +182,7 @@ function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promis
  * Claims one transfer of a contract wallet if the gas limits allow another one. Transactions in flight count as burned until
  * their outcome is known.
  */
-async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
   const rules = await readGasRules(deps, chain, { forLane: true });
   if (rules.exhausted) return [];
   if (!hasWalletLane(chain) && rules.busy.size > 0) return [];
@@ -196,7 +196,7 @@ type Signing = {
   bytes: Hex;
   gas: bigint;
   fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
-  rows: readonly TransferRow[];
+  rows: readonly EvmTransferRow[];
 };
 
 /**

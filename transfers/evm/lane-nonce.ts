@@ -4,10 +4,10 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { addressOfLane, findNextNonce, lowerNextNonce, skipUsedNonces } from "../../db/queries/lanes.ts";
 import {
+  type EvmTransactionRow,
   findHighestLanded,
   markReplaced,
   type TransactionKey,
-  type TransactionRow,
 } from "../../db/queries/transactions.ts";
 import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -42,7 +42,7 @@ export async function skipForeignNonces(deps: TransferDeps, chain: EvmChain, key
 export async function resetLaneNonce(
   deps: TransferDeps,
   chain: EvmChain,
-  waiting: readonly TransactionRow[],
+  waiting: readonly EvmTransactionRow[],
 ): Promise<boolean> {
   const [lowest] = waiting;
   if (!lowest || !isOld(deps, chain, lowest)) return false;
@@ -68,7 +68,7 @@ export async function resetLaneNonce(
  */
 async function lowerNonce(
   deps: TransferDeps,
-  waiting: readonly TransactionRow[],
+  waiting: readonly EvmTransactionRow[],
   lane: { laneId: string; from: number; to: number },
 ): Promise<{ ok: true; transfers: string[] } | { ok: false }> {
   return commitIfOk(deps.db, async (db) => {
@@ -81,7 +81,7 @@ async function lowerNonce(
   });
 }
 
-function isOld(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+function isOld(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
   const waitMs = AHEAD_WAIT_BLOCKS * chain.network.blockMs + AHEAD_WAIT_MS;
   return deps.now().getTime() - row.created_at.getTime() >= waitMs;
 }

@@ -5,7 +5,7 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
-import { listByHashes, type TransactionRow } from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByHashes } from "../../db/queries/transactions.ts";
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -101,7 +101,7 @@ async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<B
 async function readLanded(
   chain: EvmChain,
   blocks: readonly Block[],
-  row: TransactionRow,
+  row: EvmTransactionRow,
 ): Promise<IncludedTransaction> {
   const receipt = await readReceipt(chain.rpc, row.hash);
   // A block contains the transaction, so an endpoint without its receipt lags.

@@ -3,6 +3,7 @@ import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import { readHex } from "../../db/chain-families.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
 import { isLargeAmount } from "../large-amount.ts";
@@ -36,7 +37,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
-    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash);
+    const receipt = await readReceipt(endpoint.rpc, readHex(movement.tx_hash));
     if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_id) return false;
     return readTransferLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };

@@ -2,6 +2,7 @@ import { readNewestSlot } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { screenByList } from "../list-screening.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
+import { readSolanaSigned } from "../verification.ts";
 import { readRelayerBalances } from "./relayer-balances.ts";
 import { runSlotPass } from "./slot-pass.ts";
 import { startSolana } from "./start-cluster.ts";
@@ -14,8 +15,8 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
     start: (deps) => startSolana(deps, chain),
     readNewest: () => readNewestSlot(chain),
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
-    verify: (deps, all) => verifySolana(deps, chain, all),
-    checkSignature: (signed) => checkSolanaSignature(chain, signed),
+    verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
+    checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),
     readGasBalances: (deps) => readRelayerBalances(deps, chain),
   };

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { readFamilyRow } from "../../../db/chain-families.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { insertAttempt } from "../../../db/queries/attempts.ts";
 import { claimObservation, insertObservations, orphanObservations } from "../../../db/queries/observations.ts";
@@ -133,7 +134,7 @@ describe("an observation", () => {
   });
   const makeTransfer = async () => {
     const { id } = await insertTransferRow(db, merchant);
-    return db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    return readFamilyRow(await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow());
   };
 
   test("one observation proves a transfer: a second live one that claims it is refused until the first is orphaned", async () => {

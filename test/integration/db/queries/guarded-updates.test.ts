@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import {
   claimObservation,
@@ -39,8 +40,8 @@ const at = new Date();
 const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 const newChain = () => `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
 
-const readTransfer = (id: string) =>
-  db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+const readTransfer = async (id: string) =>
+  readFamilyRow(await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow());
 async function makeTransfer(chain = newChain()): Promise<TransferRow> {
   const asset = `${chain}/erc20:0x${"a1".repeat(20)}`;
   return readTransfer((await insertTransferRow(db, merchant, { asset })).id);
