@@ -20,7 +20,7 @@ export type TokenMovement = {
    * Set if the logs do not show which authorization made this movement: the nonces of all authorizations that the payer
    * used on this token in the transaction. `authorizationNonce` is then the most likely one, or null.
    */
-  candidateNonces?: readonly string[];
+  candidateNonces?: readonly string[] | undefined;
   /** Block time in whole seconds; undefined if it was not read. */
   at?: Date | undefined;
 };

@@ -1,3 +1,4 @@
+import { isHexText } from "../runtime/hex.ts";
 import type { Kind } from "./tables.ts";
 
 type Hex = `0x${string}`;
@@ -39,21 +40,11 @@ export function readSolanaRow<R extends FamilyColumns>(row: R): SolanaRow<R> {
 
 function isEvmRow<R extends FamilyColumns>(row: R): row is EvmRow<R> {
   const { kind, token, payer, receiver, valid_before } = row;
-  return kind !== "spl" && valid_before !== null && isHex(token) && isHex(payer) && isHex(receiver);
+  return kind !== "spl" && valid_before !== null && [token, payer, receiver].every(isHexText);
 }
 
 function isSolanaRow<R extends FamilyColumns>(row: R): row is SolanaRow<R> {
   return row.kind === "spl" && row.valid_before === null;
-}
-
-/** Returns a stored address or hash of an EVM chain. Throws for any other text, which is a bug. */
-export function readHex(text: string): Hex {
-  if (isHex(text)) return text;
-  throw new Error(`${text} is not an address or a hash of an EVM chain`);
-}
-
-function isHex(text: string): text is Hex {
-  return text.startsWith("0x");
 }
 
 function misfit({ kind, token, payer, receiver }: FamilyColumns): Error {

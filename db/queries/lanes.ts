@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { readHex } from "../chain-families.ts";
+import { readHex } from "../../runtime/hex.ts";
 import { fromNow } from "../clock.ts";
 import type { Db } from "../tables.ts";
 

@@ -1,6 +1,6 @@
 import type { Insertable, Selectable } from "kysely";
 import { sql } from "kysely";
-import { readHex } from "../chain-families.ts";
+import { readHex } from "../../runtime/hex.ts";
 import type { TransactionState } from "../states.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";

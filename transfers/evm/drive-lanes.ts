@@ -76,7 +76,7 @@ export async function relayWallets(deps: TransferDeps, chainId: string, books: S
  * transfers.
  */
 async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
-  const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
+  const signers = new Map<string, Signer>(pool.signers.map((signer) => [signer.address, signer]));
   const all = [...signers.keys()];
   for (;;) {
     const untried = [...signers.keys()];

@@ -100,7 +100,8 @@ async function separateWallets(
   const kinds = await readAccountKinds(chain.rpc, payers);
   const code = payers.filter((_payer, index) => kinds[index] !== "key");
   if (code.length === 0) return batch;
-  const hashes = new Map((await readCodeHashes(chain.rpc, code)).map((hash, index) => [code[index] as string, hash]));
+  const codeHashes = await readCodeHashes(chain.rpc, code);
+  const hashes = new Map(code.map((payer, index) => [payer, codeHashes[index] ?? "0x"]));
   const isWallet = ({ row }: RowMember) => row.purpose === "payment" && hashes.has(row.payer);
   const wallets = batch.filter(isWallet).map(({ row }) => ({ id: row.id, codeHash: hashes.get(row.payer) ?? "0x" }));
   await markAsWallets(deps.db, wallets);
