@@ -18,7 +18,7 @@ export type EvmRow<R extends FamilyColumns> = R & EvmColumns;
 /** A row of a Solana cluster. */
 export type SolanaRow<R extends FamilyColumns> = R & SolanaColumns;
 /** A row of either chain family. `kind` tells them apart. */
-export type FamilyRow<R extends FamilyColumns> = EvmRow<R> | SolanaRow<R>;
+type FamilyRow<R extends FamilyColumns> = EvmRow<R> | SolanaRow<R>;
 
 /** Returns a stored row with the types of its chain family. Throws when the row does not fit its kind, which is a bug. */
 export function readFamilyRow<R extends FamilyColumns>(row: R): FamilyRow<R> {

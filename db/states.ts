@@ -1,4 +1,4 @@
-import { keysOf } from "../runtime/keys-of.ts";
+import { memberNames } from "../runtime/member-names.ts";
 
 /**
  * Every state machine as data: machine → state → states it may move to. `new` is the state before a row exists. `migrate`
@@ -104,7 +104,7 @@ export function isFinalPaymentState(state: PaymentState): boolean {
 /** Returns all moves as rows of the table `transition`. */
 export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
   const all: Record<Machine, Record<string, readonly string[]>> = machines;
-  return keysOf(all).flatMap((machine) =>
+  return memberNames(all).flatMap((machine) =>
     Object.entries(all[machine]).flatMap(([from_state, targets]) =>
       targets.map((to_state) => ({ machine, from_state, to_state })),
     ),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { keysOf } from "../runtime/keys-of.ts";
+import { memberNames } from "../runtime/member-names.ts";
 
 /** The payload of a queue's jobs, and how workers run them. Payloads hold ids only: Postgres is the source of truth. */
 type JobSpec<D> = {
@@ -151,7 +151,7 @@ export const catalog = {
 
 export type QueueName = keyof typeof catalog;
 export type JobData<N extends QueueName> = z.infer<(typeof catalog)[N]["data"]>;
-export const queueNames = keysOf(catalog);
+export const queueNames = memberNames(catalog);
 
 /** Returns true for the name of a queue. */
 export function isQueueName(name: string): name is QueueName {

@@ -3,6 +3,12 @@ import { readFamilyRow } from "../chain-families.ts";
 import type { Db } from "../tables.ts";
 import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
 
+const columns = ["id", "kind", "token", "payer", "receiver", "amount", "authorization_nonce", "valid_before"] as const;
+
+type PendingColumn = (typeof columns)[number];
+export type EvmPendingTransfer = Pick<EvmTransferRow, PendingColumn>;
+type PendingTransfer = EvmPendingTransfer | Pick<SolanaTransferRow, PendingColumn>;
+
 /** Returns the transfers of these payers that wait for a lane or for a block: amounts that are authorized and not paid yet. */
 export async function listPendingTransfers(
   db: Db,
@@ -19,12 +25,3 @@ export async function listPendingTransfers(
     .execute();
   return rows.map(readFamilyRow);
 }
-
-const columns = [
-  ...(["id", "kind", "token", "payer", "receiver", "amount"] as const),
-  ...(["authorization_nonce", "valid_before"] as const),
-] as const;
-
-type PendingColumn = (typeof columns)[number];
-export type EvmPendingTransfer = Pick<EvmTransferRow, PendingColumn>;
-export type PendingTransfer = EvmPendingTransfer | Pick<SolanaTransferRow, PendingColumn>;
