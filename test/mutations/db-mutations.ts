@@ -118,7 +118,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a cursor moves from a block that is not the cursor's",
-        find: '.where("hash", "=", from.hash)',
+        find: '.where("block_id", "=", from.blockId)',
         replace: "",
       },
       {
@@ -184,12 +184,6 @@ export const dbMutations: readonly MutationGroup[] = [
           "test/integration/transfers/watch-pass.test.ts",
           "test/integration/transfers/evm/expire-authorizations.test.ts",
         ],
-      },
-      {
-        name: "a buyer's transaction on Solana ends while it can still be included",
-        find: '.where("last_valid_height", "<", args.height)',
-        replace: '.where("last_valid_height", "<=", args.height)',
-        tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
       },
       {
         name: "two processes lock the same ready transfer for a transaction on Solana",

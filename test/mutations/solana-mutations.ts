@@ -128,8 +128,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "an unsubmitted transaction is marked expired one height early",
-        find: "at: final.height - 1,",
-        replace: "at: final.height,",
+        find: "height: final.height,",
+        replace: "height: final.height + 1,",
       },
       {
         name: "a Solana transaction is marked expired although an endpoint may have seen it",

@@ -321,7 +321,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payout of another amount is adopted before it is final",
-        find: "if (!isExact && !movement.booked) return undefined;",
+        find: "if (!isExact && !movement.booked) return { ok: false };",
         replace: "",
       },
       {
