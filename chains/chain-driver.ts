@@ -44,7 +44,7 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   /** Validates that an asset is a token. Returns the error, or undefined. */
   validateToken(asset: AssetId): string | undefined;
   /** Returns the scope that the number of a movement is unique in: its block or its transaction. */
-  movementScope(place: { block_hash: string; tx_hash: string }): string;
+  movementScope(place: { block_id: string; tx_hash: string }): string;
   /** Returns who sends a transfer. `isWallet`: its payer is a contract wallet. */
   senderOf(transfer: { isWallet?: boolean }): Sender;
 

@@ -10,14 +10,13 @@ const list = z.string().transform((text) =>
     .filter(Boolean),
 );
 /** `id:key`, the key being 32 bytes in base64; several separated by commas. The first encrypts, the others only decrypt. */
-const dataKeys = z.string().transform((text, context) => {
+const dataKeys = z.string().transform((text, context): [DataKey, ...DataKey[]] => {
   const keys = text.split(",").map((part) => {
     const [id = "", encoded = ""] = part.trim().split(":", 2);
     return { id, key: Buffer.from(encoded, "base64") };
   });
   const [first, ...rest] = keys;
-  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32))
-    return [first, ...rest] as [DataKey, ...DataKey[]];
+  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32)) return [first, ...rest];
   context.addIssue(
     "expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several separated by commas",
   );

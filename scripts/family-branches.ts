@@ -15,6 +15,11 @@ const allowedPlaces = [
   /^runtime\/caip-patterns\.ts$/,
   // The scripts of a page cannot import the drivers.
   /^api\/checkout\/client\/find-(evm|solana)-wallets\.ts$/,
+  // The types of rows and of what wallets return, whose members differ by family.
+  /^db\/chain-families\.ts$/,
+  /^transfers\/verification\.ts$/,
+  // Finds the checks of a chain before it goes live, and those of each family.
+  /^ops\/preflight\/(family\.ts|evm\/|solana\/)/,
   // The local stack starts an EVM chain and a Solana cluster.
   /^local\//,
   // Commands about contracts and keys of EVM chains.
@@ -34,7 +39,8 @@ const branches = [
   /(["'`])(eip155|solana):?\1/g,
   /`(eip155|solana):\$\{/g,
   /\/\^\(?(eip155|solana)\b/g,
-  /\.(family|namespace)\b/g,
+  // Three dots spread an object that is named so.
+  /(?<!\.)\.(family|namespace)\b/g,
   /\b(getEvmChain|getSolanaChain|listEvmNetworks)\b/g,
   /\bkind [!=]== "spl"/g,
   /"\w+" in (\w+\.)?(chain|network|token)\b/g,

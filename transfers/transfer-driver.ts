@@ -18,9 +18,9 @@ import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
 
 /** A payout that is not signed yet. */
-export type PayoutRow = Omit<NewTransfer, "kind" | "signature"> & { authorization_nonce: Hex };
+export type PayoutRow = Omit<NewTransfer, "kind" | "signature" | "valid_before"> & { authorization_nonce: Hex };
 /** How a payout is made, and the treasury's signature; null where the transfer is signed when it is sent. */
-export type SignedPayout = Pick<NewTransfer, "kind" | "signature">;
+export type SignedPayout = Pick<NewTransfer, "kind" | "signature" | "valid_before">;
 
 /** The parts of transfers that differ between the chain families, for one chain. */
 export type TransferDriver = {

@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import type { OptionRow } from "../db/queries/payment-options.ts";
 import type { Allowance, Mode } from "../db/tables.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import type { AuthorizationRow, VerificationResult } from "./verification.ts";
+import type { Signed, VerificationResult } from "./verification.ts";
 
 /** An action that a wallet executes (specification, 2.9). `chain` is CAIP-2. */
 export type WalletAction = { chain: string; method: string; params: readonly unknown[] };
@@ -23,7 +23,7 @@ export type TestWallet = {
 export type SignedMembers = {
   signature: Buffer;
   permit?: Buffer | null;
-  valid_before?: number;
+  last_valid_height?: number;
   smart_wallet?: boolean;
   code_hash?: string | null;
 };
@@ -33,15 +33,20 @@ export type ResultReader = {
   /** Returns one check for the result of each of an option's actions. */
   listChecks(option: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[];
   /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
-  canStillRelay(kind: AuthorizationRow["kind"]): boolean;
+  canStillRelay(kind: OptionRow["kind"]): boolean;
+  /** Returns an option with what the wallet returned for it, to be verified. */
+  readSigned(option: OptionRow, proofs: WalletProofs): Signed;
   /** Returns what a transfer stores of a verified confirm. */
   toSignedMembers(proofs: WalletProofs, verified: Extract<VerificationResult, { ok: true }> | undefined): SignedMembers;
 };
 
 /** What a chain family asks of buyers' wallets, for one chain. */
 export type WalletDriver = {
-  /** Returns `valid_before` of an option whose payment may still be relayed at `lastRelay`. */
-  validBefore(lastRelay: Date): number;
+  /**
+   * Returns `valid_before` of an option (Unix seconds) whose payment may still be relayed at `lastRelay`; null where no time
+   * limits what the wallet signs.
+   */
+  validBefore(lastRelay: Date): number | null;
   /** Returns until when an option that is issued now is valid; null for one that is valid as long as its quote. */
   optionEnd(now: Date): Date | null;
   /**

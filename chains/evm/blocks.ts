@@ -1,6 +1,6 @@
 import { type Hex, hexToBigInt, hexToNumber, numberToHex } from "viem";
 import { ChainError } from "../errors.ts";
-import type { TokenMovement } from "../token-movement.ts";
+import type { EvmMovement } from "../token-movement.ts";
 import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
 import type { BlockRange } from "./block-ranges.ts";
 import { COLLECTED_TOPIC } from "./collector-contract.ts";
@@ -42,7 +42,7 @@ export async function readBlock(rpc: Rpc, which: number | "latest" | "safe" | "f
  * Returns every movement of the tokens in one block. The query names the block hash, because an endpoint without the
  * block refuses a hash but answers a range with an empty list. Throws ChainError `rpc_behind` if it lacks the block.
  */
-export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: LogSources): Promise<TokenMovement[]> {
+export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: LogSources): Promise<EvmMovement[]> {
   const filter = { blockHash, ...toFilter(sources) };
   const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch((cause: unknown) => {
     if (cause instanceof ChainError) throw cause;
@@ -54,7 +54,7 @@ export async function readTransfers(rpc: Rpc, blockHash: Hex, sources: LogSource
 /**
  * Returns every movement of the tokens in blocks that the endpoint has. Throws ChainError `rpc_answer` if it refuses.
  */
-export async function readTransfersBetween(rpc: Rpc, range: BlockRange, sources: LogSources): Promise<TokenMovement[]> {
+export async function readTransfersBetween(rpc: Rpc, range: BlockRange, sources: LogSources): Promise<EvmMovement[]> {
   const [fromBlock, toBlock] = [numberToHex(range.from), numberToHex(range.to)];
   const filter = { fromBlock, toBlock, ...toFilter(sources) };
   const logs = await rpc({ method: "eth_getLogs", params: [filter] }).catch(throwChainError);

@@ -23,7 +23,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   isAddress: (text) => evmAddressPattern.test(text),
   validateAddress,
   validateToken,
-  movementScope: ({ block_hash }) => block_hash,
+  movementScope: ({ block_id }) => block_id,
   senderOf: ({ isWallet }) => (isWallet ? "wallet lane" : "lanes"),
 
   blockMs: ({ blockMs }) => blockMs,

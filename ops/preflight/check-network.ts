@@ -1,5 +1,5 @@
 import { countEndpoints } from "../../chains/endpoint-agreement.ts";
-import { createCall } from "../../chains/solana/json-rpc.ts";
+import { createCall } from "../../chains/json-rpc.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import {
   checkHeadAge,

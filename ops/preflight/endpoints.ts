@@ -1,4 +1,4 @@
-import type { Call } from "../../chains/solana/json-rpc.ts";
+import type { Call } from "../../chains/json-rpc.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { isLiveHead } from "../../transfers/head-age.ts";
 import type { Family, Head } from "./family.ts";

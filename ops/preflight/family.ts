@@ -1,4 +1,4 @@
-import type { Call } from "../../chains/solana/json-rpc.ts";
+import type { Call } from "../../chains/json-rpc.ts";
 import type { Network, Networks } from "../../runtime/networks/read-networks.ts";
 import { openEvmFamily } from "./evm/evm-family.ts";
 import type { Check } from "./run-checks.ts";
@@ -16,6 +16,8 @@ export type Family = {
   readonly unit: "block" | "slot";
   /** Usual time between two heights, milliseconds. */
   readonly blockMs: number;
+  /** True when the network names an oracle that screens accounts. */
+  readonly hasOracle: boolean;
   /** Asks for the chain: the CAIP-2 id, and a description for people. */
   identify(call: Call): Promise<{ chain: string; description: string }>;
   readHead(call: Call): Promise<Head>;

@@ -2,20 +2,21 @@ import { readFileSync } from "node:fs";
 import { readPreflightConfig } from "../../runtime/config.ts";
 import { errorCode } from "../../runtime/redaction.ts";
 import { parseScreeningList } from "../../runtime/screening-list.ts";
-import type { PreflightDeps } from "./family.ts";
+import { openFamily, type PreflightDeps } from "./family.ts";
 import { countOf, failure, type Outcome, ok, warning } from "./finding.ts";
 import type { Check } from "./run-checks.ts";
 
 const name = "screening list";
 
 /** Checks the operator's list of accounts that are not served (SCREENING_LIST_FILE). */
-export function screeningListCheck({ env, networks }: PreflightDeps): Check {
+export function screeningListCheck(deps: PreflightDeps): Check {
+  const { env, networks } = deps;
   return {
     name,
     async run() {
       const file = readPreflightConfig(env).SCREENING_LIST_FILE;
       if (file !== undefined) return [readList(file)];
-      if (networks.chains.every((network) => "screening" in network && network.screening))
+      if (networks.chains.every((network) => openFamily(deps, network).hasOracle))
         return [ok(name, "not set; every chain has an oracle")];
       return [
         warning(

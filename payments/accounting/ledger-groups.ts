@@ -36,7 +36,7 @@ export const accounts = {
 
 type Movement = Pick<
   ConfirmedTransfer,
-  "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
+  "id" | "asset" | "amount" | "chain" | "block_number" | "block_id" | "tx_hash" | "log_index"
 >;
 
 /** Returns two entries that sum to zero: a debit and a credit of the same amount. */
@@ -45,7 +45,7 @@ const doubleEntry = (of: { debit: string; credit: string; asset: string; amount:
   { account: of.credit, asset: of.asset, amount: -of.amount },
 ];
 
-type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
+type Place = Pick<Movement, "chain" | "block_number" | "block_id" | "tx_hash" | "log_index">;
 
 /**
  * Returns the group of a buyer's payment to the treasury. Debits the treasury; credits the merchant and the operator's
@@ -132,19 +132,19 @@ export function dustGroup({ chain, asset, day, amount, transfers, last_block }: 
     kind: "dust",
     subject: `${asset}/${day}`,
     note: `${transfers} small deposits of ${day}`,
-    onChain: { chain, block_number: last_block, block_hash: null, tx_hash: null, log_index: null },
+    onChain: { chain, block_number: last_block, block_id: null, tx_hash: null, log_index: null },
     entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
 }
 
 /** Returns the group of the gas that a lane paid for a final transaction. */
 export function gasGroup(spent: SpentTransaction): Group {
-  const { chain, hash, block_number, block_hash, fee } = spent;
+  const { chain, hash, block_number, block_id, fee } = spent;
   const asset = nativeAsset(chain);
   return {
     kind: "gas",
     subject: `${chain}/${hash}`,
-    onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
+    onChain: { chain, block_number, block_id, tx_hash: hash, log_index: null },
     entries: doubleEntry({ debit: accounts.gasSpent, credit: accounts.lane(spent.address), asset, amount: fee }),
   };
 }
@@ -164,7 +164,7 @@ export function rentGroup(rent: BookedRent): Group {
   return {
     kind: "rent",
     subject: `${chain}/${hash}`,
-    onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
+    onChain: { chain, block_number: slot, block_id: String(slot), tx_hash: hash, log_index: null },
     entries: entries.filter(({ amount }) => amount !== 0n),
   };
 }
@@ -181,7 +181,7 @@ export function laneDepositGroup(found: {
   return {
     kind: "lane_deposit",
     subject: `${chain}/${account}/${block}`,
-    onChain: { chain, block_number: block, block_hash: null, tx_hash: null, log_index: null },
+    onChain: { chain, block_number: block, block_id: null, tx_hash: null, log_index: null },
     entries: [
       { account, asset, amount: difference },
       { account: accounts.capital, asset, amount: -difference },
@@ -276,6 +276,6 @@ export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
 }
 
-function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Place) {
-  return { chain, block_number, block_hash, tx_hash, log_index };
+function placeOf({ chain, block_number, block_id, tx_hash, log_index }: Place) {
+  return { chain, block_number, block_id, tx_hash, log_index };
 }

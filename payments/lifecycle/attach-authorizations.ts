@@ -6,7 +6,7 @@ import { getResultReader } from "../../transfers/transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";
-import { readResults } from "./wallet-results.ts";
+import { readResults, readSigned } from "./wallet-results.ts";
 
 /** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
@@ -23,9 +23,8 @@ export function readSignatures(
 ): Signatures | undefined {
   const reader = getResultReader(option.chain);
   if (!reader.canStillRelay(option.kind)) return undefined;
-  const proofs = readResults(results);
-  if (!checkSignature(deps.chains, { ...option, ...proofs }).ok) return undefined;
-  const { signature, permit = null } = reader.toSignedMembers(proofs, undefined);
+  if (!checkSignature(deps.chains, readSigned(option, results)).ok) return undefined;
+  const { signature, permit = null } = reader.toSignedMembers(readResults(results), undefined);
   return { signature, permit };
 }
 

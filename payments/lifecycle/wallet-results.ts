@@ -1,6 +1,7 @@
 import { isHex, size } from "viem";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import { getResultReader } from "../../transfers/transfer-driver.ts";
+import type { Signed } from "../../transfers/verification.ts";
 import type { WalletProofs } from "../../transfers/wallet-driver.ts";
 
 /** A wallet's result of one action (specification, 2.10). */
@@ -34,6 +35,11 @@ export function readResults(results: unknown): WalletProofs {
   const [before] = given.slice(0, -1);
   const isPermit = isHex(before) && size(before) === PERMIT_BYTES;
   return { proof: given.at(-1) ?? "", permit: isPermit ? before : null };
+}
+
+/** Returns an option with what the wallet returned for it. */
+export function readSigned(option: OptionRow, results: unknown): Signed {
+  return getResultReader(option.chain).readSigned(option, readResults(results));
 }
 
 function readFirstText(result: unknown): string {

@@ -40,8 +40,8 @@ import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions
 const GRACE_MS = 10 * 60_000;
 /** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
 const BARRED_RETRY_S = 3_600;
-/** `validBefore` of authorizations in test mode: it lies in the past, so that they can never move money. */
-const NEVER_VALID = 1;
+/** The last relay of authorizations in test mode: it lies in the past, so that they can never move money. */
+const NEVER_VALID = new Date(1_000);
 
 /**
  * Lists the options by which the accounts (CAIP-10, at most 50) can pay: one per account and asset that the merchant is
@@ -166,7 +166,7 @@ function toRow(
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
-    valid_before: payment.mode === "test" ? NEVER_VALID : getTransferDriver(chain).wallets.validBefore(lastRelay),
+    valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
     created_at: deps.now(),
   };
 }

@@ -23,7 +23,7 @@ export function buildDataOf(option: Pick<OptionRow, "id">): string {
 /** Returns what a wallet has to execute for an option, in order. Each action yields one result. */
 export async function listWalletActions(
   deps: PaymentDeps,
-  args: { option: OptionRow; mode: Mode },
+  { option, mode }: { option: OptionRow; mode: Mode },
 ): Promise<readonly WalletAction[]> {
-  return getTransferDriver(getChain(deps.chains, args.option.chain)).wallets.buildActions(deps, args);
+  return getTransferDriver(getChain(deps.chains, option.chain)).wallets.buildActions(deps, { option, mode });
 }

@@ -9,12 +9,6 @@ import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 
-/**
- * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only
- * the amount owed, and only once, so it never has to be signed a second time.
- */
-const NEVER_OUT = 4_102_444_800;
-
 export type PayoutDeps = Pick<TransferDeps, "keys" | "startedAt" | "epoch">;
 
 /**
@@ -89,7 +83,6 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
     receiver: canonicalAddress(chain.chain, receiver),
     authorization_nonce: deriveNonce(deps.networks.deployment, key),
-    valid_before: NEVER_OUT,
     permit: null,
     ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null },
     due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),

@@ -3,7 +3,7 @@ import { type BlockRange, readRangeInParts } from "../../chains/evm/block-ranges
 import { readBlock, readTransfersBetween } from "../../chains/evm/blocks.ts";
 import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import { type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
 import { listKnownLogs } from "../../db/queries/observations.ts";
 import { finishTransactions, listFinishable } from "../../db/queries/transactions.ts";
@@ -221,9 +221,9 @@ async function requireProofs(
   deps: TransferDeps,
   chain: EvmChain,
   part: BlockRange,
-  found: readonly TokenMovement[],
+  found: readonly EvmMovement[],
 ): Promise<void> {
-  const keyOf = (log: { blockHash: string; logIndex: number }) => `${log.blockHash} ${log.logIndex}`;
+  const keyOf = (log: { blockId: string; logIndex: number }) => `${log.blockId} ${log.logIndex}`;
   const shown = new Set(found.map(keyOf));
   const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
   const gone = proofs.find((proof) => !shown.has(keyOf(proof)));
@@ -239,11 +239,11 @@ async function requireProofs(
 export async function recordMissingMovements(
   deps: TransferDeps,
   chain: EvmChain,
-  { logs, unsolicited, reason }: { logs: readonly TokenMovement[]; unsolicited: BookUnsolicited; reason: string },
+  { logs, unsolicited, reason }: { logs: readonly EvmMovement[]; unsolicited: BookUnsolicited; reason: string },
 ): Promise<void> {
   const ours = logs.filter((log) => isOurs(chain, log));
   const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
-  const missed = ours.filter((log) => !known.has(`${log.blockHash} ${log.logIndex}`));
+  const missed = ours.filter((log) => !known.has(`${log.blockId} ${log.logIndex}`));
   const seen = await listRecordable(deps.db, chain, missed);
   if (seen.length === 0) return;
   deps.log.warn({ chain: chain.chain, logs: seen.length, reason }, "movements were missing and are recorded now");

@@ -2,6 +2,7 @@ import { readHead } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
+import { readEvmSigned } from "../verification.ts";
 import { runBlockPass } from "./block-pass.ts";
 import { relayReady, relayWallets } from "./drive-lanes.ts";
 import { evmWallets } from "./evm-wallets.ts";
@@ -11,7 +12,7 @@ import { isLaneHeld } from "./lane-holds.ts";
 import { screenByOracle } from "./oracle-screening.ts";
 import { signEvmPayout } from "./sign-payout.ts";
 import { startEvm } from "./start-chain.ts";
-import { checkKey, type EvmSigned, verifyAnyKind } from "./verify-authorizations.ts";
+import { checkKey, verifyAnyKind } from "./verify-authorizations.ts";
 
 /** Returns the driver of an EVM chain. */
 export function evmTransfers(chain: EvmChain): TransferDriver {
@@ -30,8 +31,8 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       return relay(deps, chain.chain, books);
     },
     signPayout: (deps, payout) => signEvmPayout(deps, chain, payout),
-    verify: (deps, all, by) => verifyAnyKind(deps, chain, all, by),
-    checkSignature: (signed) => checkKey(chain, signed as EvmSigned),
+    verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),
+    checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
     listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
     readGasBalances: (deps) => readLaneBalances(deps, chain),

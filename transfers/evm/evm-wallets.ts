@@ -2,6 +2,7 @@ import { type AccountKind, readAccountKinds } from "../../chains/evm/account-cod
 import { readHoldings } from "../../chains/evm/account-holdings.ts";
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import { type EvmChain, type EvmToken, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
+import { readEvmRow } from "../../db/chain-families.ts";
 import type { Allowance } from "../../db/tables.ts";
 import type { WalletDriver } from "../wallet-driver.ts";
 import { chooseAllowance } from "./allowances.ts";
@@ -14,8 +15,8 @@ export function evmWallets(chain: EvmChain): WalletDriver {
     validBefore: (lastRelay) => Math.ceil(lastRelay.getTime() / 1000),
     optionEnd: () => null,
     readAllowances: (wanted) => readAllowances(chain, wanted),
-    listActions: (option) => listEvmActions(chain, option),
-    buildActions: async (_deps, { option }) => listEvmActions(chain, option),
+    listActions: (option) => listEvmActions(chain, readEvmRow(option)),
+    buildActions: async (_deps, { option }) => listEvmActions(chain, readEvmRow(option)),
     openTestWallet,
   };
 }

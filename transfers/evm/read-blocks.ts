@@ -3,9 +3,9 @@ import { type Block, type LogSources, readBlock, readTransfers } from "../../cha
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
-import { listByHashes, type TransactionRow } from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByHashes } from "../../db/queries/transactions.ts";
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -25,7 +25,7 @@ export async function readBlocks(
 ): Promise<Reading | undefined> {
   const { from, to } = range;
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
-  const blocks = keepLinked(from.hash, await readKnown(chain, numbers));
+  const blocks = keepLinked(from.blockId, await readKnown(chain, numbers));
   if (blocks.length === 0) return undefined;
   const sources = listSources(chain);
   const [found, ours] = await Promise.all([
@@ -33,8 +33,8 @@ export async function readBlocks(
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
-  const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
-  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockHash) }));
+  const timeOf = new Map(blocks.map(({ hash, at }) => [hash, at]));
+  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockId) }));
   requireLogs(chain, landed, seen);
   await setPushTags(chain, seen);
   return { blocks, seen, landed };
@@ -47,9 +47,9 @@ export function listSources(chain: EvmChain): LogSources {
 }
 
 /** Reads the tags of buyers' pushes, which name their payments, and sets them on the movements. */
-export async function setPushTags(chain: EvmChain, seen: readonly TokenMovement[]): Promise<void> {
+export async function setPushTags(chain: EvmChain, seen: readonly EvmMovement[]): Promise<void> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
-  const isPushed = ({ token, receiver }: TokenMovement) => receiver === chain.treasury && kinds.get(token) === "push";
+  const isPushed = ({ token, receiver }: EvmMovement) => receiver === chain.treasury && kinds.get(token) === "push";
   await matchPushes(
     chain.rpc,
     seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
@@ -63,7 +63,7 @@ export async function setPushTags(chain: EvmChain, seen: readonly TokenMovement[
 export async function setBlockTimes(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
 ): Promise<void> {
   const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
   const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
@@ -101,7 +101,7 @@ async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<B
 async function readLanded(
   chain: EvmChain,
   blocks: readonly Block[],
-  row: TransactionRow,
+  row: EvmTransactionRow,
 ): Promise<IncludedTransaction> {
   const receipt = await readReceipt(chain.rpc, row.hash);
   // A block contains the transaction, so an endpoint without its receipt lags.
@@ -114,12 +114,12 @@ async function readLanded(
 export function requireLogs(
   chain: EvmChain,
   landed: readonly IncludedTransaction[],
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
 ): void {
   const tokens = new Set<string>(listSources(chain).tokens);
-  const read = new Set(seen.map((log) => `${log.blockHash} ${log.logIndex}`));
+  const read = new Set(seen.map((log) => `${log.blockId} ${log.logIndex}`));
   for (const { receipt } of landed)
     for (const log of readTransferLogs(receipt.logs, chain))
-      if (tokens.has(log.token) && !read.has(`${log.blockHash} ${log.logIndex}`))
+      if (tokens.has(log.token) && !read.has(`${log.blockId} ${log.logIndex}`))
         throw new ChainError("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

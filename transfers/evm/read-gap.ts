@@ -3,10 +3,10 @@ import { type BlockRange, DEFAULT_BLOCKS_PER_PART, readRangeInParts } from "../.
 import { readBlock, readTransfersBetween } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
-import { listByHashes, listInFlight, type TransactionRow } from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByHashes, listInFlight } from "../../db/queries/transactions.ts";
 import type { IncludedTransaction } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { requireReceipts } from "./missed-receipts.ts";
@@ -31,7 +31,7 @@ export async function readGap(
   const to = Math.min(longest, await readFinal(chain, head));
   if (to - from.number <= SINGLE_BLOCKS) return undefined;
   const [first, last] = await Promise.all([readBlock(chain.rpc, from.number), readBlock(chain.rpc, to)]);
-  if (first.hash !== from.hash) return undefined;
+  if (first.hash !== from.blockId) return undefined;
   const range = { from: from.number + 1, to };
   const seen = await readMovements(chain, range).catch((error: unknown) => {
     if (error instanceof ChainError && error.code === "rpc_answer") return undefined;
@@ -47,9 +47,9 @@ export async function readGap(
   return { blocks: [last], seen, landed };
 }
 
-async function readMovements(chain: EvmChain, range: BlockRange): Promise<TokenMovement[]> {
+async function readMovements(chain: EvmChain, range: BlockRange): Promise<EvmMovement[]> {
   const sources = listSources(chain);
-  const seen: TokenMovement[] = [];
+  const seen: EvmMovement[] = [];
   const parts = readRangeInParts(range, (part) => readTransfersBetween(chain.rpc, part, sources));
   for await (const { found } of parts) seen.push(...found);
   return seen;
@@ -64,7 +64,7 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
 /** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
 async function readLandedBetween(
   chain: EvmChain,
-  sent: readonly TransactionRow[],
+  sent: readonly EvmTransactionRow[],
   range: BlockRange,
 ): Promise<IncludedTransaction[]> {
   const found = await readReceipts(chain, sent);
@@ -84,7 +84,10 @@ export async function readIncludedOf(
 }
 
 /** Returns the transactions that are in blocks, with their receipts. */
-export async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<IncludedTransaction[]> {
+export async function readReceipts(
+  chain: EvmChain,
+  rows: readonly EvmTransactionRow[],
+): Promise<IncludedTransaction[]> {
   const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));
   return found.flatMap(({ row, receipt }) => (receipt ? [{ row, receipt }] : []));
 }

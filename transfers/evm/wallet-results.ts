@@ -1,4 +1,5 @@
 import { hexToBytes, isHex, size } from "viem";
+import { readEvmRow } from "../../db/chain-families.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { ResultCheck, ResultReader } from "../wallet-driver.ts";
 
@@ -13,6 +14,8 @@ export const evmResults: ResultReader = {
   listChecks,
   // Only the payer's own transaction makes a push.
   canStillRelay: (kind) => kind !== "push",
+  // A proof that should be hex and is not becomes empty, and no verification accepts that.
+  readSigned: (option, { proof, permit }) => ({ ...readEvmRow(option), proof: isHex(proof) ? proof : "0x", permit }),
   toSignedMembers: ({ proof, permit }, verified) => ({
     ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
     ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },

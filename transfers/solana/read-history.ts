@@ -130,7 +130,7 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
-      ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
+      ...{ blockId: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
       ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
     };
   });
@@ -164,7 +164,7 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
     const all = taken.flatMap(({ seen }) => seen);
     // A movement that was recorded before keeps its transfer.
     const known = await listKnownMovements(db, chain.chain, all);
-    const seen = all.filter((one) => !known.has(`${one.blockHash} ${one.txHash} ${one.logIndex}`));
+    const seen = all.filter((one) => !known.has(`${one.blockId} ${one.txHash} ${one.logIndex}`));
     return recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
   });
   count();

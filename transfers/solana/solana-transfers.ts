@@ -3,6 +3,7 @@ import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { openSolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { screenByList } from "../list-screening.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
+import { readSolanaSigned } from "../verification.ts";
 import { readHistory } from "./read-history.ts";
 import { readRelayerBalances } from "./relayer-balances.ts";
 import { runSlotPass } from "./slot-pass.ts";
@@ -24,9 +25,9 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
     readHistory: (deps, books) => readHistory(deps, chain.chain, books),
     send: (deps, _sender, books) => submitReady(deps, chain.chain, books),
-    signPayout: async () => ({ kind: "spl", signature: null }),
-    verify: (deps, all) => verifySolana(deps, chain, all),
-    checkSignature: (signed) => checkSolanaSignature(chain, signed),
+    signPayout: async () => ({ kind: "spl", signature: null, valid_before: null }),
+    verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
+    checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),
     listBarred: async () => new Set(),
     readGasBalances: (deps) => readRelayerBalances(deps, chain),

@@ -1,5 +1,6 @@
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { readSpendable } from "../../chains/solana/spendable-balances.ts";
+import { readSolanaRow } from "../../db/chain-families.ts";
 import type { WalletDriver } from "../wallet-driver.ts";
 import { blockhashEnd, buildSolanaAction } from "./wallet-actions.ts";
 
@@ -7,7 +8,7 @@ import { blockhashEnd, buildSolanaAction } from "./wallet-actions.ts";
 export function solanaWallets(chain: SolanaChain): WalletDriver {
   return {
     // The blockhash of the signed transaction limits its validity.
-    validBefore: () => 0,
+    validBefore: () => null,
     optionEnd: (now) => blockhashEnd(chain, now),
     readAllowances: async (wanted) => {
       const payers = wanted.map(({ asset, payer }) => ({ token: getSolanaToken(chain, asset), account: payer }));
@@ -16,7 +17,9 @@ export function solanaWallets(chain: SolanaChain): WalletDriver {
     },
     // A blockhash is valid for about a minute, so the transaction is built when the buyer has chosen the option.
     listActions: () => undefined,
-    buildActions: async (deps, args) => [await buildSolanaAction(deps, chain, args)],
+    buildActions: async (deps, { option, mode }) => [
+      await buildSolanaAction(deps, chain, { option: readSolanaRow(option), mode }),
+    ],
     openTestWallet: () => undefined,
   };
 }

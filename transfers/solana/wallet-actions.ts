@@ -5,7 +5,7 @@ import { chooseLane } from "../../chains/solana/choose-lane.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
 import { recentBlockhash } from "../../chains/solana/recent-blockhash.ts";
-import { type OptionRow, recordBlockhash } from "../../db/queries/payment-options.ts";
+import { recordBlockhash, type SolanaOptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import type { WalletAction } from "../wallet-driver.ts";
@@ -30,7 +30,7 @@ export function blockhashEnd(chain: SolanaChain, now: Date): Date {
 export async function buildSolanaAction(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: SolanaChain,
-  { option, mode }: { option: OptionRow; mode: Mode },
+  { option, mode }: { option: SolanaOptionRow; mode: Mode },
 ): Promise<WalletAction> {
   const now = deps.now();
   const isLive = mode === "live";
@@ -44,6 +44,6 @@ export async function buildSolanaAction(
   return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
 }
 
-function inventBlockhash(option: OptionRow): string {
+function inventBlockhash(option: SolanaOptionRow): string {
   return base58.encode(createHash("sha256").update(`test ${option.id}`).digest());
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { openEvmChain } from "../../../chains/evm/open-evm-chain.ts";
 import { recoverSigner } from "../../../chains/evm/signature.ts";
 import { openSigner } from "../../../chains/evm/signers/open-evm-keys.ts";
-import type { Call } from "../../../chains/solana/json-rpc.ts";
+import type { Call } from "../../../chains/json-rpc.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { type EvmNetwork, readKey, readSecret, readText } from "../../../runtime/networks/read-networks.ts";
 import type { Family, PreflightDeps } from "../family.ts";
@@ -25,6 +25,7 @@ export function openEvmFamily(deps: PreflightDeps, network: EvmNetwork): Family 
   return {
     unit: "block",
     blockMs: network.blockMs,
+    hasOracle: network.screening !== undefined,
     async identify(call) {
       const id = Id.parse(await call("eth_chainId", []));
       return { chain: `eip155:${id}`, description: `chain id ${id}` };

@@ -1,4 +1,4 @@
-import type { Call } from "../../../chains/solana/json-rpc.ts";
+import type { Call } from "../../../chains/json-rpc.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
 import { countOf, failure, ok, warning } from "../finding.ts";

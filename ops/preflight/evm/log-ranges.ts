@@ -3,7 +3,7 @@ import { parseAssetId } from "../../../chains/caip.ts";
 import { TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
 import { type BlockRange, DEFAULT_BLOCKS_PER_PART } from "../../../chains/evm/block-ranges.ts";
 import { lowerCaseHex } from "../../../chains/evm/hex.ts";
-import type { Call } from "../../../chains/solana/json-rpc.ts";
+import type { Call } from "../../../chains/json-rpc.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
 import { countOf, failure, type Outcome, ok, warning } from "../finding.ts";

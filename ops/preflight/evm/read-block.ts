@@ -1,7 +1,7 @@
 import { type Hex, hexToNumber, numberToHex } from "viem";
 import { z } from "zod";
 import { ChainError } from "../../../chains/errors.ts";
-import type { Call } from "../../../chains/solana/json-rpc.ts";
+import type { Call } from "../../../chains/json-rpc.ts";
 
 const hex = z.string().transform((text) => text as Hex);
 const Block = z.object({ number: hex, hash: hex, timestamp: hex }).nullable();

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Call } from "../../../chains/solana/json-rpc.ts";
+import type { Call } from "../../../chains/json-rpc.ts";
 import type { SolanaNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
 import { failure, ok, warning } from "../finding.ts";

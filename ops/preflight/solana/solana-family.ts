@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { z } from "zod";
+import type { Call } from "../../../chains/json-rpc.ts";
 import { verifySignature } from "../../../chains/solana/ed25519-keys.ts";
-import type { Call } from "../../../chains/solana/json-rpc.ts";
 import { openSolanaChain } from "../../../chains/solana/open-solana-chain.ts";
 import { openSolanaKey } from "../../../chains/solana/open-solana-keys.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
@@ -19,6 +19,7 @@ export function openSolanaFamily(deps: PreflightDeps, network: SolanaNetwork): F
   return {
     unit: "slot",
     blockMs: network.slotMs,
+    hasOracle: false,
     async identify(call) {
       const genesis = z.string().parse(await call("getGenesisHash", []));
       return { chain: `solana:${genesis.slice(0, 32)}`, description: `genesis ${genesis}` };

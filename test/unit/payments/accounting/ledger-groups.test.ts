@@ -6,7 +6,7 @@ import {
   unmatchedGroup,
 } from "../../../../payments/accounting/ledger-groups.ts";
 
-const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 } as const;
+const place = { chain: "eip155:1", block_number: 7, block_id: "0xb", tx_hash: "0xt", log_index: 3 } as const;
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
 
 const groups = [
