@@ -251,3 +251,37 @@ export async function recordDirectPayment(
   const { id, destination, txHash: tx_hash } = args;
   await db.updateTable("settlement").set({ destination, tx_hash }).where("id", "=", id).execute();
 }
+
+/** Makes a settlement due and returns it. Undefined when it has begun or still accumulates. */
+export async function makeSettlementDue(
+  db: Db,
+  { id, at }: { id: string; at: Date },
+): Promise<Pick<SettlementRow, "merchant_id" | "asset"> | undefined> {
+  return db
+    .updateTable("settlement")
+    .set({ due_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "due")
+    .returning(["merchant_id", "asset"])
+    .executeTakeFirst();
+}
+
+/**
+ * Moves settlements to `paying` with the destinations that their payouts were signed for, and returns the ids of those that
+ * moved. A settlement whose amount or registered destination has changed since then stays.
+ */
+export async function moveSettlementsToPaying(
+  db: Db,
+  signed: readonly { id: string; destination: string | null; amount: bigint }[],
+  at: Date,
+): Promise<string[]> {
+  const ids = signed.map(({ id }) => id);
+  const destinations = signed.map((one) => one.destination);
+  const amounts = signed.map(({ amount }) => amount);
+  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
+    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.destination = ${destination})`;
+  const set = { destination, due_at: null };
+  return moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where });
+}

@@ -4,13 +4,11 @@ import { Webhook } from "standardwebhooks";
 import {
   type DeliveryAttempt,
   type DueEvent,
-  type EndpointRow,
   giveUpDeliveries,
-  leaseEndpoint,
   listDueEvents,
   recordDeliveryAttempts,
-  releaseEndpoint,
 } from "../../db/queries/webhook-deliveries.ts";
+import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
 import type { SafeFetchError } from "../../runtime/safe-fetch.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { writeSettledEvents } from "./settled-events.ts";
