@@ -49,6 +49,22 @@ export function findViolations(sources: readonly Source[]): Violation[] {
   });
 }
 
+/**
+ * Returns the places of SQL outside `db`: values of kysely, such as its template `sql`, and the first calls of a query.
+ * Entry points are not exempt.
+ */
+export function findSql(sources: readonly Source[]): { path: string; line: number }[] {
+  const query = /\.\s*(?:selectFrom|selectNoFrom|insertInto|updateTable|deleteFrom|mergeInto)\s*\(/g;
+  return sources.flatMap(({ path, text }) => {
+    if (moduleOf(path) === "db") return [];
+    const imports = valueImports(text).filter(({ target }) => target === "kysely" || target.startsWith("kysely/"));
+    const queries = [...text.matchAll(query)].map(({ index }) => ({ line: lineOf(text, index) }));
+    return [...imports, ...queries].map(({ line }) => ({ path, line }));
+  });
+}
+
+const lineOf = (text: string, index: number): number => text.slice(0, index).split("\n").length;
+
 /** Returns the imports of values. `import { type A } from` is one: Node removes the name and still loads the file. */
 function valueImports(text: string): { target: string; line: number }[] {
   const statement = /^[ \t]*(?:import|export)\b(?!\s+type\b)[^;"'`()]*?\bfrom\s*["']([^"']+)["']/gm;
@@ -57,7 +73,7 @@ function valueImports(text: string): { target: string; line: number }[] {
   return [statement, bare, dynamic].flatMap((pattern) =>
     [...text.matchAll(pattern)].map((match) => ({
       target: match[1] ?? "",
-      line: text.slice(0, match.index).split("\n").length,
+      line: lineOf(text, match.index),
     })),
   );
 }
@@ -77,7 +93,11 @@ if (import.meta.main) {
   const violations = findViolations(sources);
   for (const { path, line, from, to } of violations)
     console.error(`${path}:${line} ${from} must not import from ${to}`);
-  console.log(`imports: ${sources.length} files, ${violations.length} not allowed`);
+  const misplaced = findSql(sources);
+  for (const { path, line } of misplaced) console.error(`${path}:${line} SQL belongs in db/queries`);
+  console.log(
+    `imports: ${sources.length} files, ${violations.length} not allowed; ${misplaced.length} places of SQL outside db`,
+  );
   // Without any file, the check has read the wrong folder.
-  if (violations.length > 0 || sources.length === 0) process.exitCode = 1;
+  if (violations.length + misplaced.length > 0 || sources.length === 0) process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 import { moveRows } from "../../db/moves.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { storeSignatures, type TransferSignatures } from "../../db/queries/transfers.ts";
+import { storeSignatures, type TransferSignatures } from "../../db/queries/payment-transfers.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";

@@ -3,10 +3,10 @@ import { listApiKeys, listAppIds, revokeCredential } from "../../db/queries/api-
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
 import { findMerchantDebt, findOwner, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
 import { insertOperatorAction } from "../../db/queries/operator-actions.ts";
+import { makeTransfersDue } from "../../db/queries/payment-transfers.ts";
 import { findPaymentRow, listNewestPayments, makePaymentDue, type NewestFilter } from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { makeSettlementDue } from "../../db/queries/settlements.ts";
-import { makeTransfersDue } from "../../db/queries/transfers.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
