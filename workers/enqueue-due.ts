@@ -20,7 +20,11 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
       queue,
       due.map(({ id, retry }) => ({ data: { attemptIds: [id] as [string] }, retry })),
     );
-  const ready = transfers.map(({ id, ...transfer }) => ({ transferId: id, ...transfer }));
+  const ready = transfers.map(({ id, smart_wallet: isWallet, ...transfer }) => ({
+    transferId: id,
+    isWallet,
+    ...transfer,
+  }));
   await enqueueRelays(deps, ready);
   await deps.enqueue(
     "settle",

@@ -48,9 +48,12 @@ const readWithMerchant = batchStatements(async (db: Db, ids: readonly string[]) 
  * Returns the transaction that paid out a payment's settlement, and the amount that earlier refunds deducted from the
  * payment. Undefined until the payout is confirmed.
  */
-export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: string; deducted: bigint } | undefined> {
-  const { rows } = await sql<{ txHash: string; deducted: bigint }>`
-    select coalesce(s.tx_hash, g.tx_hash) as "txHash", ${deducted} as deducted from payment p
+export async function findPayout(
+  db: Db,
+  paymentId: string,
+): Promise<{ tx_hash: string; deducted: bigint } | undefined> {
+  const { rows } = await sql<{ tx_hash: string; deducted: bigint }>`
+    select coalesce(s.tx_hash, g.tx_hash) as tx_hash, ${deducted} as deducted from payment p
     join settlement s on s.id = p.settlement_id
     left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
     left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id

@@ -96,14 +96,14 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
 }
 
 /** The number of unfinished transfers of one asset and kind. */
-export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; is_payment: boolean; count: number };
 
 /** Returns the number of unfinished transfers by asset and kind. */
 export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
   return db
     .selectFrom("transfer")
     .select(["chain", "asset", "kind"])
-    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .select([sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
     .where("state", "not in", ["confirmed", "ended"])
     .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
     .orderBy("asset")

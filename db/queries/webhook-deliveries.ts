@@ -9,35 +9,35 @@ export type DeliveryState = DeliveryRow["state"];
 export type DueEvent = {
   id: string;
   type: string;
-  stateVersion: number;
+  state_version: number;
   at: Date;
-  attemptsMade: number;
-  paymentId: string;
-  merchantId: string;
+  attempts_made: number;
+  payment_id: string;
+  merchant_id: string;
   mode: Mode;
-  referenceId: string | null;
+  reference_id: string | null;
   unit: string;
   value: bigint;
-  createdAt: Date;
-  expiresAt: Date;
-  failureCode: string | null;
-  cancelledReason: string | null;
-  processingAt: Date | null;
-  succeededAt: Date | null;
-  txId: string | null;
+  created_at: Date;
+  expires_at: Date;
+  failure_code: string | null;
+  cancelled_reason: string | null;
+  processing_at: Date | null;
+  succeeded_at: Date | null;
+  tx_id: string | null;
   payer: string | null;
   asset: string | null;
   amount: bigint | null;
   /** The operator's fee: the total, its fixed part, and the rate of the rest in hundredths of a percent. */
   fee: bigint;
-  feeFixed: bigint;
-  feeBasisPoints: number;
+  fee_fixed: bigint;
+  fee_basis_points: number;
   /** What the merchant receives, when that is in another asset. */
-  owedAsset: string | null;
-  owedAmount: bigint | null;
-  settledTxId: string | null;
-  settledAsset: string | null;
-  settledAmount: bigint | null;
+  owed_asset: string | null;
+  owed_amount: bigint | null;
+  settled_tx_id: string | null;
+  settled_asset: string | null;
+  settled_amount: bigint | null;
 };
 
 /** Returns the due events of an endpoint, oldest first, without those in `without`, which are being sent already. */
@@ -48,15 +48,15 @@ export async function listDueEvents(
   const reached = (state: string) => sql`(
     select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
   const { rows } = await sql<DueEvent>`
-    select d.id, d.type, d.state_version as "stateVersion", d.at, d.attempts_made as "attemptsMade", p.id as "paymentId",
-      p.merchant_id as "merchantId", p.mode, p.reference_id as "referenceId", p.unit, p.value,
-      p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
-      p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
-      ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
+    select d.id, d.type, d.state_version, d.at, d.attempts_made, p.id as payment_id,
+      p.merchant_id, p.mode, p.reference_id, p.unit, p.value,
+      p.created_at, p.expires_at, p.failure_code,
+      p.cancelled_reason, ${reached("processing")} as processing_at,
+      ${reached("succeeded")} as succeeded_at, p.tx_id, o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
-      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_basis_points, 0) as "feeBasisPoints",
-      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
-      o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
+      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as fee_fixed, coalesce(o.fee_basis_points, 0) as fee_basis_points,
+      coalesce(s.tx_hash, g.tx_hash) as settled_tx_id, s.asset as settled_asset, coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as settled_amount,
+      o.owed_asset, o.owed_amount
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])

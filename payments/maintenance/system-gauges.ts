@@ -86,17 +86,17 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,
-      nextNonce: lane.nextNonce,
-      inFlight: lane.inFlight,
-      oldestSeconds: secondsSince(lane.oldestAt),
-      maxFee: lane.newestMaxFee ?? undefined,
+      nextNonce: lane.next_nonce,
+      inFlight: lane.in_flight,
+      oldestSeconds: secondsSince(lane.oldest_at),
+      maxFee: lane.newest_max_fee ?? undefined,
       held: isLaneHeld(
         lane,
         chains.find(({ chain }) => chain === lane.chain),
         feesOf(deps.chains.get(lane.chain)),
       ),
     })),
-    chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
+    chains: chains.map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
       chain,
       cursor,
       lagSeconds: secondsSince(reachedHeadAt),
@@ -131,15 +131,15 @@ function feesOf(chain: Chain | undefined): FeePolicy | undefined {
  * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
  */
 export function isLaneHeld(
-  lane: Pick<LaneStatus, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,
-  chain: Pick<ChainStatus, "baseFee" | "waiting"> | undefined,
+  lane: Pick<LaneStatus, "in_flight" | "lowest_max_fee" | "lowest_priority_fee">,
+  chain: Pick<ChainStatus, "base_fee" | "waiting"> | undefined,
   policy: FeePolicy | undefined,
 ): boolean {
-  if (!chain || !policy || chain.baseFee === null) return false;
-  const { baseFee } = chain;
-  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.inFlight > 0;
-  if (lane.lowestMaxFee === null || lane.lowestPriorityFee === null) return false;
-  const lowest = { maxFeePerGas: lane.lowestMaxFee, maxPriorityFeePerGas: lane.lowestPriorityFee };
+  if (!chain || !policy || chain.base_fee === null) return false;
+  const { base_fee: baseFee } = chain;
+  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.in_flight > 0;
+  if (lane.lowest_max_fee === null || lane.lowest_priority_fee === null) return false;
+  const lowest = { maxFeePerGas: lane.lowest_max_fee, maxPriorityFeePerGas: lane.lowest_priority_fee };
   const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
   return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
 }

@@ -135,7 +135,11 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 }
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
-function putOff(deps: PaymentDeps, { id, attemptsMade, type, paymentId }: DueEvent, error: unknown): DeliveryAttempt {
+function putOff(
+  deps: PaymentDeps,
+  { id, attempts_made: attemptsMade, type, payment_id: paymentId }: DueEvent,
+  error: unknown,
+): DeliveryAttempt {
   deps.log.error(
     { event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error },
     "webhook event cannot be sent",
@@ -161,12 +165,12 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
     statusOnly: true,
     keepAlive: true,
   });
-  const { id, attemptsMade } = event;
+  const { id, attempts_made: attemptsMade } = event;
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;
   const dueAt = isTaken ? null : (nextAttempt(attemptsMade + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
   const outcome = answer.ok ? String(answer.status) : errorTexts[answer.error];
-  const fields = { event: id, type: event.type, payment: event.paymentId, outcome, attemptsMade: attemptsMade + 1 };
+  const fields = { event: id, type: event.type, payment: event.payment_id, outcome, attemptsMade: attemptsMade + 1 };
   // The URL may contain a token, so it is never logged.
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");
   else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
