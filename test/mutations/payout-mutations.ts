@@ -69,7 +69,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "an accumulated payout that has reached its limit waits",
-        find: "const isEnough = policy.amount !== null && amount >= policy.amount;",
+        find: "const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;",
         replace: "const isEnough = false;",
       },
       {
