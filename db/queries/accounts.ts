@@ -1,7 +1,7 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
-export type AccountRow = Selectable<Tables["account"]>;
+type AccountRow = Selectable<Tables["account"]>;
 
 /** Inserts an account. */
 export async function insertAccount(db: Db, row: Insertable<Tables["account"]>): Promise<void> {
@@ -18,7 +18,7 @@ export async function lockAccount(db: Db, id: string): Promise<boolean> {
 }
 
 /** An account with the number of its merchants that are not deleted, and of its keys that are not revoked. */
-export type AccountWithCounts = AccountRow & { merchants: number; keys: number };
+type AccountWithCounts = AccountRow & { merchants: number; keys: number };
 
 /** Returns accounts, newest first, or the account with the given id. */
 export async function listAccountsWithCounts(db: Db, id?: string): Promise<AccountWithCounts[]> {

@@ -3,7 +3,7 @@ import { batchStatements } from "../batch-calls.ts";
 import type { Db, Tables } from "../tables.ts";
 
 export type ApiKeyRow = Selectable<Tables["api_key"]>;
-export type AppIdRow = Selectable<Tables["app_id"]>;
+type AppIdRow = Selectable<Tables["app_id"]>;
 
 /** Inserts an API key. */
 export async function insertApiKey(db: Db, row: Insertable<Tables["api_key"]>): Promise<void> {

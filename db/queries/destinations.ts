@@ -1,7 +1,7 @@
 import { type Insertable, type Selectable, sql, type Updateable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
-export type DestinationRow = Selectable<Tables["settlement_destination"]>;
+type DestinationRow = Selectable<Tables["settlement_destination"]>;
 type Named = Pick<DestinationRow, "id" | "asset" | "destination">;
 
 /** Inserts destinations of a merchant. */
@@ -78,7 +78,7 @@ export async function removeDestination(
     .executeTakeFirst();
 }
 
-export type DestinationChange = Pick<Selectable<Tables["destination_change"]>, "asset" | "before" | "after" | "at">;
+type DestinationChange = Pick<Selectable<Tables["destination_change"]>, "asset" | "before" | "after" | "at">;
 
 /** Returns the changes of a merchant's destinations, oldest first, including deleted destinations. */
 export async function listDestinationChanges(db: Db, merchantId: string): Promise<DestinationChange[]> {

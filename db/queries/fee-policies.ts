@@ -1,7 +1,7 @@
 import type { Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
-export type FeePolicyRow = Selectable<Tables["fee_policy"]>;
+type FeePolicyRow = Selectable<Tables["fee_policy"]>;
 
 /** Inserts or replaces the fee policy of an account, or of one of its merchants. */
 export async function upsertFeePolicy(db: Db, row: FeePolicyRow): Promise<void> {

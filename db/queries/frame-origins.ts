@@ -1,7 +1,7 @@
 import type { Insertable, Selectable } from "kysely";
 import type { Db, Mode, Tables } from "../tables.ts";
 
-export type FrameOriginRow = Pick<Selectable<Tables["frame_origin"]>, "origin" | "created_at">;
+type FrameOriginRow = Pick<Selectable<Tables["frame_origin"]>, "origin" | "created_at">;
 
 /** Inserts an origin of an account. Keeps an origin that exists. */
 export async function insertFrameOrigin(db: Db, row: Insertable<Tables["frame_origin"]>): Promise<void> {

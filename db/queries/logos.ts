@@ -1,7 +1,7 @@
 import type { Insertable, Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
-export type LogoRow = Selectable<Tables["logo"]>;
+type LogoRow = Selectable<Tables["logo"]>;
 
 /** Inserts a logo. Keeps a logo with the same id, which has the same bytes. */
 export async function insertLogo(db: Db, row: Insertable<Tables["logo"]>): Promise<void> {

@@ -51,7 +51,7 @@ export async function findOwner(db: Db, id: string): Promise<Pick<MerchantRow, "
 }
 
 /** Selects the merchants of a list that are not deleted. `search` matches a part of the name or the whole id. */
-export type MerchantFilter = {
+type MerchantFilter = {
   accountId: string;
   mode: Mode;
   status?: MerchantRow["status"] | undefined;
@@ -122,7 +122,7 @@ export async function replaceLogo(db: Db, { from, to }: { from: string; to: stri
 }
 
 /** What the creation of a payment depends on: the merchant, its assets, and whether it asks for buyer data. */
-export type PayableMerchant = Pick<MerchantRow, "id" | "name" | "logo_id" | "status"> & {
+type PayableMerchant = Pick<MerchantRow, "id" | "name" | "logo_id" | "status"> & {
   /** The assets of its destinations. */
   settled: string[];
   /** The assets of its destinations that accept other assets of the same currency. */

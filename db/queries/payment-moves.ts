@@ -3,7 +3,7 @@ import { moveRows } from "../moves.ts";
 import type { Db } from "../tables.ts";
 
 /** A payment whose attempt was verified, with the quote that the attempt pays. */
-export type VerifiedPayment = {
+type VerifiedPayment = {
   id: string;
   attemptId: string;
   option: { id: string; asset: string; direct: boolean; registered: string | null };

@@ -110,7 +110,7 @@ async function reportOutcomes(
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
 
 /** A blocked queue, for operators. `waiting` counts its payouts up to 10,000. */
-export type BlockedPayouts = {
+type BlockedPayouts = {
   kind: PayoutKind;
   merchantId: string;
   asset: string;
