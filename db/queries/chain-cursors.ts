@@ -187,9 +187,9 @@ export async function findBlock(
 export async function listBlockSources(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ number: number; sourceEndpoint: string | null }[]> {
-  const { rows } = await sql<{ number: number; sourceEndpoint: string | null }>`
-    select number, source_endpoint as "sourceEndpoint" from chain_block where chain = ${args.chain} and number >= ${args.from}
+): Promise<{ number: number; source_endpoint: string | null }[]> {
+  const { rows } = await sql<{ number: number; source_endpoint: string | null }>`
+    select number, source_endpoint from chain_block where chain = ${args.chain} and number >= ${args.from}
       and number <= coalesce((
         select min(number) from chain_block where chain = ${args.chain} and number >= ${args.to}), ${args.to})
     order by number`.execute(db);

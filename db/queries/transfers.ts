@@ -110,14 +110,14 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
 }
 
 /** The number of unfinished transfers of one asset and kind. */
-export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; is_payment: boolean; count: number };
 
 /** Returns the number of unfinished transfers by asset and kind. */
 export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
   return db
     .selectFrom("transfer")
     .select(["chain", "asset", "kind"])
-    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .select([sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
     .where("state", "not in", ["confirmed", "ended"])
     .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
     .orderBy("asset")
@@ -272,8 +272,13 @@ export async function unassignTransfers(
     at: args.now,
     detail: { reason: args.reason },
     set: {
-      ...{ lane_id: null, lane_nonce: null, alone: true, last_error: args.reason },
-      ...{ retries: sql<number>`retries + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+      lane_id: null,
+      lane_nonce: null,
+      alone: true,
+      last_error: args.reason,
+      retries: sql<number>`retries + 1`,
+      due_at: backOff(args.now),
+      hold_until: backOff(args.now),
     },
   });
 }

@@ -90,16 +90,16 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,
-      nextNonce: lane.nextNonce,
-      inFlight: lane.inFlight,
-      oldestSeconds: secondsSince(lane.oldestAt),
-      maxFee: lane.newestMaxFee ?? undefined,
+      nextNonce: lane.next_nonce,
+      inFlight: lane.in_flight,
+      oldestSeconds: secondsSince(lane.oldest_at),
+      maxFee: lane.newest_max_fee ?? undefined,
       held: isLaneHeld(
         lane,
         chains.find(({ chain }) => chain === lane.chain),
       ),
     })),
-    chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
+    chains: chains.map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
       chain,
       cursor,
       lagSeconds: secondsSince(reachedHeadAt),

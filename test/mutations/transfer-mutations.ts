@@ -248,11 +248,6 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "const ids = await orphanObservations(db, { chain: chain.chain, above });",
         replace: "const ids: string[] = [];",
       },
-      {
-        name: "a transfer whose transaction may still land is signed again after a reorg",
-        find: 'to: "assigned", where: isStillAssigned',
-        replace: 'to: "assigned", where: sql`false`',
-      },
     ],
   },
   {
@@ -305,13 +300,19 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/decline-transfer.ts",
+    file: "db/queries/transfer-moves.ts",
     tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
     mutations: [
       {
         name: "a transfer is declined although it was assigned before and may still land",
-        find: "{ ...move, where }",
-        replace: "{ ...move }",
+        find: "to_state in ('assigned', 'included')",
+        replace: "false",
+      },
+      {
+        name: "a transfer whose transaction may still land is signed again after a reorg",
+        find: 'to: "assigned", where: isStillAssigned',
+        replace: 'to: "assigned", where: sql`false`',
+        tests: ["test/integration/transfers/evm/follow-reorg.test.ts"],
       },
     ],
   },

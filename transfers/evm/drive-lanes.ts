@@ -156,7 +156,7 @@ async function sendBatch(
   const payload = buildPayload(chain.multicall, good);
   const cost = payload.gas * fees.maxFeePerGas;
   if (!(await canPayGas(deps, chain, lease, { cost, inFlight: inFlight.cost }))) return "blocked";
-  const nonce = lease.nextNonce;
+  const nonce = lease.next_nonce;
   const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = {
     lane_id: lease.id,
@@ -165,7 +165,7 @@ async function sendBatch(
   };
   if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
     return "blocked";
-  lease.nextNonce = nonce + 1;
+  lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);

@@ -29,11 +29,11 @@ export async function listBlocksByEndpoint(
 /** Groups the blocks of a range by endpoint. Each stored block stands for those below it that are not stored. */
 export function groupByEndpoint(
   range: BlockRange,
-  readers: readonly { number: number; sourceEndpoint: string | null }[],
+  readers: readonly { number: number; source_endpoint: string | null }[],
 ): EndpointRun[] {
   const runs: EndpointRun[] = [];
   let from = range.from;
-  for (const { number, sourceEndpoint } of [...readers, { number: range.to, sourceEndpoint: null }]) {
+  for (const { number, source_endpoint: sourceEndpoint } of [...readers, { number: range.to, source_endpoint: null }]) {
     const to = Math.min(number, range.to);
     const last = runs.at(-1);
     if (to < from) continue;

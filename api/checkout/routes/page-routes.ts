@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { findDataStatus } from "../../../payments/buyer-data/collected-data.ts";
-import { type CollectedId, collectedSchema } from "../../../payments/buyer-data/collected-schema.ts";
 import { listFramesOf } from "../../../payments/buyer-data/frame-origins.ts";
 import type { CheckoutView } from "../../../payments/lifecycle/checkout-view.ts";
 import type { ApiDeps } from "../../api-deps.ts";
@@ -26,7 +25,6 @@ type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query;
 type CollectParams = { id: string; optionId: string; by: string };
 
 const DAY_MS = 24 * 60 * 60_000;
-const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
 const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 
 /** Serves the buyer's pages, their scripts and the routes that the scripts request. */
@@ -100,7 +98,7 @@ async function sendCollect(
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    prefill: readPrefill(firstOf(query["prefill"]), collectedIds),
+    prefill: readPrefill(firstOf(query["prefill"])),
     appUrl: readAppUrl(query, deps.appSchemes),
     back: firstOf(query["back"]) === "1",
     frames,

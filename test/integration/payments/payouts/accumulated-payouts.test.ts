@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { listDestinationChanges } from "../../../../db/queries/destinations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
@@ -8,11 +9,7 @@ import {
   deleteDestination,
   listDestinations,
 } from "../../../../payments/merchants/destinations.ts";
-import {
-  holdPayouts,
-  listDestinationChanges,
-  setPayoutSchedule,
-} from "../../../../payments/payouts/payout-policies.ts";
+import { holdPayouts, setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -211,7 +208,7 @@ test("a screened destination and the service's own accounts are refused, and eve
   unwrap(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${second}` }));
   unwrap(await deleteDestination(deps, { ...owner, id }));
   const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
-  expect(await listDestinationChanges(deps, merchantId)).toMatchObject([
+  expect(await listDestinationChanges(deps.db, merchantId)).toMatchObject([
     { before: null, after: a },
     { before: a, after: b },
     { before: b, after: null },

@@ -4,10 +4,10 @@ import { decideGasRules } from "../../../../transfers/evm/gas-limits.ts";
 
 const limits = { reserve: 100n, perPayer: 320n, perCode: 500n, perHour: 1_000n };
 const row = (payer: string, codeHash: string | null, gas: bigint, more: Partial<BurnedByPayer> = {}): BurnedByPayer => {
-  return { payer, codeHash, gas, transactions: 1, lastHour: gas, ...more };
+  return { payer, code_hash: codeHash, gas, transactions: 1, last_hour: gas, ...more };
 };
 const decide = (burned: BurnedByPayer[], inFlight: string[] = []) =>
-  decideGasRules(limits, { burned, inFlight: inFlight.map((codeHash) => ({ codeHash })) });
+  decideGasRules(limits, { burned, inFlight: inFlight.map((code_hash) => ({ code_hash })) });
 
 describe("a payer", () => {
   test("is blocked after three wasted transactions in a day, however little gas they used", () => {
@@ -27,7 +27,7 @@ describe("contract wallets", () => {
   test("with the same code wait as soon as another transaction could exceed the hourly limit of the code", () => {
     expect(decide([row("a", "x", 200n), row("b", "x", 200n)]).codes).toEqual(new Set());
     expect(decide([row("a", "x", 200n), row("b", "x", 201n)]).codes).toEqual(new Set(["x"]));
-    expect(decide([row("a", "x", 500n, { lastHour: 0n })]).codes).toEqual(new Set());
+    expect(decide([row("a", "x", 500n, { last_hour: 0n })]).codes).toEqual(new Set());
   });
 
   test("count with their full gas limit while their transaction is in flight", () => {
