@@ -24,7 +24,7 @@ export type Ledger = {
   onChange(listen: () => void): void;
 };
 
-export type SimulateOptions = { verify: boolean; anyBlockhash: boolean };
+type SimulateOptions = { verify: boolean; anyBlockhash: boolean };
 
 export type LedgerOptions = { finalAfter: number; now: () => number };
 

@@ -40,7 +40,7 @@ const BATCH_DELAY_MS = 20;
 const TIME_SLICE_MS = 10 * SECOND;
 
 /** Returns when the next attempt is due after this many attempts; undefined after the last one. */
-export function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
+function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
   const wait = WAITS_MS[attemptsMade - 1];
   return wait === undefined ? undefined : new Date(now.getTime() + wait);
 }

@@ -5,7 +5,7 @@ import { findChromium } from "./chromium.ts";
 let launched: Promise<Browser> | undefined;
 
 /** Returns the browser of the test file. Throws when no browser is installed, so that the tests are never skipped. */
-export function openBrowser(): Promise<Browser> {
+function openBrowser(): Promise<Browser> {
   if (!launched) {
     launched = launchBrowser();
     addCleanup(() => {

@@ -19,7 +19,7 @@ export type ChainTransfer = {
   at: number;
 };
 /** A mined transaction; `paid` in wei per gas. */
-export type ChainTransaction = {
+type ChainTransaction = {
   hash: string;
   from: string;
   nonce: number;

@@ -21,7 +21,7 @@ type KindRule = { token?: TokenKind; ends: readonly string[]; endsAfterExpiry?: 
  * burns gas; `hostile`: by one that reverts with hostile text. `garbage`: a third party confirms the payment with forged
  * signatures.
  */
-export const kinds = {
+const kinds = {
   plain: { ends: succeeds },
   relayed: { ends: succeeds },
   blocked: { ends: ["succeeded", "cancelled", "failed"] },

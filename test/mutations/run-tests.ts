@@ -5,7 +5,7 @@ import { createVitest, type TestModule, type Vitest } from "vitest/node";
  * The result of some test files. `failed`: at least one test failed, by an expectation or otherwise (a timeout, an
  * error). `broken`: no test failed, but the files did not pass.
  */
-export type Run =
+type Run =
   | { outcome: "passed" }
   | { outcome: "failed"; test: string; byExpectation: boolean }
   | { outcome: "broken"; reason: string };

@@ -62,7 +62,7 @@ function isAuthorized(signed: Signed): signed is EvmSigned {
  * contract wallet's transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are
  * only reported as such (`byCode`), so that no plain key waits for a contract.
  */
-export async function verifyEvm(
+async function verifyEvm(
   deps: VerifyDeps,
   chain: EvmChain,
   args: { all: readonly EvmSigned[]; by: "key" | "wallet" },
