@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createPayment } from "../../../../payments/lifecycle/create-payment.ts";
 import { findPaymentView } from "../../../../payments/lifecycle/read-payment.ts";
 import { createAccount } from "../../../../payments/merchants/accounts.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { createPayment } from "../../../support/create-payment.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { listOptions } from "../../../../payments/options/list-options.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../../support/evm-chain.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
 

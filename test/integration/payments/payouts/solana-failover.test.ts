@@ -5,7 +5,7 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { startReplicatedPostgres } from "../../../support/replicated-postgres.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";

@@ -8,7 +8,7 @@ import { listExceptions } from "../../../../payments/accounting/resolve-exceptio
 import { addDestinations, listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { copyDatabase } from "../../../support/test-database.ts";

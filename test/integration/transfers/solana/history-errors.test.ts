@@ -1,8 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";

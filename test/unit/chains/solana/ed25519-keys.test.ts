@@ -1,18 +1,11 @@
 import { createHash } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519";
 import { base58 } from "@scure/base";
-import { Keypair, PublicKey, SystemProgram } from "@solana/web3.js";
+import { Keypair, SystemProgram } from "@solana/web3.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findTokenAccount } from "../../../../chains/solana/build-payment.ts";
-import {
-  isAddress,
-  isOnCurve,
-  openKeypair,
-  parseSecret,
-  verifySignature,
-} from "../../../../chains/solana/ed25519-keys.ts";
-import { makeSecret, makeSigner, mint, treasury } from "./solana-fixtures.ts";
+import { isAddress, openKeypair, parseSecret, verifySignature } from "../../../../chains/solana/ed25519-keys.ts";
+import { makeSecret, makeSigner, treasury } from "./solana-fixtures.ts";
 
 const message = Buffer.from("a message");
 
@@ -143,12 +136,5 @@ describe("an address", () => {
     expect(isAddress("1".repeat(33))).toBe(false);
     expect(isAddress("1".repeat(100_000))).toBe(false);
     expect(isAddress(`${treasury.slice(0, -1)}0`)).toBe(false);
-  });
-
-  test("of a key is on the curve, and a program-derived address is not", () => {
-    expect(isOnCurve(treasury)).toBe(true);
-    expect(isOnCurve(findTokenAccount(treasury, mint, "token"))).toBe(false);
-    expect(isOnCurve("no address")).toBe(false);
-    expect(PublicKey.isOnCurve(treasury)).toBe(true);
   });
 });
