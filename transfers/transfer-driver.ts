@@ -20,7 +20,7 @@ export type TransferDriver = {
   runPass(
     deps: TransferDeps,
     watched: WatchProgress,
-    args: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
+    args: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
   ): Promise<void>;
   /** Verifies transfers against the chain. Throws ChainError when the chain cannot be read. */
   verify(deps: VerifyDeps, all: readonly Signed[], by: "key" | "wallet"): Promise<[Signed, VerificationResult][]>;

@@ -11,8 +11,8 @@ import { createBookingHandlers } from "./book-transfers.ts";
 export function createWatch(
   deps: PaymentDeps & TransferDeps,
 ): (args: { chain: string; signal: AbortSignal }) => Promise<PassResult> {
-  const books = createBookingHandlers(deps);
-  return (args) => watchChain(deps, { ...args, books });
+  const handlers = createBookingHandlers(deps);
+  return (args) => watchChain(deps, { ...args, handlers });
 }
 
 /**
@@ -20,6 +20,6 @@ export function createWatch(
  * the next run.
  */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
-  const books = createBookingHandlers(deps);
-  return singleFlight((chain) => readHistory(deps, chain, books));
+  const handlers = createBookingHandlers(deps);
+  return singleFlight((chain) => readHistory(deps, chain, handlers));
 }

@@ -93,7 +93,7 @@ export async function makeMerchantFixture(
       settlements: assets.map((asset) => ({ asset, destination: `${asset.split("/")[0]}:${to}` })),
     });
   if (options.settles !== false && !options.merchant) unwrap(await addDestination());
-  const books = createBookingHandlers(deps);
+  const handlers = createBookingHandlers(deps);
 
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
     const caller = { accountId, mode, scopes: [] };
@@ -125,13 +125,13 @@ export async function makeMerchantFixture(
     await Promise.all(attemptIds.filter((_id, index) => ends[index] === "by code").map(verifyOne));
   };
   const relay = async () => {
-    const books = createSendHandlers(deps);
-    const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+    const handlers = createSendHandlers(deps);
+    const ends = [await relayReady(deps, chain.id, handlers), await relayWallets(deps, chain.id, handlers)];
     return ends.includes("more") ? "more" : "idle";
   };
   const watch = async () => {
     await waitUntilMined(chain);
-    return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });
+    return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), handlers });
   };
   const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {

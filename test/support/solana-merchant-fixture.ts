@@ -52,9 +52,9 @@ export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "cl
 /** Returns the steps that worker processes take, each by its own domain function. */
 function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
   const verifyOne = createVerify(deps);
-  const books = createBookingHandlers(deps);
-  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books });
-  const history = () => readHistory(deps, id, books);
+  const handlers = createBookingHandlers(deps);
+  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, handlers });
+  const history = () => readHistory(deps, id, handlers);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
     submit: () => submitReady(deps, id, createSendHandlers(deps)),

@@ -31,7 +31,7 @@ async function makeWatcherWithout(
   const { deps } = await makeDeps(chain, { databaseUrl, clock, change: { ...more, assets } });
   const watch = async () => {
     await waitUntilMined(chain);
-    await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books: createBookingHandlers(deps) });
+    await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), handlers: createBookingHandlers(deps) });
   };
   return { deps, watch };
 }

@@ -168,8 +168,8 @@ describe("a payment with an option on a chain", () => {
     fixture.clock.advance(MINUTE + 2_000);
     await fixture.watch();
     expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
-    const books = createBookingHandlers(fixture.deps);
-    await watchChain(fixture.deps, { chain: there.id, signal: AbortSignal.abort(), books });
+    const handlers = createBookingHandlers(fixture.deps);
+    await watchChain(fixture.deps, { chain: there.id, signal: AbortSignal.abort(), handlers });
     expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
   });
 
