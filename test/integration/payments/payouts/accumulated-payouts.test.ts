@@ -13,6 +13,7 @@ import {
   listDestinationChanges,
   setPayoutSchedule,
 } from "../../../../payments/payouts/payout-policies.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -21,12 +22,7 @@ const chain = await startChain();
 /** Returns a merchant fixture whose payouts accumulate for a minute, or until they reach `amount`. */
 async function makeAccumulating(amount?: bigint, minimum?: bigint) {
   const fixture = await makeMerchantFixture(chain);
-  const { accountId, merchantId, mode, deps } = fixture;
-  const owner = { accountId, merchantId, mode };
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(
-    await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000, amount, minimum } }),
-  );
+  await accumulatePayouts(fixture, { ms: 60_000, amount, minimum });
   return fixture;
 }
 const settlements = (fixture: MerchantFixture) =>

@@ -2,11 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
-import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
 import { writeSettledEvents } from "../../../../payments/webhooks/settled-events.ts";
 import { deleteEndpoint } from "../../../../payments/webhooks/webhook-endpoints.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -16,11 +15,8 @@ import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../sup
 async function sendPayout(more: number) {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);
-  const { accountId, merchantId, mode, deps } = fixture;
-  const owner = { accountId, merchantId, mode };
   const endpoint = await registerEndpoint(fixture, "https://shop.example/hooks");
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }));
+  await accumulatePayouts(fixture, { ms: 60_000 });
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const { id: settlementId } = await fixture.settlementOf(paymentId);
   await addPayments({ fixture, chain, settlementId }, more);
