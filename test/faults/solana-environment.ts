@@ -26,7 +26,7 @@ const slotMs = 150;
 export const finalityDepthSlots = 10;
 
 export async function startSolanaEnvironment(): Promise<SolanaEnvironment> {
-  const solana = await startTestSolana({ own: true, slotMs, finalAfter: finalityDepthSlots });
+  const solana = await startTestSolana({ own: true, slotMs, finalityDepth: finalityDepthSlots });
   const { id, asset, mint } = solana;
   const keys = await makeSolanaKeys(solana, 2);
   const start = () =>

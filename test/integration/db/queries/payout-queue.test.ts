@@ -89,9 +89,9 @@ describe("a payout queue", () => {
     await db.updateTable("settlement").set({ due_at: null }).where("id", "=", id).execute();
     await restQueues(db, { kind: "settlement", queues: [taken] });
     expect((await queueOf(merchant)).due_at).not.toBeNull();
-    const [repeated] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
+    const [retaken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
     await db.updateTable("settlement").set({ due_at: null }).where("merchant_id", "=", merchant.merchantId).execute();
-    await restQueues(db, { kind: "settlement", queues: [repeated] });
+    await restQueues(db, { kind: "settlement", queues: [retaken] });
     expect((await queueOf(merchant)).due_at).toBeNull();
   });
 
