@@ -13,7 +13,7 @@ describe("a secret key", () => {
   const secret = makeSecret();
   const pair = Keypair.fromSecretKey(secret);
 
-  test("is read from base58 and from the file of solana-keygen, and opens the same address", () => {
+  test("a secret key is read from base58 and from the file of solana-keygen, and opens the same address", () => {
     for (const text of [
       base58.encode(secret),
       ` ${base58.encode(secret)}\n`,
@@ -49,7 +49,7 @@ describe("a secret key", () => {
     expect(parseSecret(text)).toBeUndefined();
   });
 
-  test("is read from any text without a throw", () => {
+  test("reading any text as a secret key throws nothing", () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => parseSecret(text) === undefined));
   });
 });
@@ -58,11 +58,11 @@ describe("a signature", () => {
   const signer = makeSigner();
   const signature = signer.sign(message);
 
-  test("of the message by the address's key is valid", () => {
+  test("a signature of the message by the address's key is valid", () => {
     expect(verifySignature(signer.address, message, signature)).toBe(true);
   });
 
-  test("by another key, of another message, or with a flipped bit is invalid", () => {
+  test("a signature by another key, of another message, or with a flipped bit is invalid", () => {
     expect(verifySignature(makeSigner().address, message, signature)).toBe(false);
     expect(verifySignature(signer.address, Buffer.from("another"), signature)).toBe(false);
     for (const at of [0, 31, 32, 63]) {
@@ -72,7 +72,7 @@ describe("a signature", () => {
     }
   });
 
-  test("with a wrong length or for an invalid address is invalid, without a throw", () => {
+  test("a signature with a wrong length or for an invalid address is invalid, without a throw", () => {
     for (const length of [0, 1, 63, 65]) {
       expect(verifySignature(signer.address, message, new Uint8Array(length))).toBe(false);
     }
@@ -98,7 +98,7 @@ describe("a signature", () => {
     expect(messages.filter((one) => verifySignature(SystemProgram.programId.toBase58(), one, forged))).toEqual([]);
   });
 
-  test("whose R is a point of small order is invalid, although the equation holds", () => {
+  test("a signature whose R is a point of small order is invalid, although the equation holds", () => {
     const { scalar, pointBytes } = ed25519.utils.getExtendedPublicKey(makeSecret().subarray(0, 32));
     const neutral = ed25519.ExtendedPoint.ZERO.toRawBytes();
     const digest = createHash("sha512")
@@ -126,7 +126,7 @@ describe("a signature", () => {
 });
 
 describe("an address", () => {
-  test("is base58 of exactly 32 bytes", () => {
+  test("an address is base58 of exactly 32 bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 30, maxLength: 34 }), (bytes) => {
         expect(isAddress(base58.encode(bytes))).toBe(bytes.length === 32);

@@ -122,17 +122,17 @@ describe("the content of a file", () => {
     return file;
   };
 
-  test("is not part of the error if it is not JSON", async () => {
+  test("the content of a file is not part of the error if it is not JSON", async () => {
     const file = await write(`{"deployment": "${secret}"`);
     expect(messageOf(() => readNetworks(file))).not.toContain(secret);
   });
 
-  test("is read as a key without its final line feed", async () => {
+  test("the content of a file is read as a key without its final line feed", async () => {
     const key = generatePrivateKey();
     expect(readKey({ file: await write(`${key}\n`) })).toBe(key);
   });
 
-  test("is not part of the error if it is not a key, and a missing file is named", async () => {
+  test("the content of a file is not part of the error if it is not a key, and a missing file is named", async () => {
     const file = await write(`${generatePrivateKey()}00`);
     const message = messageOf(() => readKey({ file }));
     expect(message).toContain(file);
@@ -155,7 +155,7 @@ describe("a key in a variable", () => {
     expect(message).not.toContain(key.slice(4, 40));
   });
 
-  test("that belongs to another address stops the start with an error that names the address and not the key", async () => {
+  test("a key in a variable that belongs to another address stops the start with an error that names the address and not the key", async () => {
     const other = privateKeyToAddress(generatePrivateKey());
     const parsed = parseNetworks(document({ treasury: { address: other, key: { env: "KEY" } } }));
     const [first] = listEvmNetworks(parsed);
