@@ -11,8 +11,8 @@ export type EpochStore = {
 
 /**
  * Detects that the database has lost commits: after a restore, or a failover to a replica that lacks the last commits. The
- * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain was
- * read again (see caught-up.ts).
+ * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain has
+ * been read again (see caught-up.ts).
  */
 export type Epoch = {
   /** Compares the database with the highest count seen before, and returns the id of the current epoch. */
@@ -53,7 +53,7 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; l
     if (await beginEpoch(db, { id: row.id, count: floor }))
       log.error(
         { evidence, count: row.count, seen: floor, identity: row.identity, live: row.live },
-        "database lost commits; nothing is signed until every chain was read again",
+        "database lost commits; nothing is signed until every chain has been read again",
       );
     return (await readEpoch(db)).id;
   };

@@ -15,7 +15,7 @@ import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitByKnownAsset } from "./sign-payout.ts";
 
-/** The outcome of a refund: begun (now, before, or withdrawn), or the reason why it waits. */
+/** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
 export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
@@ -74,7 +74,7 @@ async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<Ref
 type Drawn = DueRefund & { merchant_id: string };
 /** Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen. */
 type Rollback = "balance_short" | "changed";
-type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
+type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; why: Rollback };
 
 /** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
 async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
@@ -87,8 +87,8 @@ async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewT
       written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
     } while (!written.ok && written.why === "changed");
     if (!written.ok) return "balance_short";
-    if (!written.counted) return "begun";
-    await written.counted();
+    if (!written.afterCommit) return "begun";
+    await written.afterCommit();
   } catch (error) {
     if (error instanceof DatabaseLostCommits) return "watcher_behind";
     throw error;
@@ -96,7 +96,7 @@ async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewT
   return transfer;
 }
 
-/** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
+/** Writes state, balance, ledger and transfer of a refund. Without `afterCommit`, the refund has begun elsewhere. */
 async function writeBegun(
   deps: Deps,
   db: Db,
@@ -112,7 +112,7 @@ async function writeBegun(
     if (why) return { ok: false, why };
   }
   await insertTransfers(db, [transfer], at);
-  return { ok: true, counted: await deps.epoch.pass(db, epoch) };
+  return { ok: true, afterCommit: await deps.epoch.pass(db, epoch) };
 }
 
 /** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */

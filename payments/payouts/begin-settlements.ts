@@ -159,9 +159,9 @@ async function tryBegin(
     const written = await commitIfOk(deps.db, async (db) => {
       const attempted = await writeBegun(deps, db, payouts);
       if (!attempted.ok) return attempted;
-      return { ...attempted, counted: await deps.epoch.pass(db, ...epochs.values()) };
+      return { ...attempted, afterCommit: await deps.epoch.pass(db, ...epochs.values()) };
     });
-    if (written.ok) await written.counted();
+    if (written.ok) await written.afterCommit();
     return written;
   } catch (error) {
     if (error instanceof DatabaseLostCommits) return { ok: false, why: "watcher_behind" };

@@ -173,7 +173,7 @@ const errorTexts = {
   timeout: "timeout",
   private_address: "refused address",
   unreachable: "unreachable",
-  unfit: "unusable answer",
+  unusable: "unusable answer",
 } as const satisfies Record<SafeFetchError, string>;
 
 /** Returns the signature headers under the names of Standard Webhooks and of Svix, so that verifiers of both work. */

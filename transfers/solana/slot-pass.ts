@@ -49,12 +49,12 @@ export async function runSlotPass(
   const head = await waitForSlot(chain, before + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
-  // Before the statuses are read: every transaction that is final by now is among the rows or already finished.
+  // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
   const askedAt = deps.now();
   const final = isFull ? await readFinal(chain) : undefined;
   const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
   const tracked = await readTrackedTransactions(deps, chain, rows);
-  // Before its movements are booked, so that a slot counts as booked only when everything up to it was booked.
+  // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
   const history = isFull ? await findHistory(deps, chain) : undefined;
   const errors: unknown[] = [];
   // A step that fails must not stop the others.

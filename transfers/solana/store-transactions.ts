@@ -41,12 +41,12 @@ export async function storeSignings(
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
   try {
-    const { stored, counted } = await deps.db.transaction().execute(async (db) => {
+    const { stored, afterCommit } = await deps.db.transaction().execute(async (db) => {
       const stored = await storeTogether(deps, db, chain, signings);
       await also?.(db);
-      return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
+      return { stored, afterCommit: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
     });
-    await counted?.();
+    await afterCommit?.();
     return stored;
   } catch (error) {
     if (error instanceof DatabaseLostCommits) {

@@ -96,7 +96,7 @@ describe("the database's epoch", () => {
     expect(await restored.epoch.check()).not.toBe(id);
   });
 
-  test("the epoch stays the same after Redis lost its data, which says nothing about the database", async () => {
+  test("the epoch stays the same after Redis lost its data, which is not evidence of lost commits", async () => {
     const { epoch, store, memory, isSteppedBack, rewind } = await startProcess();
     const id = await epoch.check();
     await store(id);
