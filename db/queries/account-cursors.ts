@@ -17,9 +17,18 @@ export async function ensureAccountCursor(
   await db
     .insertInto("account_cursor")
     .values({
-      ...{ chain, account, signature: newest?.signature ?? null, slot: newest?.slot ?? null },
-      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null, urgent_read_slot: null },
-      ...{ owner: null, lease_until: null },
+      chain,
+      account,
+      signature: newest?.signature ?? null,
+      slot: newest?.slot ?? null,
+      listed_at: null,
+      listed_slot: null,
+      listing: null,
+      read_at: null,
+      read_slot: null,
+      urgent_read_slot: null,
+      owner: null,
+      lease_until: null,
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();

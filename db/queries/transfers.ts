@@ -255,8 +255,13 @@ export async function unassignTransfers(
     at: args.now,
     detail: { reason: args.reason },
     set: {
-      ...{ lane_id: null, lane_nonce: null, alone: true, last_error: args.reason },
-      ...{ retries: sql<number>`retries + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+      lane_id: null,
+      lane_nonce: null,
+      alone: true,
+      last_error: args.reason,
+      retries: sql<number>`retries + 1`,
+      due_at: backOff(args.now),
+      hold_until: backOff(args.now),
     },
   });
 }

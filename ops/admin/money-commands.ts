@@ -124,8 +124,10 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
     fees.command("list").description("list all fees; a fee of a merchant replaces that of its account"),
     async (context) => {
       const value = (await listFees(context)).map(({ account_id, merchant_id, basis_points, fixed_micros }) => ({
-        ...{ account: account_id, merchant: merchant_id },
-        ...{ percent: basis_points / 100, fixed: toDecimal(fixed_micros, 6) },
+        account: account_id,
+        merchant: merchant_id,
+        percent: basis_points / 100,
+        fixed: toDecimal(fixed_micros, 6),
       }));
       return { value };
     },

@@ -64,7 +64,12 @@ export async function readStatements(
     const sum = (of: (line: StatementLine) => bigint) => lines.reduce((total, line) => total + of(line), 0n);
     const ofKind = (kind: StatementLine["kind"]) => (line: StatementLine) => (line.kind === kind ? line.change : 0n);
     return {
-      ...{ merchantId, asset, from, until, opening, closing: balance },
+      merchantId,
+      asset,
+      from,
+      until,
+      opening,
+      closing: balance,
       payments: sum(({ gross }) => gross ?? 0n),
       fees: sum(({ fee }) => fee ?? 0n),
       settled: -sum(ofKind("settlement")),

@@ -57,8 +57,12 @@ export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Pro
     .orderBy("created_at")
     .execute();
   return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes },
-    ...{ createdAt: row.created_at, revokedAt: row.revoked_at },
+    id: row.id,
+    mode: row.mode,
+    hint: row.hint,
+    scopes: row.scopes,
+    createdAt: row.created_at,
+    revokedAt: row.revoked_at,
   }));
 }
 
@@ -106,8 +110,14 @@ export async function listPaymentLines(
   if (filter.since) query = query.where("created_at", ">=", filter.since);
   const rows = await query.orderBy("created_at", "desc").orderBy("id", "desc").limit(filter.limit).execute();
   return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, state: row.state, merchantId: row.merchant_id, reference: row.reference_id },
-    ...{ amount: `${row.value} ${row.unit}`, createdAt: row.created_at, updatedAt: row.updated_at },
+    id: row.id,
+    mode: row.mode,
+    state: row.state,
+    merchantId: row.merchant_id,
+    reference: row.reference_id,
+    amount: `${row.value} ${row.unit}`,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
   }));
 }
 

@@ -131,7 +131,13 @@ export async function listWaitingRefunds(
   if (args.merchantId !== undefined) query = query.where("merchant_id", "=", args.merchantId);
   const rows = await query.orderBy("created_at").orderBy("id").limit(args.limit).execute();
   return rows.map((row) => ({
-    ...{ id: row.id, paymentId: row.payment_id, merchantId: row.merchant_id, state: row.state },
-    ...{ asset: row.asset, amount: row.amount, receiver: row.receiver, createdAt: row.created_at },
+    id: row.id,
+    paymentId: row.payment_id,
+    merchantId: row.merchant_id,
+    state: row.state,
+    asset: row.asset,
+    amount: row.amount,
+    receiver: row.receiver,
+    createdAt: row.created_at,
   }));
 }

@@ -153,8 +153,15 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   const at = deps.now();
   const signature = signers.map((signer) => signer.sign(event.id, at, body)).join(" ");
   const answer = await deps.safeFetch({
-    ...{ method: "POST", url, headers: toHeaders(event.id, at, signature), body },
-    ...{ timeoutMs: TIMEOUT_MS, maxBytes: ANSWER_BYTES, redirects: 0, statusOnly: true, keepAlive: true },
+    method: "POST",
+    url,
+    headers: toHeaders(event.id, at, signature),
+    body,
+    timeoutMs: TIMEOUT_MS,
+    maxBytes: ANSWER_BYTES,
+    redirects: 0,
+    statusOnly: true,
+    keepAlive: true,
   });
   const { id, attemptsMade } = event;
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;
@@ -182,7 +189,11 @@ function toHeaders(id: string, at: Date, signature: string): Record<string, stri
   return {
     "content-type": "application/json",
     "user-agent": "payment-service-webhooks",
-    ...{ "svix-id": id, "svix-timestamp": timestamp, "svix-signature": signature },
-    ...{ "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature },
+    "svix-id": id,
+    "svix-timestamp": timestamp,
+    "svix-signature": signature,
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signature,
   };
 }

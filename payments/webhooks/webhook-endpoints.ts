@@ -59,9 +59,19 @@ export async function setEndpoint(
     await db
       .insertInto("webhook_endpoint")
       .values({
-        ...{ id, account_id: args.accountId, mode: args.mode, url: args.url, key_id, secret: ciphertext },
-        ...{ previous_key_id: null, previous_secret: null, previous_until: null, owner: null, lease_until: null },
-        ...{ created_at: deps.now(), deleted_at: null },
+        id,
+        account_id: args.accountId,
+        mode: args.mode,
+        url: args.url,
+        key_id,
+        secret: ciphertext,
+        previous_key_id: null,
+        previous_secret: null,
+        previous_until: null,
+        owner: null,
+        lease_until: null,
+        created_at: deps.now(),
+        deleted_at: null,
       })
       .execute();
     return done({ id, secret });
@@ -111,7 +121,10 @@ async function replaceSecret(deps: Deps, row: EndpointRow): Promise<string> {
   await deps.db
     .updateTable("webhook_endpoint")
     .set({
-      ...{ key_id: keyId, secret: ciphertext, previous_key_id: row.key_id, previous_secret: row.secret },
+      key_id: keyId,
+      secret: ciphertext,
+      previous_key_id: row.key_id,
+      previous_secret: row.secret,
       previous_until: new Date(deps.now().getTime() + ROTATION_MS),
     })
     .where("id", "=", row.id)

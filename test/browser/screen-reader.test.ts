@@ -73,8 +73,18 @@ test("the page first says not to pay again when the buyer may have sent money th
   await api.db
     .insertInto("payment_option")
     .values({
-      ...{ id: "opt_push", payment_id: id, kind: "push", account: "eip155:31337:0x1", chain: "eip155:31337" },
-      ...{ asset: "a", token: "t", payer: "p", receiver: "r", amount: 1n, authorization_nonce: "n", valid_before: 1 },
+      id: "opt_push",
+      payment_id: id,
+      kind: "push",
+      account: "eip155:31337:0x1",
+      chain: "eip155:31337",
+      asset: "a",
+      token: "t",
+      payer: "p",
+      receiver: "r",
+      amount: 1n,
+      authorization_nonce: "n",
+      valid_before: 1,
       created_at: new Date(),
     })
     .execute();

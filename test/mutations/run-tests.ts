@@ -21,7 +21,11 @@ export type Runner = {
 /** Opens vitest on a directory. The shared services (Postgres, Redis, Anvil) start once and run until `close`. */
 export async function openRunner(dir: string): Promise<Runner> {
   const vitest = await createVitest("test", {
-    ...{ root: dir, config: join(dir, "vitest.config.ts"), watch: false, bail: 1, reporters: [{}] },
+    root: dir,
+    config: join(dir, "vitest.config.ts"),
+    watch: false,
+    bail: 1,
+    reporters: [{}],
   });
   return {
     run: (files) =>

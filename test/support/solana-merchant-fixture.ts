@@ -145,11 +145,29 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
   const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {
     ...made,
-    ...{ solana, keys, mode, merchantId, accountId, destination },
+    solana,
+    keys,
+    mode,
+    merchantId,
+    accountId,
+    destination,
     chain: getSolanaChain(deps.chains, id),
-    ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
-    ...{ watchOnly, readHistory: readOn },
-    ...{ watchUntil, watchUntilState, settlementOf },
+    create,
+    offer,
+    fetchTransaction,
+    confirm,
+    sign,
+    attempt,
+    attemptWith,
+    verify,
+    submit,
+    watch,
+    status,
+    watchOnly,
+    readHistory: readOn,
+    watchUntil,
+    watchUntilState,
+    settlementOf,
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
       const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });

@@ -188,7 +188,13 @@ async function storeBlocks(
   args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
 ): Promise<void> {
   const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
-    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, source_endpoint: args.by },
+    chain: chain.chain,
+    number,
+    hash,
+    parent_hash: parentHash,
+    base_fee: baseFee,
+    at,
+    source_endpoint: args.by,
   }));
   await insertBlocks(db, rows);
   if (args.blocks.some(({ number }) => number % STORED_BLOCKS === 0))

@@ -135,8 +135,16 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
-      ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
-      ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
+      blockHash: String(slot),
+      blockNumber: slot,
+      txHash: signature,
+      logIndex: index,
+      token: mint,
+      payer,
+      receiver,
+      amount,
+      authorizationNonce: memo ?? null,
+      at,
     };
   });
   return { seen, forgotten: readForgottenTransaction(chain, { signature, slot }, transaction) };

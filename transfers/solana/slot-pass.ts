@@ -147,7 +147,9 @@ async function runFullPass(
   await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>
     keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
-      ...{ hash, slot, isOurs: false },
+      hash,
+      slot,
+      isOurs: false,
       ...row,
     }));
   await bookUnmatched(deps, chain, { final: final.slot, book: handlers.unmatched, keepAgreedMovements: keepUnmatched });
@@ -181,9 +183,12 @@ async function confirmRest(
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
   const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
   const agreed = await keepAgreedMovements(deps, chain, deep, (transfer) => ({
-    ...{ hash: transfer.tx_hash, slot: transfer.block_number, isOurs: false },
+    hash: transfer.tx_hash,
+    slot: transfer.block_number,
+    isOurs: false,
     token: chain.tokens.get(transfer.asset)?.token ?? "",
-    ...{ amount: transfer.amount, receiver: transfer.receiver },
+    amount: transfer.amount,
+    receiver: transfer.receiver,
   }));
   await confirmChunk(deps, chain, agreed, { final: slot, book: handlers.confirmed });
 }

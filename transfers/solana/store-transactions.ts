@@ -93,14 +93,28 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
   const { bytes, units, unitPrice, expires } = signing;
   const durable = "nonceAccount" in expires;
   return {
-    ...{ lane_id, nonce, replacement: 0, chain: chain.chain, hash: firstSignature(bytes), bytes: Buffer.from(bytes) },
-    ...{ gas_limit: BigInt(units), max_fee_per_gas: unitPrice, max_priority_fee_per_gas: unitPrice },
+    lane_id,
+    nonce,
+    replacement: 0,
+    chain: chain.chain,
+    hash: firstSignature(bytes),
+    bytes: Buffer.from(bytes),
+    gas_limit: BigInt(units),
+    max_fee_per_gas: unitPrice,
+    max_priority_fee_per_gas: unitPrice,
     last_valid_height: durable ? null : expires.lastValidHeight,
     nonce_account: durable ? expires.nonceAccount : null,
     nonce_value: durable ? expires.nonce : null,
     nonce_slot: durable ? expires.slot : null,
-    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_hash: null },
-    ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+    state: "signed" as const,
+    created_at,
+    broadcast_at: null,
+    block_number: null,
+    block_hash: null,
+    gas_used: null,
+    gas_price: null,
+    fee: null,
+    reverted: null,
   };
 }
 

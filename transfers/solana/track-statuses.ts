@@ -130,8 +130,15 @@ const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownT
 function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): TokenMovement {
   const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
   return {
-    ...{ blockHash: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
-    ...{ token, payer, receiver, amount, authorizationNonce },
+    blockHash: String(status.slot),
+    blockNumber: status.slot,
+    txHash: row.hash,
+    logIndex: index,
+    token,
+    payer,
+    receiver,
+    amount,
+    authorizationNonce,
   };
 }
 

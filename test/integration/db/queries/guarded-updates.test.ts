@@ -52,9 +52,18 @@ const movementOf = (
   transfer: TransferRow,
   more: { transfer_id?: string; block_number?: number; booked?: boolean },
 ) => ({
-  ...{ chain: transfer.chain, block_hash: hex(32), block_number: 10, log_index: 1, tx_hash: hex(32) },
-  ...{ token: transfer.token, payer: transfer.payer, receiver: transfer.receiver, amount: transfer.amount },
-  ...{ authorization_nonce: transfer.authorization_nonce, transfer_id: null as string | null, observed_at: at },
+  chain: transfer.chain,
+  block_hash: hex(32),
+  block_number: 10,
+  log_index: 1,
+  tx_hash: hex(32),
+  token: transfer.token,
+  payer: transfer.payer,
+  receiver: transfer.receiver,
+  amount: transfer.amount,
+  authorization_nonce: transfer.authorization_nonce,
+  transfer_id: null as string | null,
+  observed_at: at,
   ...more,
 });
 
@@ -155,10 +164,24 @@ const signed = (
   lane_id: string,
   more: { replacement?: number; nonce?: number; account?: string } = {},
 ) => ({
-  ...{ lane_id, nonce: more.nonce ?? 0, replacement: more.replacement ?? 0, chain, hash: hex(32) },
-  ...{ bytes: randomBytes(8), gas_limit: 1n, max_fee_per_gas: 1n, max_priority_fee_per_gas: 1n },
-  ...{ state: "signed" as const, created_at: at, broadcast_at: null, block_number: null, block_hash: null },
-  ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+  lane_id,
+  nonce: more.nonce ?? 0,
+  replacement: more.replacement ?? 0,
+  chain,
+  hash: hex(32),
+  bytes: randomBytes(8),
+  gas_limit: 1n,
+  max_fee_per_gas: 1n,
+  max_priority_fee_per_gas: 1n,
+  state: "signed" as const,
+  created_at: at,
+  broadcast_at: null,
+  block_number: null,
+  block_hash: null,
+  gas_used: null,
+  gas_price: null,
+  fee: null,
+  reverted: null,
   nonce_account: more.account ?? null,
   nonce_value: more.account ? "a nonce" : null,
   nonce_slot: more.account ? 1 : null,
@@ -215,7 +238,13 @@ describe("a transaction", () => {
 
 describe("a settlement", () => {
   const settlement = (id: string, asset: string, amount: bigint, number: number) => ({
-    ...{ id, merchantId: merchant.merchantId, mode: "live" as const, asset, number, amount, dueAt: at },
+    id,
+    merchantId: merchant.merchantId,
+    mode: "live" as const,
+    asset,
+    number,
+    amount,
+    dueAt: at,
   });
 
   test("two bookings that start an accumulating settlement at the same moment share one, with the money of both", async () => {

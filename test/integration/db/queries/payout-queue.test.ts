@@ -41,15 +41,25 @@ const queueOf = ({ merchantId }: Merchant, kind: PayoutKind = "settlement") =>
     .where("kind", "=", kind)
     .executeTakeFirstOrThrow();
 const keyOf = ({ merchantId }: Merchant, kind: PayoutKind = "settlement") => ({
-  ...{ kind, merchantId, asset: someAsset, chain: someChain },
+  kind,
+  merchantId,
+  asset: someAsset,
+  chain: someChain,
 });
 
 async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigint | null = null): Promise<void> {
   await on
     .insertInto("settlement_destination")
     .values({
-      ...{ id: newId("crypto"), merchant_id: merchantId, asset: someAsset, destination: `${someChain}:0x1` },
-      ...{ accumulation_ms: 1_000, accumulation_amount: null, minimum, created_at: now, updated_at: now },
+      id: newId("crypto"),
+      merchant_id: merchantId,
+      asset: someAsset,
+      destination: `${someChain}:0x1`,
+      accumulation_ms: 1_000,
+      accumulation_amount: null,
+      minimum,
+      created_at: now,
+      updated_at: now,
     })
     .execute();
 }
@@ -58,8 +68,19 @@ async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Pro
   const id = newId("rfnd");
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
   await insertRefund(on, {
-    ...{ id, payment_id, exception_id: null, merchant_id: merchantId, number: 1, asset: someAsset, amount: 1n },
-    ...{ receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id,
+    payment_id,
+    exception_id: null,
+    merchant_id: merchantId,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
   return id;
 }
@@ -271,8 +292,19 @@ test("rows name their queue, also a refund of money that belonged to no merchant
   const group = await db.selectFrom("ledger_group").select("id").executeTakeFirstOrThrow();
   const refund = newId("rfnd");
   await insertRefund(db, {
-    ...{ id: refund, payment_id: null, exception_id: group.id, merchant_id: null, number: 1, asset: someAsset },
-    ...{ amount: 1n, receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id: refund,
+    payment_id: null,
+    exception_id: group.id,
+    merchant_id: null,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
   const [taken] = (await take("refund")).filter(({ merchantId }) => merchantId === "");
   if (!taken) throw new Error("the refund's queue was not taken");
