@@ -150,9 +150,9 @@ test("the oldest undelivered event is as old as the payout, even while the event
   await fixture.watch();
   await fixture.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
   fixture.clock.advance(90_000);
-  const { oldestEventSeconds, owed } = await readSystemStatus(fixture.deps);
+  const { oldestEventSeconds, overdue } = await readSystemStatus(fixture.deps);
   expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
-  expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
+  expect(overdue.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
 });
 
 test("an endpoint that falls behind on new events still gets a part of a payout's events in every delivery run", async () => {
