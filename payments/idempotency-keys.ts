@@ -13,7 +13,7 @@ import type { Caller } from "./merchants/accounts.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 /** Minimum retention of a response, milliseconds (design, part 9). */
-export const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
+const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
 
 /** A request with an idempotency key: its caller, operation and key, and a digest of everything that was sent. */
 export type IdempotentRequest = {

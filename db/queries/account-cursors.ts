@@ -92,7 +92,7 @@ export async function updateReadProgress(
   held: HeldAccount,
   { unreadable }: { unreadable: number },
 ): Promise<void> {
-  // Two subqueries, so that each is one index lookup, however many transactions strangers send.
+  // Two subqueries, so that each is one index lookup, however many transactions third parties send.
   const oldest = (urgent: boolean) => sql`
     select slot, listed_after from history_entry
     where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and attempts_made < ${unreadable}

@@ -4,7 +4,7 @@ import type { Db } from "../../db/tables.ts";
 import { accounts } from "./ledger-groups.ts";
 
 /** One change of a merchant's balance. Amounts in minor units of the asset. */
-export type StatementLine = {
+type StatementLine = {
   at: Date;
   kind: StatementRow["kind"];
   paymentId: string | null;

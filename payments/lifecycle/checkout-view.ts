@@ -14,7 +14,7 @@ import { toPaymentView } from "./read-payment.ts";
  * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not
  * observed.
  */
-export type BuyersMoney = "none" | "underway" | "moved" | "unclear";
+type BuyersMoney = "none" | "underway" | "moved" | "unclear";
 
 /** A payment as the checkout page shows it. */
 export type CheckoutView = PaymentView & {

@@ -29,12 +29,6 @@ export type NewPayment = {
 /** A validated payment: its merchant and its default lifetime, milliseconds. */
 export type CheckedPayment = { merchant: { id: string; name: string; logo_id: string | null }; usualMs: number };
 
-/** Creates a payment and starts its lifetime. Refuses like `checkPayment`. */
-export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
-  const checked = await checkPayment(deps, args);
-  return checked.ok ? done(await writePayment(deps, args, checked.value)) : checked;
-}
-
 /**
  * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
  * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant

@@ -10,7 +10,7 @@ import { accrue, type Credit } from "../payouts/accrue.ts";
 import { type DirectPayment, settleDirect } from "../payouts/settle-direct.ts";
 
 /** A payment that has just succeeded, with the time of its confirm. */
-export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
+type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
 /** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 

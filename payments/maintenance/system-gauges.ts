@@ -20,7 +20,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemStatus = {
-  owed: { table: OverdueTable; seconds: number }[];
+  overdue: { table: OverdueTable; seconds: number }[];
   transfers: { chain: string; state: string; count: number }[];
   /** Payouts on hold because they failed repeatedly before they were broadcast. */
   heldPayouts: { chain: string; count: number }[];
@@ -62,7 +62,7 @@ const unfinished = ["ready", "assigned", "included"];
 export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemStatus> {
   const now = deps.now();
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
-  const owed = await listOldestOverdue(deps.db, now);
+  const overdue = await listOldestOverdue(deps.db, now);
   const counts = await countUnfinished(deps.db);
   const held = new Map((await countHeldPayouts(deps.db)).map(({ chain, count }) => [chain, count]));
   const lanes = await listLaneStatuses(deps.db);
@@ -81,7 +81,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   return {
     steppedBackAt,
     unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
-    owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
+    overdue: overdue.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
       ...counts,

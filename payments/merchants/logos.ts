@@ -11,7 +11,7 @@ const WITHIN_MS = 10_000;
 const REDIRECTS = 3;
 
 /**
- * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses an unfit file with
+ * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses a file that it cannot use with
  * `params_validation`. A logo is square within 5 %, has 500 to 4096 pixels a side and at most 2 MiB, and is a JPEG,
  * PNG, WebP or AVIF. The format is detected from the bytes, not from the server's content type.
  */

@@ -163,7 +163,7 @@ async function tryBegin(
     const passed = await deps.epoch.pass(db, ...epochs.values());
     return passed.ok ? { ...attempted, ...passed } : ({ ok: false, why: "watcher_behind" } as const);
   });
-  if (written.ok) await written.counted();
+  if (written.ok) await written.afterCommit();
   return written;
 }
 

@@ -17,7 +17,7 @@ import { refundKey } from "./begin-refunds.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
-export type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
+type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
 export type RefundView = {
   refundId: string;
   paymentId: string;

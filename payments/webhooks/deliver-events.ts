@@ -38,7 +38,7 @@ const BATCH_DELAY_MS = 20;
 const TIME_SLICE_MS = 10 * SECOND;
 
 /** Returns when the next attempt is due after this many attempts; undefined after the last one. */
-export function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
+function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
   const wait = WAITS_MS[attemptsMade - 1];
   return wait === undefined ? undefined : new Date(now.getTime() + wait);
 }
@@ -182,7 +182,7 @@ const errorTexts = {
   timeout: "timeout",
   private_address: "refused address",
   unreachable: "unreachable",
-  unfit: "unusable answer",
+  unusable: "unusable answer",
 } as const satisfies Record<SafeFetchError, string>;
 
 /** Returns the signature headers under the names of Standard Webhooks and of Svix, so that verifiers of both work. */

@@ -15,7 +15,7 @@ import type { Owner } from "../merchants/merchants.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
-export const ROTATION_MS = 24 * 60 * 60_000;
+const ROTATION_MS = 24 * 60 * 60_000;
 
 type Deps = Pick<PaymentDeps, "now" | "encryption"> & { db: Db };
 

@@ -50,7 +50,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       {
         name: "a payout begins in another epoch than the one in which it was decided",
         find: "const passed = await deps.epoch.pass(db, ...epochs.values());",
-        replace: "const passed = { ok: true as const, counted: async () => undefined };",
+        replace: "const passed = { ok: true as const, afterCommit: async () => undefined };",
         tests: ["test/integration/payments/payouts/restored-signatures.test.ts"],
       },
     ],

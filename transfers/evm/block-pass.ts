@@ -45,7 +45,7 @@ export async function runBlockPass(
   deps: TransferDeps,
   chain: EvmChain,
   watched: WatchProgress,
-  { signal, books, hasUnread }: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
+  { signal, handlers, hasUnread }: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
   const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
@@ -53,20 +53,20 @@ export async function runBlockPass(
   const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
   if (cursorBlock) watched.cursor = cursorBlock.cursor;
   let rereadFrom = readBefore;
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, handlers });
   const errors: unknown[] = [];
   // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
   let tried: FailedBookingRow[] = [];
   await attempt(async () => {
     const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
-    tried = await beginBookingRetries(deps, chain, { unsolicited: books.unsolicited, readLanded });
+    tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
     const { number } = watched.cursor;
-    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: books.unsolicited });
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: handlers.unsolicited });
     watched.cursor = read.cursor;
     newest = read.at;
     // This was a range read, which a single endpoint must read again before anything in it is confirmed.
@@ -82,10 +82,10 @@ export async function runBlockPass(
   }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   if (hasUnread)
-    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
-  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, books }));
-  await attempt(() => endUnproductiveTransfers(deps, chain, books.failed));
-  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
+    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
+  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, handlers }));
+  await attempt(() => endUnproductiveTransfers(deps, chain, handlers.failed));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
   if (errors.length > 0) throw errors[0];
   await endBookingRetries(deps, tried);
 }

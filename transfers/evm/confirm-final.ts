@@ -45,39 +45,40 @@ const MAX_PARTS = 20;
 export async function confirmFinal(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; books: FinalBooks },
+  args: { cursor: Cursor; readBefore: number; handlers: FinalHandlers },
 ): Promise<void> {
-  const { cursor, books } = args;
+  const { cursor, handlers } = args;
   const final = Math.min(await readFinalHeight(chain, cursor), cursor.number);
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
   if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
-  else await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
+  else
+    await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), handlers, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
   if (budget.parts === 0 || isHeld) {
     // Transfers that were claimed later, or could not be booked, can be below the final height.
-    if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, books });
+    if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, handlers });
     return;
   }
   // Runs also when the final height has not changed.
   if (cursor.finalNumber === before || cursor.finalNumber < final)
-    await bookUpTo(deps, chain, { cursor, final, books });
+    await bookUpTo(deps, chain, { cursor, final, handlers });
 }
 
 /** Reads the blocks up to a height that are not marked as final again from one endpoint, and books them within the budget. */
 async function confirmFrom(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; to: number; books: FinalBooks; budget: { parts: number }; rpc: Rpc },
+  args: { cursor: Cursor; to: number; handlers: FinalHandlers; budget: { parts: number }; rpc: Rpc },
 ): Promise<void> {
-  const { cursor, to, books, budget, rpc } = args;
+  const { cursor, to, handlers, budget, rpc } = args;
   const range = { from: cursor.finalNumber + 1, to };
   const sources = listSources(chain);
   const reason = "an endpoint omitted them";
   for await (const { part, found } of readRangeInParts(range, (one) => readTransfersBetween(rpc, one, sources))) {
     await requireProofs(deps, chain, part, found);
-    await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: books.unsolicited, reason });
-    await bookUpTo(deps, chain, { cursor, final: part.to, books });
+    await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: handlers.unsolicited, reason });
+    await bookUpTo(deps, chain, { cursor, final: part.to, handlers });
     budget.parts -= 1;
     if (budget.parts === 0) return;
   }
@@ -91,9 +92,9 @@ async function confirmFrom(
 async function confirmWithOtherEndpoints(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; final: number; books: FinalBooks; budget: { parts: number } },
+  args: { cursor: Cursor; readBefore: number; final: number; handlers: FinalHandlers; budget: { parts: number } },
 ): Promise<void> {
-  const { cursor, final, books, budget } = args;
+  const { cursor, final, handlers, budget } = args;
   for (const run of await listBlocksByEndpoint(deps, chain, { from: cursor.finalNumber + 1, to: final })) {
     let disagreement: unknown;
     let hasAnswered = false;
@@ -102,7 +103,7 @@ async function confirmWithOtherEndpoints(
       try {
         const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
-        await confirmFrom(deps, chain, { cursor, to, books, budget, rpc: witness.rpc });
+        await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.rpc });
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
@@ -148,26 +149,26 @@ async function recheckFirstReading(
 async function confirmAlone(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; to: number; books: FinalBooks; budget: { parts: number } },
+  args: { cursor: Cursor; readBefore: number; to: number; handlers: FinalHandlers; budget: { parts: number } },
 ): Promise<void> {
-  const { cursor, readBefore, to, books, budget } = args;
+  const { cursor, readBefore, to, handlers, budget } = args;
   deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
   deps.log.warn(
     { chain: chain.chain, upTo: to },
     "no second endpoint answers; one is trusted except for large amounts",
   );
-  await confirmFrom(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
-  if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
+  await confirmFrom(deps, chain, { cursor, to: Math.min(to, readBefore), handlers, budget, rpc: chain.rpc });
+  if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, handlers });
 }
 
 /** Functions that book what has become final. */
-type FinalBooks = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
+type FinalHandlers = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
 
 /** Books everything up to a height that was read twice, and then marks the height as final. */
 async function bookUpTo(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, final, books }: { cursor: Cursor; final: number; books: FinalBooks },
+  { cursor, final, handlers }: { cursor: Cursor; final: number; handlers: FinalHandlers },
 ): Promise<void> {
   const agreement = openAgreement(deps, chain);
   const held: string[] = [];
@@ -175,13 +176,13 @@ async function bookUpTo(
     const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
     const confirmable = await agreement.keepTransfers(listed);
     held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
-    await confirmChunk(deps, chain, confirmable, { final, book: books.confirmed });
+    await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
     full = listed.length === CHUNK;
   }
-  await bookUnmatched(deps, chain, { final, book: books.unmatched, keepAgreedMovements: agreement.keepMovements });
+  await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
   if (final <= cursor.finalNumber) return;
-  await bookDust(deps, chain, { final, book: books.dust });
-  await bookGas(deps, chain, { final, book: books.gas });
+  await bookDust(deps, chain, { final, book: handlers.dust });
+  await bookGas(deps, chain, { final, book: handlers.gas });
   await deps.db.transaction().execute(async (db) => {
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });

@@ -24,7 +24,7 @@ export type GasLimits = { reserve: bigint; perPayer: bigint; perCode: bigint; pe
 export type GasRules = { barred: ReadonlySet<string>; codes: ReadonlySet<string>; exhausted: boolean };
 
 /** Returns the limits of a chain, from the networks file. */
-export function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
+function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
   return {
     reserve: BigInt(network.walletGas) + BASE_GAS,
     perPayer: BigInt(network.walletGasPerPayer),

@@ -53,13 +53,14 @@ export async function recordMissedReceipts(
     .filter(({ token }) => tokens.has(token));
   await setPushTags(chain, seen);
   await setBlockTimes(deps, chain, seen);
-  const count = await deps.db.transaction().execute(async (db) => {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
     // A watcher that was overtaken by another process must write nothing.
     if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return undefined;
     return recordBlocks(db, deps, chain, { seen, landed, unsolicited });
   });
-  if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
-  count();
+  if (!afterCommit)
+    throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  afterCommit();
   deps.log.warn(
     { chain: chain.chain, transactions: landed.map(({ row }) => row.hash) },
     "endpoint had left out receipts of our transactions; they are recorded late",

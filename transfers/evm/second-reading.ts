@@ -27,7 +27,7 @@ export async function listBlocksByEndpoint(
 }
 
 /** Groups the blocks of a range by endpoint. Each stored block stands for those below it that are not stored. */
-export function groupByEndpoint(
+function groupByEndpoint(
   range: BlockRange,
   readers: readonly { number: number; source_endpoint: string | null }[],
 ): EndpointRun[] {

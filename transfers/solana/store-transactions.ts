@@ -25,7 +25,7 @@ const CONCURRENCY = 16;
  * durable nonce of one of the transactions. `lost_commits`: the bytes were signed in an earlier epoch of the database.
  */
 type StoreResult =
-  | { ok: true; stored: Signing[]; counted?: () => Promise<void> }
+  | { ok: true; stored: Signing[]; afterCommit?: () => Promise<void> }
   | { ok: false; why: "overtaken" | "lost_commits" };
 
 /**
@@ -52,7 +52,7 @@ export async function storeSignings(
     return passed.ok ? { ...passed, stored } : { ok: false, why: "lost_commits" };
   });
   if (result.ok) {
-    await result.counted?.();
+    await result.afterCommit?.();
     return result.stored;
   }
   if (result.why === "lost_commits") {

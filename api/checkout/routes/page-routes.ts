@@ -5,7 +5,7 @@ import type { CheckoutView } from "../../../payments/lifecycle/checkout-view.ts"
 import type { ApiDeps } from "../../api-deps.ts";
 import { text } from "../../contract/request-schemas.ts";
 import { statusOf } from "../../http/http-errors.ts";
-import { addressGroup } from "../../http/rate-limits.ts";
+import { addressLimitKey } from "../../http/rate-limits.ts";
 import { checkoutPage } from "../pages/checkout-page.ts";
 import { collectPage } from "../pages/collect-page.ts";
 import type { Html } from "../pages/html.ts";
@@ -63,7 +63,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
 
 async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
+  if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   openSession(request, reply, deps.publicUrl);
   const opened = await openPaymentByLink(deps, id);
   if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
@@ -85,7 +85,7 @@ async function sendCollect(
   { id, optionId, by }: CollectParams,
 ): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
+  if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   const { view, stage } = await findStage(deps, { id, optionId, by });
   const frames = view ? await listFramesOf(deps, view) : [];
   // The page notifies the wallet that opened it in a pop-up, so it keeps its opener.

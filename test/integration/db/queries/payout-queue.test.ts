@@ -48,8 +48,15 @@ async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigi
   await on
     .insertInto("settlement_destination")
     .values({
-      ...{ id: newId("crypto"), merchant_id: merchantId, asset: someAsset, destination: `${someChain}:0x1` },
-      ...{ accumulation_ms: 1_000, accumulation_amount: null, minimum, created_at: now, updated_at: now },
+      id: newId("crypto"),
+      merchant_id: merchantId,
+      asset: someAsset,
+      destination: `${someChain}:0x1`,
+      accumulation_ms: 1_000,
+      accumulation_amount: null,
+      minimum,
+      created_at: now,
+      updated_at: now,
     })
     .execute();
 }
@@ -58,8 +65,19 @@ async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Pro
   const id = newId("rfnd");
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
   await insertRefund(on, {
-    ...{ id, payment_id, exception_id: null, merchant_id: merchantId, number: 1, asset: someAsset, amount: 1n },
-    ...{ receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id,
+    payment_id,
+    exception_id: null,
+    merchant_id: merchantId,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
   return id;
 }
@@ -91,11 +109,11 @@ describe("a payout queue", () => {
     await db.updateTable("settlement").set({ due_at: null }).where("id", "=", id).execute();
     await restQueues(db, { kind: "settlement", queues: [taken] });
     expect((await queueOf(merchant)).due_at).not.toBeNull();
-    const [repeated] = (await take()).filter(({ merchant_id: merchantId }) => merchantId === merchant.merchantId) as [
+    const [retaken] = (await take()).filter(({ merchant_id: merchantId }) => merchantId === merchant.merchantId) as [
       TakenQueue,
     ];
     await db.updateTable("settlement").set({ due_at: null }).where("merchant_id", "=", merchant.merchantId).execute();
-    await restQueues(db, { kind: "settlement", queues: [repeated] });
+    await restQueues(db, { kind: "settlement", queues: [retaken] });
     expect((await queueOf(merchant)).due_at).toBeNull();
   });
 
@@ -277,8 +295,19 @@ test("rows name their queue, also a refund of money that belonged to no merchant
   const group = await db.selectFrom("ledger_group").select("id").executeTakeFirstOrThrow();
   const refund = newId("rfnd");
   await insertRefund(db, {
-    ...{ id: refund, payment_id: null, exception_id: group.id, merchant_id: null, number: 1, asset: someAsset },
-    ...{ amount: 1n, receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id: refund,
+    payment_id: null,
+    exception_id: group.id,
+    merchant_id: null,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
   const [taken] = (await take("refund")).filter(({ merchant_id: merchantId }) => merchantId === "");
   if (!taken) throw new Error("the refund's queue was not taken");

@@ -51,7 +51,10 @@ describe("direct destinations", () => {
     const { state, info } = await fixture.status(paymentId);
     expect(state).toBe("succeeded");
     expect(await fixture.settlementOf(paymentId)).toMatchObject({
-      ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
+      state: "paid",
+      amount: 10_000_000n,
+      due_at: null,
+      number: 1,
       destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
     const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };

@@ -48,7 +48,9 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
     change: { finality: "finalized", batchGas: 20_000_000 },
   });
   return {
-    ...{ chain, fixture, asked },
+    chain,
+    fixture,
+    asked,
     letFinalityGo: () => {
       hold = false;
     },

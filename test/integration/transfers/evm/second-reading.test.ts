@@ -48,9 +48,16 @@ async function inventLogs(
   await mine(chain);
   const block = await chain.client.getBlock();
   const log = (index: number, topics: Hex[], data: Hex): RpcLog => ({
-    ...{ address: row.token as Hex, topics: topics as never, data, blockHash: block.hash, removed: false },
-    ...{ blockNumber: numberToHex(block.number), transactionHash: `0x${"77".repeat(32)}`, transactionIndex: "0x0" },
-    ...{ logIndex: numberToHex(index), blockTimestamp: numberToHex(block.timestamp) },
+    address: row.token as Hex,
+    topics: topics as never,
+    data,
+    blockHash: block.hash,
+    removed: false,
+    blockNumber: numberToHex(block.number),
+    transactionHash: `0x${"77".repeat(32)}`,
+    transactionIndex: "0x0",
+    logIndex: numberToHex(index),
+    blockTimestamp: numberToHex(block.timestamp),
   });
   const payer = pad(row.payer as Hex);
   const logs = [
