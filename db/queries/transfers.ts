@@ -297,11 +297,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ blockNumber: number; blockHash: string; logIndex: number }[]> {
+): Promise<{ blockNumber: number; blockHash: string; logIndex: number; receiver: string }[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex"])
+    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex", "s.receiver"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
