@@ -8,7 +8,7 @@ import { cleanText } from "../runtime/clean-text.ts";
 export const chainErrors = {
   rpc_unreachable: { transient: true, message: "no RPC endpoint of the chain answered" },
   rpc_answer: { transient: true, message: "an RPC endpoint returned an error" },
-  logs_refused: { transient: true, message: "an RPC endpoint shows the logs of a block in no way" },
+  logs_refused: { transient: true, message: "an RPC endpoint does not return the logs of a block" },
   rpc_behind: { transient: true, message: "the RPC endpoint does not have the block yet" },
   endpoints_disagree: { transient: true, message: "two RPC endpoints disagree about a final block" },
   wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },

@@ -24,6 +24,7 @@ export async function readLogs(rpc: Rpc, blocks: LogBlocks, filters: readonly Lo
     const { kind } = classifyLogError(cause);
     const detail = describeRpcError(cause);
     if (kind === "too_large" && isSingle(blocks)) return readReceiptLogs(rpc, blocks, { filters, cause });
+    if (kind === "refused") throw new ChainError("logs_refused", { cause, detail });
     if (kind === "behind") throw new ChainError("rpc_behind", { cause, detail });
     // An endpoint has many words for not having a block that a hash names.
     if ("blockHash" in blocks && kind === "unknown") throw new ChainError("rpc_behind", { cause, detail });

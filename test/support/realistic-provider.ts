@@ -17,6 +17,8 @@ export type ProviderRules = {
   logs?: Limit;
   /** Answers no eth_getLogs at all, not even for one block, with this error. */
   logsRefused?: { code: number; message: string };
+  /** Methods that the provider does not have. */
+  missing?: readonly string[];
   /** Most calls in one batch. */
   batch?: number;
   /** Compute units per second. Further calls get the status 429, with a JSON-RPC error in its body if `json` is set. */
@@ -35,8 +37,12 @@ export type ProviderRules = {
   prunedBelow?: number;
 };
 
-/** What a provider has done since the start: calls by method, calls that it refused by rule, and bytes of its answers. */
+/**
+ * What a provider has done since the start: calls by method, calls that it refused by rule, compute units, bytes of its
+ * answers, and the blocks of each range whose logs were asked for.
+ */
 export type ProviderCounts = {
+  ranges: number[];
   calls: Record<string, number>;
   refused: Record<string, number>;
   units: number;
@@ -46,7 +52,7 @@ export type ProviderCounts = {
 /** Starts a JSON-RPC proxy in front of a chain that has the limits and the nodes of a real provider. */
 export async function startRealisticProvider({ target, ...first }: { target: string } & ProviderRules) {
   let rules: ProviderRules = first;
-  const counts: ProviderCounts = { calls: {}, refused: {}, units: 0, bytes: 0 };
+  const counts: ProviderCounts = { ranges: [], calls: {}, refused: {}, units: 0, bytes: 0 };
   const bucket = { left: 0, at: Number.NEGATIVE_INFINITY };
   const seenAt = new Map<number, number>();
   let requests = 0;
@@ -72,6 +78,10 @@ export async function startRealisticProvider({ target, ...first }: { target: str
   const answer = async (call: Call, behind: number): Promise<RpcResponse> => {
     const node: CallRpc = (one) => (behind > 0 ? callLaggingNode(ask, one, behind) : ask(one));
     const { tags, receiptsAfterMs, prunedBelow, logs } = rules;
+    if (rules.missing?.includes(call.method)) {
+      refuse("missing");
+      return { error: { code: -32_601, message: `the method ${call.method} does not exist/is not available` } };
+    }
     const logsRefused = call.method === "eth_getLogs" ? rules.logsRefused : undefined;
     if (logsRefused) {
       refuse("logsRefused");
@@ -105,7 +115,12 @@ export async function startRealisticProvider({ target, ...first }: { target: str
       const answers = frames.map(({ id }) => ({ jsonrpc: "2.0", id, error }));
       return JSON.stringify(isBatch ? answers : answers[0]);
     };
-    for (const { method } of frames) counts.calls[method] = (counts.calls[method] ?? 0) + 1;
+    for (const { method, params } of frames) {
+      counts.calls[method] = (counts.calls[method] ?? 0) + 1;
+      const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string };
+      if (method === "eth_getLogs" && fromBlock !== undefined)
+        counts.ranges.push(Number(toBlock) - Number(fromBlock) + 1);
+    }
     const units = frames.reduce((sum, { method }) => sum + computeUnits(method), 0);
     counts.units += units;
     const { budget, batch, hang } = rules;
