@@ -36,3 +36,22 @@ export async function listDirectReceivers(
   );
   return new Set(rows.map(({ receiver }) => receiver));
 }
+
+type Offered = { token: string; payer: string; receiver: string; amount: bigint };
+
+/** Returns those of these movements that an option for direct payment has offered, to any payment. */
+export async function keepOffered<M extends Offered>(
+  db: Db,
+  { chain, movements }: { chain: string; movements: readonly M[] },
+): Promise<M[]> {
+  if (movements.length === 0) return [];
+  const column = <K extends keyof Offered>(key: K) => movements.map((movement) => movement[key]);
+  const { rows } = await sql<{ position: number }>`
+    select distinct m.position::integer from unnest(
+        ${column("token")}::text[], ${column("payer")}::text[], ${column("receiver")}::text[], ${column("amount")}::numeric[])
+      with ordinality as m (token, payer, receiver, amount, position)
+    join payment_option o on o.payer = m.payer and o.receiver = m.receiver and o.token = m.token and o.amount = m.amount
+    where o.chain = ${chain} and o.direct`.execute(db);
+  const positions = new Set(rows.map(({ position }) => position - 1));
+  return movements.filter((_, index) => positions.has(index));
+}

@@ -11,7 +11,7 @@ import { listByHashes, type TransactionRow } from "../../db/queries/transactions
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { listWatchedAccounts } from "./watched-accounts.ts";
+import { keepRelevant, listWatchedAccounts } from "./watched-accounts.ts";
 
 /**
  * The content of consecutive blocks: movements of our accounts, and our own transactions with their receipts. A range was not
@@ -41,7 +41,7 @@ export async function readBlocks(
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
   const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
-  const seen = await completeMovements(chain, { accounts, landed, found: found.flat() });
+  const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
   return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockHash) })), landed, isRange: false };
 }
 
@@ -51,6 +51,7 @@ export async function readBlocks(
  * endpoint lacks a receipt.
  */
 export async function completeMovements(
+  deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
   {
     accounts,
@@ -66,7 +67,7 @@ export async function completeMovements(
     .filter((log) => accounts.tokens.includes(log.token as `0x${string}`) && !read.has(keyOf(log)));
   const missing = others.find((log) => isWatched(accounts, log));
   if (missing) throw new ChainError("rpc_behind", { detail: `logs of block ${missing.blockNumber}` });
-  return readNaturalKeys(chain, [...found, ...others], receipts);
+  return readNaturalKeys(chain, [...(await keepRelevant(deps, chain, found)), ...others], receipts);
 }
 
 /**

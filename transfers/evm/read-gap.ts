@@ -52,7 +52,7 @@ export async function readGap(
   const sent = await listInFlight(deps.db, chain.chain);
   const landed = await readLandedBetween(chain, sent, part);
   requireReceipts(sent, landed, found);
-  const seen = await completeMovements(chain, { accounts, landed, found });
+  const seen = await completeMovements(deps, chain, { accounts, landed, found });
   await setBlockTimes(deps, chain, seen);
   return { blocks: [last], seen, landed, isRange: true };
 }

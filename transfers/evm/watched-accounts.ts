@@ -1,6 +1,8 @@
 import type { WatchedAccounts } from "../../chains/evm/account-logs.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import { listDirectReceivers } from "../../db/queries/direct-receivers.ts";
+import type { TokenMovement } from "../../chains/token-movement.ts";
+import { keepOffered, listDirectReceivers } from "../../db/queries/direct-receivers.ts";
+import { isOurs } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
 /**
@@ -17,4 +19,18 @@ export async function listWatchedAccounts(
 /** Returns the treasury and these accounts. Payments through our contracts are movements of the treasury as well. */
 export function watchAccounts(chain: EvmChain, receivers: ReadonlySet<string> = new Set()): WatchedAccounts {
   return { contracts: chain, tokens: [...chain.tokens.values()].map(({ token }) => token), receivers };
+}
+
+/**
+ * Returns the movements of the treasury, and those into other accounts that an option has offered: strangers pay a merchant's
+ * own account as well, and each of their transactions would cost a receipt.
+ */
+export async function keepRelevant(
+  { db }: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  found: readonly TokenMovement[],
+): Promise<TokenMovement[]> {
+  const others = found.filter((movement) => !isOurs(chain, movement));
+  const offered = await keepOffered(db, { chain: chain.chain, movements: others });
+  return [...found.filter((movement) => isOurs(chain, movement)), ...offered];
 }

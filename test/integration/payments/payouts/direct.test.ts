@@ -10,7 +10,8 @@ import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
-import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { startTokenKinds } from "../../../support/token-kinds.ts";
@@ -57,6 +58,18 @@ describe("direct destinations", () => {
     await relay();
     await fixture.watch();
     expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  });
+
+  test("transfers of strangers to a direct destination cost no receipt, and the payment among them is found", async () => {
+    const proxy = await startFaultProxy({ target: chain.url });
+    const fixture = await makeDirect({ rpcUrls: [proxy.url] });
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    const stranger = await fundBuyer(chain);
+    for (const amount of [5n, 1_000_000n]) await sendUsdc(chain, stranger, fixture.destination, amount);
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(proxy.calls["eth_getTransactionReceipt"]).toBe(1);
   });
 
   test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
