@@ -41,7 +41,8 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
   const failover = openFailover<Send>({
     network,
     metrics,
-    connect: (url) => http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request,
+    connect: (url) =>
+      http(url, { retryCount: 0, timeout: network.rpcTimeoutMs, onFetchResponse: throwRateLimit })({}).request,
     identify: {
       method: "eth_chainId",
       query: async (send) => {
@@ -87,6 +88,13 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     })),
     check: failover.check,
   };
+}
+
+/** Throws for the status 429. viem drops the header Retry-After where the body is JSON, and the status where it is not. */
+async function throwRateLimit({ status, headers, url, body }: Response): Promise<void> {
+  if (status !== 429) return;
+  await body?.cancel();
+  throw new HttpRequestError({ status, headers, url });
 }
 
 /** Types a function by the methods of the JSON-RPC API. */

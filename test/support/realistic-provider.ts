@@ -22,10 +22,14 @@ export type ProviderRules = {
   /** Most calls in one batch. */
   batch?: number;
   /** Compute units per second. Further calls get the status 429, with a JSON-RPC error in its body if `json` is set. */
-  budget?: { units: number; retryAfterSeconds?: number; json?: { code: number; message: string } };
+  budget?: {
+    units: number;
+    retryAfterSeconds?: number | undefined;
+    json?: { code: number; message: string } | undefined;
+  };
   /** Every `every`th request is answered after this many milliseconds. */
   hang?: { ms: number; every: number };
-  /** How many blocks each node behind the URL is behind the chain; requests go to one after the other. */
+  /** How many blocks each node behind the URL is behind the chain; requests go to them in no order. */
   nodes?: readonly number[];
   /** The nodes refuse ranges beyond their head, as Geth does since 2025; otherwise they answer with the part they have. */
   refusesFuture?: boolean;
@@ -138,7 +142,7 @@ export async function startRealisticProvider({ target, ...first }: { target: str
       return send(200, all({ code: -32_005, message: "Number of requests exceeds max batch size" }));
     }
     const { nodes = [0] } = rules;
-    const behind = nodes[requests % nodes.length] ?? 0;
+    const behind = nodes[pick(requests) % nodes.length] ?? 0;
     if (hang && requests % hang.every === 0) {
       refuse("hang");
       await new Promise((resolve) => setTimeout(resolve, hang.ms).unref());
@@ -167,6 +171,9 @@ export async function startRealisticProvider({ target, ...first }: { target: str
 }
 
 export type RealisticProvider = Awaited<ReturnType<typeof startRealisticProvider>>;
+
+/** Returns a number that looks random, and is the same in every run. */
+const pick = (request: number) => Math.floor((Math.sin(request) + 1) * 100_000);
 
 type Frame = Call & { id: unknown };
 

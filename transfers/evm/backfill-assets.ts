@@ -41,7 +41,8 @@ async function readUnread(
   // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
   const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
   let [reached, parts] = [number, 0];
-  const read = (one: BlockRange) => readAccountMovements(chain.rpc, one, accounts);
+  const read = async (one: BlockRange) =>
+    (await chain.readFromOneEndpoint((rpc) => readAccountMovements(rpc, one, accounts))).value;
   for await (const { part, found } of readRangeInParts(chain.rpc, range, { longest: chain.network.logRange, read })) {
     const reason = "the asset was not in the networks file";
     await recordMissingMovements(deps, chain, { logs: found, unsolicited, reason });

@@ -1,7 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
-import type { Rpc } from "../../chains/evm/evm-rpc.ts";
+import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
@@ -136,8 +136,7 @@ async function confirmWithOtherEndpoints(
     else if (disagreement !== undefined) {
       await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain))
-      await confirmAlone(deps, chain, { ...args, to: run.to });
+    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain)) await confirmAlone(deps, chain, { ...args, run });
     else return;
   }
 }
@@ -163,20 +162,30 @@ async function recheckFirstReading(
   }
 }
 
-/** Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. */
+/**
+ * Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. Asks the
+ * endpoint of the first reading, and any endpoint when that one does not answer.
+ */
 async function confirmAlone(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; to: number; books: FinalBooks; budget: { parts: number } },
+  args: { cursor: Cursor; readBefore: number; run: EndpointRun; books: FinalBooks; budget: { parts: number } },
 ): Promise<void> {
-  const { cursor, readBefore, to, books, budget } = args;
+  const { cursor, readBefore, books, budget, run } = args;
   deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
   deps.log.warn(
-    { chain: chain.chain, upTo: to },
+    { chain: chain.chain, upTo: run.to },
     "no second endpoint answers; one is trusted except for large amounts",
   );
-  await confirmFrom(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
-  if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
+  const to = Math.min(run.to, readBefore);
+  const reader = chain.endpoints.find(({ name }) => name === run.sourceEndpoint);
+  await confirmFrom(deps, chain, { cursor, to, books, budget, rpc: reader?.rpc ?? chain.rpc }).catch(
+    (error: unknown) => {
+      if (!isUnavailable(error)) throw error;
+      return confirmFrom(deps, chain, { cursor, to, books, budget, rpc: chain.rpc });
+    },
+  );
+  if (cursor.finalNumber < run.to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: run.to, books });
 }
 
 /** Functions that book what has become final. */
