@@ -57,7 +57,7 @@ export type ProviderCounts = {
 export async function startRealisticProvider({ target, ...first }: { target: string } & ProviderRules) {
   let rules: ProviderRules = first;
   const counts: ProviderCounts = { ranges: [], calls: {}, refused: {}, units: 0, bytes: 0 };
-  const bucket = { left: 0, at: Number.NEGATIVE_INFINITY };
+  const bucket = { left: Number.POSITIVE_INFINITY, at: performance.now() };
   const seenAt = new Map<number, number>();
   let requests = 0;
 
