@@ -27,18 +27,3 @@ export function parseAssetId(text: string): AssetId | undefined {
   const [, chain, namespace, token] = assetPattern.exec(text) ?? [];
   return chain && namespace && token ? { chain, namespace, token } : undefined;
 }
-
-/** SLIP-44 coin types of native assets, by CAIP-2 namespace. CAIP-19 names native assets by them. */
-const nativeCoins: Readonly<Record<string, number>> = { eip155: 60, solana: 501 };
-
-/** Returns the CAIP-19 of a chain's native asset, which pays for fees. Throws for an unknown CAIP-2 namespace. */
-export function nativeAsset(chain: string): string {
-  const coin = nativeCoins[chain.split(":")[0] ?? ""];
-  if (coin === undefined) throw new Error(`the native asset of ${chain} is not known`);
-  return `${chain}/slip44:${coin}`;
-}
-
-/** Returns the form in which assets are compared. EVM addresses ignore case; other chains' addresses do not. */
-export function canonicalAsset(asset: string): string {
-  return asset.toLowerCase().startsWith("eip155:") ? asset.toLowerCase() : asset;
-}

@@ -1,12 +1,11 @@
 import type { Metrics } from "../runtime/metrics.ts";
 import type { Networks } from "../runtime/networks/read-networks.ts";
 import { ChainError } from "./errors.ts";
-import { checkEvmChain } from "./evm/check-evm-chain.ts";
-import { type EvmChain, type EvmToken, openEvmChain } from "./evm/open-evm-chain.ts";
-import { checkSolanaChain } from "./solana/check-solana-chain.ts";
-import { openSolanaChain, type SolanaChain, type SolanaToken } from "./solana/open-solana-chain.ts";
+import type { EvmChain, EvmToken } from "./evm/open-evm-chain.ts";
+import { getChainDriver } from "./find-chain-driver.ts";
+import type { SolanaChain, SolanaToken } from "./solana/open-solana-chain.ts";
 
-/** An opened network. `family` is the kind: EVM or Solana. */
+/** An opened network. `namespace` is the CAIP-2 namespace, which names the chain family. */
 export type Chain = EvmChain | SolanaChain;
 /** A token of an opened network. */
 export type Token = EvmToken | SolanaToken;
@@ -18,7 +17,7 @@ export function openChains(networks: Networks, metrics: Metrics): Chains {
   return new Map(
     networks.chains.map((network): [string, Chain] => [
       network.chain,
-      "multicall" in network ? openEvmChain(network, metrics) : openSolanaChain(network, metrics),
+      getChainDriver(network.chain).open(network, metrics),
     ]),
   );
 }
@@ -28,8 +27,7 @@ export function openChains(networks: Networks, metrics: Metrics): Chains {
  * `checkEvmChain` and `checkSolanaChain`.
  */
 export async function checkChain(chains: Chains, id: string): Promise<void> {
-  const chain = getChain(chains, id);
-  await (chain.family === "evm" ? checkEvmChain(chain) : checkSolanaChain(chain));
+  await getChainDriver(id).check(getChain(chains, id));
 }
 
 /** Returns the network that a row names. Throws ChainError `unknown_chain` if the networks file lacks it. */
@@ -49,13 +47,13 @@ export function getToken(chain: Chain, asset: string): Token {
 /** Returns the EVM network that a row names. Throws ChainError `unknown_chain`, or an Error for another family. */
 export function getEvmChain(chains: Chains, id: string): EvmChain {
   const chain = getChain(chains, id);
-  if (chain.family !== "evm") throw new Error(`${id} is not an EVM chain`);
+  if (chain.namespace !== "eip155") throw new Error(`${id} is not an EVM chain`);
   return chain;
 }
 
 /** Returns the Solana cluster that a row names. Throws ChainError `unknown_chain`, or an Error for another family. */
 export function getSolanaChain(chains: Chains, id: string): SolanaChain {
   const chain = getChain(chains, id);
-  if (chain.family !== "solana") throw new Error(`${id} is not a Solana cluster`);
+  if (chain.namespace !== "solana") throw new Error(`${id} is not a Solana cluster`);
   return chain;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import solc from "solc";
+import { createRequire } from "node:module";
 import { z } from "zod";
 
 /** A compiled contract. `immutables` lists the byte ranges of each immutable in the deployed code. */
@@ -9,6 +9,9 @@ export type Compiled = {
   deployedBytecode: `0x${string}`;
   immutables: Record<string, { start: number; length: number }[]>;
 };
+
+/** Loads the compiler when something has to be compiled, because that takes half a second. */
+const loadCompiler = (): typeof import("solc") => createRequire(import.meta.url)("solc");
 
 const hex = z.string().transform((digits) => `0x${digits}` as const);
 const Output = z.object({
@@ -52,7 +55,7 @@ export function compile(file: URL): Record<string, Compiled> {
     sources: { source: { content: readFileSync(file, "utf8") } },
     settings,
   };
-  const output = Output.parse(JSON.parse(solc.compile(JSON.stringify(input))));
+  const output = Output.parse(JSON.parse(loadCompiler().compile(JSON.stringify(input))));
   const [first] = output.errors;
   if (first) throw new Error(first.formattedMessage);
   const names = readImmutables(output.sources["source"]?.ast);

@@ -113,7 +113,7 @@ create table chain_block (
 create table chain_cursor (
   chain text not null,
   number bigint not null,
-  hash text not null,
+  block_id text not null,
   final_number bigint not null,
   reached_head_at timestamp with time zone,
   chain_time timestamp with time zone,
@@ -322,7 +322,7 @@ create table ledger_group (
   subject text not null,
   chain text,
   block_number bigint,
-  block_hash text,
+  block_id text,
   tx_hash text,
   log_index integer,
   note text,
@@ -371,7 +371,7 @@ create table merchant_balance (
 
 create table observation (
   chain text not null,
-  block_hash text not null,
+  block_id text not null,
   tx_hash text not null,
   log_index integer not null,
   block_number bigint not null,
@@ -387,7 +387,7 @@ create table observation (
   observed_at timestamp with time zone not null,
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
-  PRIMARY KEY (chain, block_hash, tx_hash, log_index)
+  PRIMARY KEY (chain, block_id, tx_hash, log_index)
 );
 
 create table operator_action (
@@ -456,7 +456,7 @@ create table payment_option (
   receiver text not null,
   amount numeric(78,0) not null,
   authorization_nonce text not null,
-  valid_before bigint not null,
+  valid_before bigint,
   blockhash_until timestamp with time zone,
   allowance jsonb,
   needs_data boolean not null default false,
@@ -471,6 +471,7 @@ create table payment_option (
   created_at timestamp with time zone not null,
   CHECK (((fee >= (0)::numeric) AND ((fee = (0)::numeric) OR (fee < amount)))),
   CHECK (((fee_fixed >= (0)::numeric) AND (fee_fixed <= fee))),
+  CHECK (((kind = 'spl'::text) = (valid_before IS NULL))),
   CHECK (((owed_asset IS NULL) = (owed_amount IS NULL))),
   CHECK (((rate IS NULL) = (quoted_until IS NULL))),
   CHECK ((amount > (0)::numeric)),
@@ -624,7 +625,7 @@ create table transaction (
   created_at timestamp with time zone not null,
   broadcast_at timestamp with time zone,
   block_number bigint,
-  block_hash text,
+  block_id text,
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   fee numeric(78,0),
@@ -649,7 +650,8 @@ create table transfer (
   receiver text not null,
   amount numeric(78,0) not null,
   authorization_nonce text not null,
-  valid_before bigint not null,
+  valid_before bigint,
+  last_valid_height bigint,
   signature bytea,
   permit bytea,
   smart_wallet boolean not null default false,
@@ -664,6 +666,8 @@ create table transfer (
   created_at timestamp with time zone not null,
   due_at timestamp with time zone,
   due_retries integer not null default 0,
+  CHECK (((kind = 'spl'::text) = (valid_before IS NULL))),
+  CHECK (((kind = 'spl'::text) OR (last_valid_height IS NULL))),
   CHECK (((purpose = 'payment'::text) = (payment_id IS NOT NULL))),
   CHECK (((purpose = 'refund'::text) = (refund_id IS NOT NULL))),
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),

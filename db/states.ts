@@ -1,3 +1,5 @@
+import { memberNames } from "../runtime/member-names.ts";
+
 /**
  * Every state machine as data: machine → state → states it may move to. `new` is the state before a row exists. `migrate`
  * copies the moves into the table `transition`, which a foreign key of `event` references: no client, not even psql, can
@@ -101,10 +103,10 @@ export function isFinalPaymentState(state: PaymentState): boolean {
 
 /** Returns all moves as rows of the table `transition`. */
 export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
-  const all: Record<string, Record<string, readonly string[]>> = machines;
-  return Object.entries(all).flatMap(([machine, states]) =>
-    Object.entries(states).flatMap(([from_state, targets]) =>
-      targets.map((to_state) => ({ machine: machine as Machine, from_state, to_state })),
+  const all: Record<Machine, Record<string, readonly string[]>> = machines;
+  return memberNames(all).flatMap((machine) =>
+    Object.entries(all[machine]).flatMap(([from_state, targets]) =>
+      targets.map((to_state) => ({ machine, from_state, to_state })),
     ),
   );
 }

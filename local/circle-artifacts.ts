@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Abi, type Address, type Hex, parseAbi } from "viem";
 import { z } from "zod";
+import { readHex } from "../runtime/hex.ts";
 
 /** The part of a Hardhat artifact that a deployment needs. */
 const Artifact = z.object({
-  abi: z.array(z.unknown()),
+  abi: z.custom<Abi>(Array.isArray),
   bytecode: z.string().startsWith("0x"),
   linkReferences: z.record(
     z.string(),
@@ -29,7 +30,7 @@ export function circleContract(path: string, libraries: Record<string, Address> 
       code = code.slice(0, at) + library.slice(2).toLowerCase() + code.slice(at + length * 2);
     }
   }
-  return { abi: artifact.abi as Abi, bytecode: code as Hex };
+  return { abi: artifact.abi, bytecode: readHex(code) };
 }
 
 /** The functions of USDC that the local stack and the tests call. */

@@ -1,6 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { formatUnits } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { readHex } from "../runtime/hex.ts";
 import { createPayment, getStatus, pay, type Shop, waitFinal } from "./buyer-client.ts";
 import { printHistory } from "./demo-report.ts";
 import type { Progress } from "./progress.ts";
@@ -41,7 +42,7 @@ async function showPaid(stack: Stack, shop: Shop, { say, print }: Progress): Pro
   const paid = await waitFinal(shop, id, 60_000);
   if (paid.status !== "succeeded" || !paid.info) throw new Error(`the payment ended ${paid.status}`);
   print(`Payment ${id} is ${paid.status}: transaction ${paid.info.txId}.`);
-  const receipt = await chain.client.getTransactionReceipt({ hash: paid.info.txId as `0x${string}` });
+  const receipt = await chain.client.getTransactionReceipt({ hash: readHex(paid.info.txId) });
   if (receipt.status !== "success") throw new Error("the transaction failed on chain");
 
   say("waiting for the settlement to reach the merchant's account");

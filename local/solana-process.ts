@@ -56,15 +56,19 @@ async function answers(url: string, child: Child): Promise<boolean> {
   return (await callSolana(url, "getHealth")) === "ok";
 }
 
+const rpcAnswer = z.object({
+  result: z.unknown().optional(),
+  error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
+});
+
 /** Makes one JSON-RPC call. Throws an error response with its code. */
 export async function callSolana(url: string, method: string, params: readonly unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "content-type": "application/json" };
   const response = await fetch(url, { method: "POST", headers, body });
-  const answer = (await response.json()) as { result?: unknown; error?: { code: number; message: string } };
-  const { error } = answer;
+  const { result, error } = rpcAnswer.parse(await response.json());
   if (error !== undefined) throw Object.assign(new Error(`${method}: ${error.message} (${error.code})`), error);
-  return answer.result;
+  return result;
 }
 
 /** What only the local Solana can do. On another one every knob says that it is none. */

@@ -8,18 +8,24 @@ export async function waitUntil<T>(
   what: string,
   ask: () => T | Promise<T>,
   { withinMs, everyMs = 20, signal }: { withinMs: number; everyMs?: number; signal?: AbortSignal },
-): Promise<Exclude<T, false | undefined>> {
+): Promise<Answer<Awaited<T>>> {
   const until = Date.now() + withinMs;
   let cause: unknown;
   for (;;) {
     signal?.throwIfAborted();
     try {
       const answer = await ask();
-      if (answer !== false && answer !== undefined) return answer as Exclude<T, false | undefined>;
+      if (isAnswer(answer)) return answer;
     } catch (error) {
       cause = error;
     }
     if (Date.now() > until) throw new Error(`timed out after ${withinMs} ms: ${what}`, { cause });
     await pause(everyMs);
   }
+}
+
+type Answer<T> = Exclude<T, false | undefined>;
+
+function isAnswer<T>(answer: T): answer is Answer<T> {
+  return answer !== false && answer !== undefined;
 }

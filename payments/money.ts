@@ -1,4 +1,4 @@
-import { canonicalAsset } from "../chains/caip.ts";
+import { canonicalAsset } from "../chains/canonical-ids.ts";
 import type { Token } from "../chains/open-chains.ts";
 import type { Network } from "../runtime/networks/read-networks.ts";
 import type { Rates } from "./options/prices.ts";

@@ -1,5 +1,6 @@
 import type { PaymentState } from "../db/states.ts";
 import type { Mode } from "../db/tables.ts";
+import type { WalletAction } from "../transfers/wallet-driver.ts";
 
 /** An amount in minor units of `unit` (`iso4217/USD`, or `caip19/` and an asset), with its display data. */
 export type Money = {
@@ -43,8 +44,6 @@ export type PaymentDetail = PaymentView & {
   settlement: { txId: string; amount: Money } | null;
 };
 
-/** An action that a wallet executes (specification, 2.9). `chain` is CAIP-2. */
-export type WalletAction = { chain: string; method: string; params: readonly unknown[] };
 /** An action that is built on demand: the wallet fetches the actions with `build` before it executes them. */
 export type BuildAction = { build: string };
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { memberNames } from "../runtime/member-names.ts";
 
 /** The payload of a queue's jobs, and how workers run them. Payloads hold ids only: Postgres is the source of truth. */
 type JobSpec<D> = {
@@ -150,7 +151,7 @@ export const catalog = {
 
 export type QueueName = keyof typeof catalog;
 export type JobData<N extends QueueName> = z.infer<(typeof catalog)[N]["data"]>;
-export const queueNames = Object.keys(catalog) as QueueName[];
+export const queueNames = memberNames(catalog);
 
 /** Returns true for the name of a queue. */
 export function isQueueName(name: string): name is QueueName {

@@ -21,8 +21,6 @@ export const assetPattern = new RegExp(`^(${CHAIN})/(${NAMESPACE}):(${REFERENCE}
 export const evmChainPattern = /^eip155:[1-9]\d*$/;
 /** EVM addresses, in any case. */
 export const evmAddressPattern = new RegExp(`^${EVM_ADDRESS}$`);
-/** EVM addresses, or CAIP-10 accounts with one. */
-export const evmAccountPattern = new RegExp(`^(eip155:\\d+:)?${EVM_ADDRESS}$`);
 /** CAIP-19 assets that are ERC-20 tokens. */
 export const evmAssetPattern = new RegExp(`^eip155:\\d+/erc20:${EVM_ADDRESS}$`);
 
@@ -30,7 +28,11 @@ export const evmAssetPattern = new RegExp(`^eip155:\\d+/erc20:${EVM_ADDRESS}$`);
 export const solanaReferencePattern = new RegExp(`^${SOLANA_REFERENCE}$`);
 /** Texts that have the length and the digits of a Solana address. */
 export const solanaAddressPattern = new RegExp(`^${SOLANA_ADDRESS}$`);
-/** Solana addresses, or CAIP-10 accounts with one. */
-export const solanaAccountPattern = new RegExp(`^(solana:${SOLANA_REFERENCE}:)?${SOLANA_ADDRESS}$`);
 /** CAIP-19 assets that are SPL tokens. */
 export const solanaAssetPattern = new RegExp(`^solana:${SOLANA_REFERENCE}/token:${SOLANA_ADDRESS}$`);
+
+/** The accounts of each chain family: an address, or a CAIP-10 account with one. EVM addresses ignore case; base58 does not. */
+export const accountForms: readonly { pattern: RegExp; ignoresCase: boolean }[] = [
+  { pattern: new RegExp(`^(eip155:\\d+:)?${EVM_ADDRESS}$`), ignoresCase: true },
+  { pattern: new RegExp(`^(solana:${SOLANA_REFERENCE}:)?${SOLANA_ADDRESS}$`), ignoresCase: false },
+];

@@ -10,14 +10,13 @@ const list = z.string().transform((text) =>
     .filter(Boolean),
 );
 /** `id:key`, the key being 32 bytes in base64; several separated by commas. The first encrypts, the others only decrypt. */
-const dataKeys = z.string().transform((text, context) => {
+const dataKeys = z.string().transform((text, context): [DataKey, ...DataKey[]] => {
   const keys = text.split(",").map((part) => {
     const [id = "", encoded = ""] = part.trim().split(":", 2);
     return { id, key: Buffer.from(encoded, "base64") };
   });
   const [first, ...rest] = keys;
-  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32))
-    return [first, ...rest] as [DataKey, ...DataKey[]];
+  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32)) return [first, ...rest];
   context.addIssue(
     "expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several separated by commas",
   );
@@ -114,6 +113,9 @@ const Admin = Migrate.extend({
   OPERATOR: z.string().min(1).max(64).default("operator"),
 });
 
+/** Variables of preflight, which runs before there is a database. */
+const Preflight = z.object({ SCREENING_LIST_FILE: screeningList });
+
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
@@ -146,3 +148,5 @@ export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(
 export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);
 export const readAdminConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Admin>> => parse(Admin, env);
 export const readMigrateConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Migrate>> => parse(Migrate, env);
+export const readPreflightConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Preflight>> =>
+  parse(Preflight, env);

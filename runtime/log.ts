@@ -35,10 +35,15 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
 
 /** Without a message pino uses `err.message` unchanged, and viem puts the request's body into it. */
 function logMethod(this: Logger, args: Parameters<LogFn>, method: LogFn): void {
-  const [first, message, ...rest] = args as [unknown, string | undefined, ...unknown[]];
+  const [first, message, ...rest]: readonly unknown[] = args;
   const error = errorIn(first);
   if (error === undefined) method.apply(this, args);
-  else method.apply(this, [first === error ? { err: error } : first, message ?? errorMessage(error), ...rest]);
+  else
+    method.apply(this, [
+      first === error ? { err: error } : first,
+      typeof message === "string" ? message : errorMessage(error),
+      ...rest,
+    ]);
 }
 
 function errorIn(first: unknown): Error | undefined {

@@ -1,5 +1,4 @@
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
 import { TimeoutError, withTimeout } from "./timeout.ts";
 
@@ -28,8 +27,9 @@ export async function startProbes(deps: ProbeDeps): Promise<{ port: number; clos
     server.once("error", reject);
     server.listen(deps.port, deps.host, resolve);
   });
+  const address = server.address();
   return {
-    port: (server.address() as AddressInfo).port,
+    port: typeof address === "object" && address !== null ? address.port : deps.port,
     close: () =>
       new Promise((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()));

@@ -7,11 +7,10 @@ import ipaddr from "ipaddr.js";
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
-  if (address.kind() === "ipv4") return address.range() === "unicast";
-  const v6 = address as ipaddr.IPv6;
-  if (v6.isIPv4MappedAddress()) return isPublicAddress(v6.toIPv4Address().toString());
+  if (address instanceof ipaddr.IPv4) return address.range() === "unicast";
+  if (address.isIPv4MappedAddress()) return isPublicAddress(address.toIPv4Address().toString());
   // ipaddr.js gives NAT64 (64:ff9b::/96), 6to4 and Teredo ranges of their own; only plain global unicast passes.
-  return v6.range() === "unicast" && v6.match(globalUnicast);
+  return address.range() === "unicast" && address.match(globalUnicast);
 }
 
 const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3");

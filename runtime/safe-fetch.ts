@@ -217,7 +217,7 @@ async function readBody(
     if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
     const parts: Buffer[] = [];
     let size = 0;
-    for await (const part of body as AsyncIterable<Buffer>) {
+    for await (const part of body) {
       size += part.length;
       if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
       parts.push(part);

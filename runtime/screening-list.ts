@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { evmAccountPattern, solanaAccountPattern } from "./caip-patterns.ts";
+import { accountForms } from "./caip-patterns.ts";
 import type { Log } from "./log.ts";
 import { errorCode } from "./redaction.ts";
 
@@ -54,10 +54,9 @@ export function parseScreeningList(text: string): State {
   for (const [index, line] of text.split("\n").entries()) {
     const entry = line.replace(/#.*/, "").trim();
     if (entry === "") continue;
-    // EVM addresses ignore case; base58 does not.
-    if (evmAccountPattern.test(entry)) accounts.add(entry.toLowerCase());
-    else if (solanaAccountPattern.test(entry)) accounts.add(entry);
-    else return { error: `has no account in line ${index + 1}` };
+    const form = accountForms.find(({ pattern }) => pattern.test(entry));
+    if (!form) return { error: `has no account in line ${index + 1}` };
+    accounts.add(form.ignoresCase ? entry.toLowerCase() : entry);
   }
   return { accounts };
 }

@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
+import { findFamilyBranches } from "./family-branches.ts";
+import { type Source, valueImports } from "./source-text.ts";
 
 /** The layers below `payments`, which the operator's commands and the local stack use directly too. */
 const belowPayments = ["transfers", "chains", "db"];
@@ -25,7 +27,6 @@ export const allowedImports: Readonly<Record<string, readonly string[]>> = {
   runtime: [],
 };
 
-export type Source = { path: string; text: string };
 export type Violation = { path: string; line: number; from: string; to: string };
 
 /** Returns true for entry points: they open what the modules share, and may import every module. */
@@ -33,7 +34,7 @@ const isEntryPoint = (path: string): boolean => path.endsWith("/main.ts");
 
 const moduleOf = (path: string): string => path.split("/", 1)[0] ?? "";
 
-/** Returns the value imports that are not allowed. Paths are relative to the project, with forward slashes. */
+/** Returns the value imports that are not allowed. */
 export function findViolations(sources: readonly Source[]): Violation[] {
   return sources.flatMap(({ path, text }) => {
     const from = moduleOf(path);
@@ -47,19 +48,6 @@ export function findViolations(sources: readonly Source[]): Violation[] {
       return !file.includes("/") || to === from || allowed.includes(to) ? [] : [{ path, line, from, to }];
     });
   });
-}
-
-/** Returns the imports of values. `import { type A } from` is one: Node removes the name and still loads the file. */
-function valueImports(text: string): { target: string; line: number }[] {
-  const statement = /^[ \t]*(?:import|export)\b(?!\s+type\b)[^;"'`()]*?\bfrom\s*["']([^"']+)["']/gm;
-  const bare = /^[ \t]*import\s*["']([^"']+)["']/gm;
-  const dynamic = /\bimport\(\s*["'`]([^"'`]+)["'`]/g;
-  return [statement, bare, dynamic].flatMap((pattern) =>
-    [...text.matchAll(pattern)].map((match) => ({
-      target: match[1] ?? "",
-      line: text.slice(0, match.index).split("\n").length,
-    })),
-  );
 }
 
 function readSources(): Source[] {
@@ -77,7 +65,12 @@ if (import.meta.main) {
   const violations = findViolations(sources);
   for (const { path, line, from, to } of violations)
     console.error(`${path}:${line} ${from} must not import from ${to}`);
-  console.log(`imports: ${sources.length} files, ${violations.length} not allowed`);
+  const branches = findFamilyBranches(sources);
+  for (const { path, line, code } of branches)
+    console.error(`${path}:${line} ${code} depends on the chain family: call its driver`);
+  console.log(
+    `imports: ${sources.length} files, ${violations.length} not allowed, ${branches.length} branches by chain family`,
+  );
   // Without any file, the check has read the wrong folder.
-  if (violations.length > 0 || sources.length === 0) process.exitCode = 1;
+  if (violations.length + branches.length > 0 || sources.length === 0) process.exitCode = 1;
 }

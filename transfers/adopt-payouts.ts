@@ -1,3 +1,4 @@
+import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
 import {
   assignObservation,
@@ -33,33 +34,30 @@ export async function keepUnpaidPayouts<Row extends TransferRow>(
   return rows.filter((row) => !made.has(row.authorization_nonce));
 }
 
+/** An adopted payout with its movement and the booked amount, or one that is not adopted because an operator must decide. */
+type Adoption = { ok: true; movement: ObservationRow; isExact: boolean; amount: bigint } | { ok: false };
+
 /**
  * Adopts one payout, or holds it. A movement with another amount or receiver is adopted only when it is final and booked: a
  * movement that a reorg can revert must not change the amount of a settlement.
  */
 async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): Promise<void> {
-  const adopted = await deps.db
-    .transaction()
-    .execute(async (db) => {
-      const movement = await lockMovementByNumber(db, row);
-      if (!movement) return undefined;
-      const isExact = movement.amount === row.amount && movement.receiver === row.receiver;
-      if (!isExact && !movement.booked) return undefined;
-      const set = { due_at: null, hold_until: null, last_error: null, lane_id: null };
-      const made = { amount: movement.amount, receiver: movement.receiver, tx: movement.tx_hash };
-      const detail = { adopted: { ...made, amount: String(made.amount) } };
-      const move = { ids: [row.id], from: "ready" as const, to: "included" as const, at: deps.now(), detail };
-      if ((await moveRows(db, "transfer", { ...move, set })).length === 0) return undefined;
-      const amount = await book(db, row, movement);
-      if (amount === undefined) throw new NotAdopted();
-      await assignObservation(db, { movement, transferId: row.id, amount });
-      return { movement, isExact, amount };
-    })
-    .catch((error: unknown) => {
-      if (error instanceof NotAdopted) return undefined;
-      throw error;
-    });
-  if (!adopted) {
+  const adopted = await commitIfOk(deps.db, async (db): Promise<Adoption> => {
+    const movement = await lockMovementByNumber(db, row);
+    if (!movement) return { ok: false };
+    const isExact = movement.amount === row.amount && movement.receiver === row.receiver;
+    if (!isExact && !movement.booked) return { ok: false };
+    const set = { due_at: null, hold_until: null, last_error: null, lane_id: null };
+    const made = { amount: movement.amount, receiver: movement.receiver, tx: movement.tx_hash };
+    const detail = { adopted: { ...made, amount: String(made.amount) } };
+    const move = { ids: [row.id], from: "ready" as const, to: "included" as const, at: deps.now(), detail };
+    if ((await moveRows(db, "transfer", { ...move, set })).length === 0) return { ok: false };
+    const amount = await book(db, row, movement);
+    if (amount === undefined) return { ok: false };
+    await assignObservation(db, { movement, transferId: row.id, amount });
+    return { ok: true, movement, isExact, amount };
+  });
+  if (!adopted.ok) {
     const error = "the chain shows a payout with this number; it is not sent again";
     deps.log.error({ transfer: row.id, chain: row.chain, error }, "payout is held");
     return holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
@@ -79,9 +77,4 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): P
       "payout was already made with another amount or receiver and is adopted as the chain shows it",
     );
   deps.metrics.transferTransitions.inc({ chain: row.chain, purpose: row.purpose, from: "ready", to: "included" });
-}
-
-/** Rolls back an adoption that the ledger cannot express. */
-class NotAdopted extends Error {
-  override readonly name = "NotAdopted";
 }

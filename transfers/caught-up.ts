@@ -1,3 +1,4 @@
+import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import { findUnreadEpoch, recordChainRead, recordChainUnread } from "../db/epoch.ts";
 import { findHistoryProgress, type HistoryProgress } from "../db/queries/account-cursors.ts";
@@ -37,10 +38,9 @@ export async function findHistory(
   { db }: Pick<TransferDeps, "db">,
   chain: Chain | undefined,
 ): Promise<HistoryProgress | undefined> {
-  const accounts = [...(chain?.tokens.values() ?? [])].flatMap((token) =>
-    "treasuryAccount" in token ? [token.treasuryAccount] : [],
-  );
-  if (!chain || accounts.length === 0) return undefined;
+  if (!chain) return undefined;
+  const accounts = getChainDriver(chain.chain).listHistoryAccounts(chain);
+  if (accounts.length === 0) return undefined;
   return findHistoryProgress(db, { chain: chain.chain, accounts });
 }
 

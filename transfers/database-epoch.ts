@@ -20,17 +20,12 @@ export type Epoch = {
   /** Raises the count and compares. Called once a second. */
   tick(): Promise<void>;
   /**
-   * Raises the count in a database transaction that stores signed bytes, as its last statement. Throws DatabaseLostCommits unless
-   * every given epoch, in which the decision to sign was made, is still the current one. Returns a function to await after
-   * the commit and before the bytes are broadcast.
+   * Raises the count in a database transaction that stores signed bytes, as its last statement. The result is `ok` when
+   * every given epoch, in which the decision to sign was made, is still the current one; otherwise the database has lost
+   * commits and the caller must roll back. `counted` must be awaited after the commit and before the bytes are broadcast.
    */
-  pass(db: Db, ...epochs: string[]): Promise<() => Promise<void>>;
+  pass(db: Db, ...epochs: string[]): Promise<{ ok: true; counted: () => Promise<void> } | { ok: false }>;
 };
-
-/** Rolls back a database transaction that would store bytes which were signed in an earlier epoch. */
-export class DatabaseLostCommits extends Error {
-  override readonly name = "DatabaseLostCommits";
-}
 
 /** Opens the detection of epoch changes for one process. */
 export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; log: Logger }): Epoch {
@@ -67,8 +62,8 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; l
       const floor = highest;
       const row = await incrementEpochCount(tx);
       if (epochs.some((epoch) => epoch !== row.id) || findEvidence({ ...row, count: row.count - 1 }, floor))
-        throw new DatabaseLostCommits();
-      return () => raiseHighest(row.count);
+        return { ok: false };
+      return { ok: true, counted: () => raiseHighest(row.count) };
     },
   };
 }

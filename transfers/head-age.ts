@@ -1,3 +1,4 @@
+import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Network } from "../runtime/networks/read-networks.ts";
 
 /** Default for the age of a head: this many milliseconds or this many block times, whichever is more. */
@@ -11,7 +12,7 @@ const DEFAULT_BLOCKS = 10;
 export function maxHeadAge(network: Network): number | undefined {
   if (network.maxHeadAgeMs === null) return undefined;
   if (network.maxHeadAgeMs !== undefined) return network.maxHeadAgeMs;
-  return Math.max(DEFAULT_MS, "blockMs" in network ? DEFAULT_BLOCKS * network.blockMs : 0);
+  return Math.max(DEFAULT_MS, DEFAULT_BLOCKS * getChainDriver(network.chain).blockMs(network));
 }
 
 /**

@@ -6,7 +6,7 @@ import { insertBurnedGas } from "../db/queries/burned-gas.ts";
 import { keepBookable } from "../db/queries/failed-bookings.ts";
 import { skipUsedNonces } from "../db/queries/lanes.ts";
 import { formatObservationKey, insertObservations, listClaimed } from "../db/queries/observations.ts";
-import { markIncluded, type TransactionRow } from "../db/queries/transactions.ts";
+import { type EvmTransactionRow, markIncluded } from "../db/queries/transactions.ts";
 import { listAssigned, listByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
 import { runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
@@ -25,7 +25,7 @@ export type BookUnsolicited = (db: Db, chain: string, unsolicited: readonly Toke
 const MAX_TEXT_LENGTH = 200;
 
 /** A transaction of ours with its receipt. */
-export type IncludedTransaction = { row: TransactionRow; receipt: Receipt };
+export type IncludedTransaction = { row: EvmTransactionRow; receipt: Receipt };
 /** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
 export type Recordable = { seen: readonly TokenMovement[]; landed: readonly IncludedTransaction[] };
 
@@ -131,12 +131,12 @@ async function storeFailedMovement(
 }
 
 /** Returns the natural key of a movement among the failed bookings. */
-function nameMovement({ blockHash, txHash, logIndex }: TokenMovement): string {
-  return formatObservationKey({ block_hash: blockHash, tx_hash: txHash, log_index: logIndex });
+function nameMovement({ blockId, txHash, logIndex }: TokenMovement): string {
+  return formatObservationKey({ block_id: blockId, tx_hash: txHash, log_index: logIndex });
 }
 
 /** Returns the movements that are not stored as failed bookings. The others are retried when they are due. */
-export function listRecordable(db: Db, { chain }: Watching, seen: readonly TokenMovement[]): Promise<TokenMovement[]> {
+export function listRecordable<M extends TokenMovement>(db: Db, { chain }: Watching, seen: readonly M[]): Promise<M[]> {
   return keepBookable(db, seen, { chain, kind: "movement", subjectOf: nameMovement });
 }
 
@@ -233,7 +233,7 @@ function claim(chain: Watching, seen: readonly TokenMovement[], claimable: reado
 function toRow(deps: TransferDeps, chain: Watching, log: TokenMovement, transfer: TransferRow | undefined) {
   return {
     chain: chain.chain,
-    block_hash: log.blockHash,
+    block_id: log.blockId,
     block_number: log.blockNumber,
     log_index: log.logIndex,
     tx_hash: log.txHash,

@@ -1,5 +1,5 @@
+import { z } from "zod";
 import type { Chain } from "../chains/open-chains.ts";
-import type { TokenMovement } from "../chains/token-movement.ts";
 import { deleteDueFailures, type FailedBookingRow, listDueFailures } from "../db/queries/failed-bookings.ts";
 import { type BookUnsolicited, type IncludedTransaction, type Recordable, recordBlocks } from "./record-movements.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
@@ -27,18 +27,27 @@ export async function beginBookingRetries(
   };
   for (const { movement } of due) {
     if (!movement) continue;
-    await record({ seen: [readMovement(movement)], landed: [] });
+    await record({ seen: [storedMovement.parse(movement)], landed: [] });
   }
   const landed = (await readLanded?.(due)) ?? [];
   if (landed.length > 0) await record({ seen: [], landed });
   return due;
 }
 
-/** Returns a movement from its JSON in a failed booking. */
-function readMovement(kept: Record<string, unknown>): TokenMovement {
-  const at = kept["at"] === undefined ? undefined : new Date(String(kept["at"]));
-  return { ...kept, amount: BigInt(String(kept["amount"])), at } as TokenMovement;
-}
+/** A movement as JSON in a failed booking. */
+const storedMovement = z.object({
+  blockId: z.string(),
+  blockNumber: z.number(),
+  txHash: z.string(),
+  logIndex: z.number(),
+  token: z.string(),
+  payer: z.string(),
+  receiver: z.string(),
+  amount: z.string().transform(BigInt),
+  authorizationNonce: z.string().nullable(),
+  candidateNonces: z.array(z.string()).optional(),
+  at: z.coerce.date().optional(),
+});
 
 /** Deletes the failed bookings that were retried in a successful pass, unless they failed again. */
 export async function endBookingRetries(

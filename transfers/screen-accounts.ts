@@ -1,6 +1,6 @@
 import type { Chain } from "../chains/open-chains.ts";
 import type { ScreeningDeps } from "./list-screening.ts";
-import { driverOf } from "./transfer-driver.ts";
+import { getTransferDriver } from "./transfer-driver.ts";
 
 /**
  * Returns which of these accounts fail screening by the operator's list or the chain's sanctions oracle. The oracle takes
@@ -11,5 +11,5 @@ export async function screenAccounts(
   chain: Chain,
   accounts: readonly string[],
 ): Promise<Set<string>> {
-  return driverOf(chain).screen(deps, accounts);
+  return getTransferDriver(chain).screen(deps, accounts);
 }

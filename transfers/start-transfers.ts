@@ -1,7 +1,7 @@
 import { getChain } from "../chains/open-chains.ts";
 import { checkUnfinished } from "./check-unfinished.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { driverOf } from "./transfer-driver.ts";
+import { getTransferDriver } from "./transfer-driver.ts";
 
 /**
  * Creates the rows of a chain's lanes and its cursor, and leaves existing rows as they are. Called at every start. Throws
@@ -9,5 +9,5 @@ import { driverOf } from "./transfer-driver.ts";
  */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   await checkUnfinished(deps);
-  await driverOf(getChain(deps.chains, chainId)).start(deps);
+  await getTransferDriver(getChain(deps.chains, chainId)).start(deps);
 }

@@ -7,6 +7,9 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { Epoch } from "./database-epoch.ts";
 import type { ScreeningList } from "./list-screening.ts";
 
+/** The keys that a process holds, by CAIP-2 id. Drivers add those of a chain when the chain starts. */
+export type KeyStores = { keys: Map<string, EvmKeys>; solanaKeys: Map<string, SolanaKeys> };
+
 /** Dependencies of this module's functions. */
 export type TransferDeps = {
   db: Pool;

@@ -1,17 +1,35 @@
+import type { Hex } from "viem";
+import type { Sender } from "../chains/chain-driver.ts";
+import type { KeyReaders } from "../chains/evm/signers/open-evm-keys.ts";
 import type { Chain } from "../chains/open-chains.ts";
-import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
+import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
+import type { NewTransfer } from "../db/queries/transfers.ts";
+import { namespaceOf } from "../runtime/caip-namespace.ts";
+import type { BookingHandlers, SendHandlers, WatchProgress } from "./booking-handlers.ts";
 import { evmTransfers } from "./evm/evm-transfers.ts";
+import { evmResults } from "./evm/wallet-results.ts";
 import type { ScreeningDeps } from "./list-screening.ts";
 import { solanaTransfers } from "./solana/solana-transfers.ts";
-import type { TransferDeps } from "./transfer-deps.ts";
+import { solanaResults } from "./solana/wallet-results.ts";
+import type { KeyStores, TransferDeps } from "./transfer-deps.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
+import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
+
+/** A payout that is not signed yet. */
+export type PayoutRow = Omit<NewTransfer, "kind" | "signature" | "valid_before"> & { authorization_nonce: Hex };
+/** How a payout is made, and the treasury's signature; null where the transfer is signed when it is sent. */
+export type SignedPayout = Pick<NewTransfer, "kind" | "signature" | "valid_before">;
 
 /** The parts of transfers that differ between the chain families, for one chain. */
 export type TransferDriver = {
   /** True where one cursor reads all assets from blocks; false where the history of each asset has its own cursor. */
   readonly readsBlocks: boolean;
+  /** What buyers' wallets are asked for. */
+  readonly wallets: WalletDriver;
+  /** Opens the chain's keys and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
+  openKeys(stores: KeyStores, readers: KeyReaders): Promise<void>;
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;
   /** Returns the newest height of the chain at any depth of confirmation. */
@@ -22,17 +40,47 @@ export type TransferDriver = {
     watched: WatchProgress,
     args: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
   ): Promise<void>;
+  /** Continues to read histories that have their own cursors. Returns `more` when something is left to read. */
+  readHistory(
+    deps: TransferDeps,
+    books: Pick<BookingHandlers, "unsolicited" | "gas" | "rent">,
+  ): Promise<"idle" | "more">;
+  /** Sends every ready transfer of a sender. Returns `more` when work is left for another run. */
+  send(deps: TransferDeps, sender: Sender, books: SendHandlers): Promise<"idle" | "more">;
+  /** Signs a payout. The chain rejects a second transfer with the same nonce. */
+  signPayout(deps: Pick<TransferDeps, "keys">, payout: PayoutRow): Promise<SignedPayout>;
   /** Verifies transfers against the chain. Throws ChainError when the chain cannot be read. */
   verify(deps: VerifyDeps, all: readonly Signed[], by: "key" | "wallet"): Promise<[Signed, VerificationResult][]>;
   /** Verifies a signature without calling the chain. */
   checkSignature(signed: Signed): VerificationResult;
   /** Returns the accounts that fail screening. Throws ChainError when a provider is not available. */
   screen(deps: ScreeningDeps, accounts: readonly string[]): Promise<Set<string>>;
+  /** Returns the payers that cannot pay now because their earlier payments have burned our gas. */
+  listBarred(deps: Pick<TransferDeps, "db" | "now">): Promise<ReadonlySet<string>>;
   /** Sets the gauge of the lanes' gas balances. */
   readGasBalances(deps: GasDeps): Promise<void>;
+  /** Returns true while the fee ceiling stops a lane that has something to send. */
+  isLaneHeld(lane: LaneStatus, chain: ChainStatus | undefined): boolean;
 };
 
-/** Returns the driver of a chain. No other function of this module depends on the chain family. */
-export function driverOf(chain: Chain): TransferDriver {
-  return chain.family === "evm" ? evmTransfers(chain) : solanaTransfers(chain);
+/** Returns the driver of a chain. No other functions of this module than this and `getResultReader` depend on the family. */
+export function getTransferDriver(chain: Chain): TransferDriver {
+  switch (chain.namespace) {
+    case "eip155":
+      return evmTransfers(chain);
+    case "solana":
+      return solanaTransfers(chain);
+  }
+}
+
+const resultReaders: ReadonlyMap<string, ResultReader> = new Map([
+  ["eip155", evmResults],
+  ["solana", solanaResults],
+]);
+
+/** Returns the reader of what wallets return on a chain (CAIP-2), whether the networks file has the chain or not. */
+export function getResultReader(chain: string): ResultReader {
+  const reader = resultReaders.get(namespaceOf(chain));
+  if (!reader) throw new Error(`the chain family of ${chain} is not known`);
+  return reader;
 }

@@ -1,5 +1,5 @@
 import { type Chains, getChain } from "../chains/open-chains.ts";
-import { driverOf } from "./transfer-driver.ts";
+import { getTransferDriver } from "./transfer-driver.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
 
 /** Verifies authorizations. */
@@ -22,7 +22,7 @@ export function createVerifier(deps: VerifyDeps): Verifier {
     verify: async (signed, by) => {
       const results = new Map<Signed, VerificationResult>();
       for (const [id, all] of Map.groupBy(signed, (one) => one.chain))
-        for (const [one, result] of await driverOf(getChain(deps.chains, id)).verify(deps, all, by))
+        for (const [one, result] of await getTransferDriver(getChain(deps.chains, id)).verify(deps, all, by))
           results.set(one, result);
       return signed.map((one) => results.get(one) ?? { ok: false, reason: "not verified" });
     },
@@ -31,5 +31,5 @@ export function createVerifier(deps: VerifyDeps): Verifier {
 
 /** Verifies a plain key's signature, on Solana also the transaction that it signs. Calls no chain. */
 export function checkSignature(chains: Chains, signed: Signed): VerificationResult {
-  return driverOf(getChain(chains, signed.chain)).checkSignature(signed);
+  return getTransferDriver(getChain(chains, signed.chain)).checkSignature(signed);
 }

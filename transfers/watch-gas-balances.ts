@@ -1,5 +1,5 @@
 import type { TransferDeps } from "./transfer-deps.ts";
-import { driverOf, type GasDeps } from "./transfer-driver.ts";
+import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
 
 /** Interval between reads of the lanes' gas balances, milliseconds. */
 const READ_EVERY_MS = 60_000;
@@ -27,5 +27,5 @@ export function watchGasBalances(
 }
 
 async function readGasBalances(deps: GasDeps & Pick<TransferDeps, "chains">): Promise<void> {
-  await Promise.all([...deps.chains.values()].map((chain) => driverOf(chain).readGasBalances(deps)));
+  await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
 }

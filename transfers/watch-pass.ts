@@ -5,7 +5,7 @@ import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
 import { beginReread, endReread } from "./caught-up.ts";
 import { compareWatchedAssets } from "./compare-assets.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { driverOf } from "./transfer-driver.ts";
+import { getTransferDriver } from "./transfer-driver.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./watch-lease.ts";
 
 /**
@@ -33,7 +33,7 @@ export async function watchChain(
     () => void renewCursor(deps.db, start, WATCH_LEASE_MS).catch(() => undefined),
     WATCH_RENEW_MS,
   );
-  const driver = driverOf(chain);
+  const driver = getTransferDriver(chain);
   const watched: WatchProgress = { cursor: start };
   let epoch: string | undefined;
   try {

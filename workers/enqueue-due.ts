@@ -1,6 +1,7 @@
 import { takeReconciliations } from "../payments/accounting/reconcile-chain.ts";
 import { enqueueRelays, relayQueueOf } from "../payments/lifecycle/relay-transfers.ts";
 import { verifyQueueOf } from "../payments/lifecycle/verify-queue.ts";
+import { listChainsWithHistory } from "../payments/lifecycle/watch-chain.ts";
 import { takeDueWork } from "../payments/maintenance/take-due-rows.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { PayoutDeps } from "../payments/payouts/sign-payout.ts";
@@ -67,11 +68,10 @@ export async function enqueueReconciliations(deps: PaymentDeps): Promise<void> {
   );
 }
 
-/** Enqueues a read of the treasury's history for each Solana cluster. A lost job delays the read until the next one. */
+/** Enqueues a read of the treasury's history on each chain where it is read separately. A lost job delays the read until the next one. */
 export async function enqueueHistoryReads(deps: PaymentDeps, at: number): Promise<void> {
-  const chains = [...deps.chains.values()].filter(({ family }) => family === "solana");
   await deps.enqueue(
     "read-history",
-    chains.map(({ chain }) => ({ data: { chain, at } })),
+    listChainsWithHistory(deps).map((chain) => ({ data: { chain, at } })),
   );
 }

@@ -1,7 +1,7 @@
-import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
+import type { Sender } from "../chains/chain-driver.ts";
 import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
 import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
-import { createRelay, createSubmit, createWalletRelay, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
+import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
@@ -16,7 +16,6 @@ import { enqueueHistoryReads, enqueueReconciliations, sweep } from "./enqueue-du
 /** What the handlers pass to the modules that they call. */
 export type WorkerDeps = PaymentDeps &
   TransferDeps & {
-    keys: ReadonlyMap<string, EvmKeys>;
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;
     /** Runs work that serves several jobs: its log lines and jobs belong to no single request. */
@@ -45,9 +44,6 @@ const rerun: JobResult = { rerunInMs: 0 };
 
 /** Creates one handler for each queue of the catalog. Each handler calls one step of another module. */
 export function createHandlers(deps: WorkerDeps): Handlers {
-  const relay = createRelay(deps);
-  const relayWallets = createWalletRelay(deps);
-  const submit = createSubmit(deps);
   const watch = createWatch(deps);
   const history = createHistoryReader(deps);
   const verify = createVerify(deps);
@@ -66,21 +62,21 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     return done;
   };
 
+  /** Returns the handler that sends every ready transfer of a sender. */
+  const send = (sender: Sender) => {
+    const run = createSend(deps, sender);
+    return async ({ chain }: { chain: string }): Promise<JobResult> => {
+      if (mustWait(chain)) return done;
+      return (await deps.withoutRequestContext(() => run(chain))) === "more" ? rerun : done;
+    };
+  };
+
   return {
     "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),
     "verify-contract-wallet": ({ attemptIds }) => verifyAll(attemptIds),
-    "relay-transfers": async ({ chain }) => {
-      if (mustWait(chain)) return done;
-      return (await deps.withoutRequestContext(() => relay(chain))) === "more" ? rerun : done;
-    },
-    "relay-contract-wallet": async ({ chain }) => {
-      if (mustWait(chain)) return done;
-      return (await deps.withoutRequestContext(() => relayWallets(chain))) === "more" ? rerun : done;
-    },
-    "submit-solana": async ({ chain }) => {
-      if (mustWait(chain)) return done;
-      return (await deps.withoutRequestContext(() => submit(chain))) === "more" ? rerun : done;
-    },
+    "relay-transfers": send("lanes"),
+    "relay-contract-wallet": send("wallet lane"),
+    "submit-solana": send("relayers"),
     "watch-chain": async ({ chain, block }, signal) => {
       if (mustWait(chain)) return done;
       const pass = await watch({ chain, signal });

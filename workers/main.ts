@@ -5,9 +5,9 @@ import type { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { isTransientChainError } from "../chains/errors.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
-import { type EvmKeys, openEvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
+import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
 import { type Chains, checkChain, getChain, openChains } from "../chains/open-chains.ts";
-import { openSolanaKeys, type SolanaKeys } from "../chains/solana/open-solana-keys.ts";
+import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
@@ -33,6 +33,7 @@ import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
 import { startTransfers } from "../transfers/start-transfers.ts";
+import { getTransferDriver } from "../transfers/transfer-driver.ts";
 import { createVerifier } from "../transfers/verifier.ts";
 import { watchGasBalances } from "../transfers/watch-gas-balances.ts";
 import { createPagesCheck } from "./check-pages.ts";
@@ -197,11 +198,9 @@ type Deps = ReturnType<typeof createDeps>;
 
 /** Opens the keys of each chain, compares the chain with the networks file and creates its rows. */
 function startEachChain({ log, shutdown }: Opened, deps: Deps): Promise<ReadonlySet<string>> {
-  const { chains, keys, solanaKeys, isTransient } = deps;
+  const { chains, isTransient } = deps;
   return startChains({ log, isTransient, signal: shutdown.signal, onError: stop }, chains.keys(), async (id) => {
-    const chain = getChain(chains, id);
-    if (chain.family === "evm") keys.set(id, await openEvmKeys(chain.network, { readKey, readSecret, readText }));
-    else solanaKeys.set(id, openSolanaKeys(chain.network, readSecret));
+    await getTransferDriver(getChain(chains, id)).openKeys(deps, { readKey, readSecret, readText });
     await checkChain(chains, id);
     await startTransfers(deps, id);
   });

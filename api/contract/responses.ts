@@ -9,8 +9,8 @@ import type {
   PaymentDetail,
   PaymentStatus,
   PaymentView,
-  WalletAction,
 } from "../../payments/views.ts";
+import type { WalletAction } from "../../transfers/wallet-driver.ts";
 
 /** Delay that clients wait before they poll a payment that is not final again, milliseconds. */
 const POLL_INTERVAL_MS = 1_000;

@@ -1,5 +1,5 @@
 import { type Hex, pad } from "viem";
-import type { TokenMovement } from "../token-movement.ts";
+import type { EvmMovement } from "../token-movement.ts";
 import { TRANSFER_TOPIC } from "./abi.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { type LogBlocks, type LogFilter, readLogs } from "./read-logs.ts";
@@ -24,7 +24,7 @@ export async function readAccountMovements(
   rpc: Rpc,
   blocks: LogBlocks,
   accounts: WatchedAccounts,
-): Promise<TokenMovement[]> {
+): Promise<EvmMovement[]> {
   const logs = await readLogs(rpc, blocks, listFilters(accounts));
   return readTransferLogs(logs, accounts.contracts).filter((movement) => isWatched(accounts, movement));
 }
@@ -32,7 +32,7 @@ export async function readAccountMovements(
 /** Returns true if a movement goes into or out of a watched account. An endpoint may return other logs than were asked for. */
 export function isWatched(
   { contracts, tokens, receivers }: WatchedAccounts,
-  { token, payer, receiver }: Pick<TokenMovement, "token" | "payer" | "receiver">,
+  { token, payer, receiver }: Pick<EvmMovement, "token" | "payer" | "receiver">,
 ): boolean {
   const { treasury } = contracts;
   return tokens.includes(token as Hex) && (payer === treasury || receiver === treasury || receivers.has(receiver));

@@ -1,13 +1,28 @@
-import { encodeFunctionData, type Hex, hexToBigInt, numberToHex } from "viem";
+import { encodeFunctionData, getAddress, type Hex, hexToBigInt, numberToHex } from "viem";
+import { parseAssetId } from "../caip.ts";
+import type { HeldBalances, Holding } from "../chain-driver.ts";
 import { tokenAbi } from "./abi.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { throwChainError } from "./rpc-errors.ts";
 
 /**
- * Returns an account's token balance at a block, in minor units. Throws ChainError `rpc_answer` if the node lacks that
- * state.
+ * Reads our balances at a block, tokens in minor units and lanes in wei. Throws ChainError `rpc_answer` if the node lacks
+ * that state.
  */
-export async function readTokenBalanceAt(
+export async function readBalancesAt(
+  chain: Pick<EvmChain, "rpc" | "treasury">,
+  holdings: readonly Holding[],
+  block: number,
+): Promise<HeldBalances> {
+  const balances = holdings.map((holding) => {
+    if ("lane" in holding) return readNativeBalance(chain, { account: getAddress(holding.lane), block });
+    const token = getAddress(parseAssetId(holding.asset)?.token ?? "");
+    return readTokenBalance(chain, { token, account: chain.treasury, block });
+  });
+  return { height: block, balances: await Promise.all(balances) };
+}
+
+async function readTokenBalance(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { token: Hex; account: Hex; block: number },
 ): Promise<bigint> {
@@ -18,10 +33,7 @@ export async function readTokenBalanceAt(
   return answer === "0x" ? 0n : hexToBigInt(answer);
 }
 
-/**
- * Returns an account's native balance at a block, in wei. Throws ChainError `rpc_answer` if the node lacks that state.
- */
-export async function readNativeBalanceAt(
+async function readNativeBalance(
   { rpc }: Pick<EvmChain, "rpc">,
   args: { account: Hex; block: number },
 ): Promise<bigint> {

@@ -49,13 +49,14 @@ async function checkToken(chain: EvmChain, token: EvmToken): Promise<void> {
 }
 
 /** A function that a token of a kind must have. `missing` is the error if it does not. */
-type Requirement = { missing: string; call: Call; isMet: (outcome: CallOutcome) => boolean };
+export type Requirement = { missing: string; call: Call; isMet: (outcome: CallOutcome) => boolean };
 
 const isWord = (outcome: CallOutcome) => outcome.ok && outcome.data.length === 66;
 /** An existing function reverts with a reason; a missing function reverts without one, or the fallback succeeds. */
 const isRevertWithReason = (outcome: CallOutcome) => !outcome.ok && outcome.reason !== "reverted without a reason";
 
-function listRequirements(chain: EvmChain, token: EvmToken): Requirement[] {
+/** Returns the functions that a token must have for its kind. */
+export function listRequirements(chain: EvmChain, token: EvmToken): Requirement[] {
   const { treasury } = chain;
   const call = (data: Hex): Call => ({ target: token.token, data });
   if (token.kind === "eip3009") {
@@ -127,8 +128,8 @@ async function checkOracle(chain: EvmChain): Promise<void> {
     });
 }
 
-/** Permit2's EIP-712 domain has no version. */
-function permit2Separator(chainId: number, verifyingContract: Hex): Hex {
+/** Returns Permit2's domain separator. Its EIP-712 domain has no version. */
+export function permit2Separator(chainId: number, verifyingContract: Hex): Hex {
   return hashDomain({
     domain: { name: "Permit2", chainId: BigInt(chainId), verifyingContract },
     types: {

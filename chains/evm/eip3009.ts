@@ -1,4 +1,4 @@
-import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFunctionSelector, toHex } from "viem";
+import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFunctionSelector } from "viem";
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { splitSignature } from "./signature.ts";
 
@@ -33,15 +33,6 @@ const authorizationType = [
   { name: "validBefore", type: "uint256" },
   { name: "nonce", type: "bytes32" },
 ] as const;
-
-/**
- * Derives the nonce that binds an authorization to one payment or one settlement. A buyer who pays the same payment twice
- * with a token signs the same nonce twice, and the token refuses the second one.
- * @param parts for example `["payment", "pay_…"]`; a part must not contain a line feed
- */
-export function deriveNonce(deployment: string, parts: readonly string[]): Hex {
-  return keccak256(toHex([deployment, ...parts].join("\n")));
-}
 
 /** Returns the EIP-712 domain separator. */
 export function domainSeparator(domain: TokenDomain): Hex {

@@ -1,4 +1,4 @@
-import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, isHex, type RpcLog } from "viem";
 import { ChainError } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { describeRpcError } from "./rpc-errors.ts";
@@ -65,7 +65,7 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
   const gasUsed = hexToBigInt(receipt.gasUsed);
   const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
   // Rollups of the OP stack charge for L1 data on top of the gas and report it in `l1Fee`.
-  const { l1Fee = "0x0" } = receipt as { l1Fee?: Hex | null };
+  const l1Fee = "l1Fee" in receipt && isHex(receipt.l1Fee) ? receipt.l1Fee : "0x0";
   return {
     hash,
     blockHash: receipt.blockHash,
@@ -73,7 +73,7 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
     reverted: receipt.status === "0x0",
     gasUsed,
     gasPrice,
-    fee: gasUsed * gasPrice + hexToBigInt(l1Fee ?? "0x0"),
+    fee: gasUsed * gasPrice + hexToBigInt(l1Fee),
     logs: receipt.logs,
   };
 }

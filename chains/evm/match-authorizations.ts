@@ -24,7 +24,7 @@ export function matchAuthorizations(seen: readonly TokenMovement[], logs: readon
 }
 
 /** An AuthorizationUsed log. */
-type UsedAuthorization = Pick<TokenMovement, "blockHash" | "txHash" | "token" | "payer" | "logIndex"> & {
+type UsedAuthorization = Pick<TokenMovement, "blockId" | "txHash" | "token" | "payer" | "logIndex"> & {
   nonce: string;
 };
 
@@ -33,7 +33,7 @@ function readAuthorization(log: RpcLog): UsedAuthorization | undefined {
   if (topic !== AUTHORIZATION_USED_TOPIC || !payer || !nonce || log.removed) return undefined;
   if (!log.blockHash || !log.transactionHash || !log.logIndex) return undefined;
   return {
-    blockHash: log.blockHash,
+    blockId: log.blockHash,
     txHash: log.transactionHash,
     token: log.address.toLowerCase(),
     payer: `0x${payer.slice(-40)}`,
@@ -42,8 +42,8 @@ function readAuthorization(log: RpcLog): UsedAuthorization | undefined {
   };
 }
 
-type Group = Pick<UsedAuthorization, "blockHash" | "txHash" | "token" | "payer">;
-const groupOf = ({ blockHash, txHash, token, payer }: Group) => `${blockHash} ${txHash} ${token} ${payer}`;
+type Group = Pick<UsedAuthorization, "blockId" | "txHash" | "token" | "payer">;
+const groupOf = ({ blockId, txHash, token, payer }: Group) => `${blockId} ${txHash} ${token} ${payer}`;
 const byLogIndex = (a: { logIndex: number }, b: { logIndex: number }) => a.logIndex - b.logIndex;
 
 /**

@@ -16,7 +16,7 @@ export type EvmToken = EvmAsset & { token: Hex; tokenDomain: TokenDomain | undef
 
 /** An opened EVM network. Addresses are in lower case. */
 export type EvmChain = {
-  family: "evm";
+  namespace: "eip155";
   chain: string;
   chainId: number;
   network: EvmNetwork;
@@ -32,6 +32,8 @@ export type EvmChain = {
   /** The treasury's Disburser, which makes payouts of tokens without EIP-3009. */
   disburser: Hex;
   treasury: Hex;
+  /** Our accounts that are no payer's. A lane may pay. */
+  ours: ReadonlySet<string>;
   /** By CAIP-19 id, in lower case. */
   tokens: ReadonlyMap<string, EvmToken>;
 };
@@ -43,7 +45,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const permit2 = lowerCaseHex(network.permit2);
   const { rpc, readFromOneEndpoint, endpoints, check } = openEndpoints(network, metrics);
   return {
-    family: "evm",
+    namespace: "eip155",
     chain: network.chain,
     chainId,
     network,
@@ -56,6 +58,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     collector: collectorAddress({ permit2, treasury }),
     disburser: disburserAddress(treasury),
     treasury,
+    ours: new Set([treasury]),
     tokens: new Map(network.assets.map((entry) => [entry.asset, openToken(entry, chainId)])),
   };
 }

@@ -30,7 +30,7 @@ const require = createRequire(import.meta.url);
  */
 export function openNativeCurve(): Curve | undefined {
   try {
-    const bindings = require("secp256k1/bindings.js") as Bindings;
+    const bindings: Bindings = require("secp256k1/bindings.js");
     return {
       name: "native",
       sign: (digest, key) => {

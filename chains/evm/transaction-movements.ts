@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { ChainError } from "../errors.ts";
-import type { TokenMovement } from "../token-movement.ts";
+import type { EvmMovement } from "../token-movement.ts";
 import { type Receipt, readReceipt } from "./evm-broadcast.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
@@ -16,11 +16,11 @@ const CONCURRENT_RECEIPTS = 8;
  */
 export async function readNaturalKeys(
   chain: EvmChain,
-  movements: readonly TokenMovement[],
+  movements: readonly EvmMovement[],
   known: readonly Receipt[] = [],
-): Promise<TokenMovement[]> {
+): Promise<EvmMovement[]> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
-  const isPush = ({ token, receiver }: TokenMovement) => kinds.get(token) === "push" && receiver === chain.treasury;
+  const isPush = ({ token, receiver }: EvmMovement) => kinds.get(token) === "push" && receiver === chain.treasury;
   const receipts = new Map<string, Receipt>(known.map((receipt) => [receipt.hash, receipt]));
   const missing = [...new Set(movements.filter((one) => !isPush(one)).map(({ txHash }) => txHash))].filter(
     (hash) => !receipts.has(hash),
@@ -46,16 +46,16 @@ export async function readNaturalKeys(
   return keyed;
 }
 
-async function readPresent(chain: EvmChain, hash: string): Promise<Receipt> {
-  const receipt = await readReceipt(chain.rpc, hash as Hex);
+async function readPresent(chain: EvmChain, hash: Hex): Promise<Receipt> {
+  const receipt = await readReceipt(chain.rpc, hash);
   if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
   return receipt;
 }
 
 /** Returns the place of a movement: its block, transaction and log. */
-const keyOf = ({ blockHash, txHash, logIndex }: TokenMovement) => `${blockHash} ${txHash} ${logIndex}`;
+const keyOf = ({ blockId, txHash, logIndex }: EvmMovement) => `${blockId} ${txHash} ${logIndex}`;
 
-const isSame = (one: TokenMovement, other: TokenMovement) =>
+const isSame = (one: EvmMovement, other: EvmMovement) =>
   one.token === other.token &&
   one.payer === other.payer &&
   one.receiver === other.receiver &&

@@ -1,6 +1,6 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog, type RpcTransaction } from "viem";
 import { ChainError } from "../errors.ts";
-import type { TokenMovement } from "../token-movement.ts";
+import type { EvmMovement } from "../token-movement.ts";
 import { TRANSFER_TOPIC } from "./abi.ts";
 import { COLLECTED_TOPIC } from "./collector-contract.ts";
 import { DISBURSED_TOPIC } from "./disburser-contract.ts";
@@ -26,8 +26,8 @@ export type OurContracts = { collector: Hex; disburser: Hex; treasury: Hex };
 export function readTransferLogs(
   logs: readonly RpcLog[],
   { collector, disburser, treasury }: OurContracts,
-): TokenMovement[] {
-  const seen: TokenMovement[] = [];
+): EvmMovement[] {
+  const seen: EvmMovement[] = [];
   const positionOf = ({ blockHash, logIndex }: RpcLog) => `${blockHash} ${logIndex && hexToNumber(logIndex)}`;
   const byPosition = new Map(logs.map((log) => [positionOf(log), log]));
   for (const log of byPosition.values()) {
@@ -38,7 +38,7 @@ export function readTransferLogs(
     const amount = hexToBigInt(log.data);
     if (amount === 0n) continue;
     seen.push({
-      blockHash: log.blockHash,
+      blockId: log.blockHash,
       blockNumber: hexToNumber(log.blockNumber),
       txHash: log.transactionHash,
       logIndex: hexToNumber(log.logIndex),
@@ -52,21 +52,22 @@ export function readTransferLogs(
   matchAuthorizations(seen, [...byPosition.values()]);
   const collected = logs.filter((log) => log.address.toLowerCase() === collector && log.topics[0] === COLLECTED_TOPIC);
   const byTransaction = Map.groupBy(seen, ({ txHash }) => txHash);
-  for (const log of collected) if (!log.removed) markCollected(byTransaction.get(log.transactionHash ?? "") ?? [], log);
+  const inTransactionOf = ({ transactionHash }: RpcLog) =>
+    (transactionHash && byTransaction.get(transactionHash)) || [];
+  for (const log of collected) if (!log.removed) markCollected(inTransactionOf(log), log);
   const disbursed = logs.filter((log) => log.address.toLowerCase() === disburser && log.topics[0] === DISBURSED_TOPIC);
-  for (const log of disbursed)
-    if (!log.removed) markDisbursed(byTransaction.get(log.transactionHash ?? "") ?? [], log, treasury);
+  for (const log of disbursed) if (!log.removed) markDisbursed(inTransactionOf(log), log, treasury);
   return seen;
 }
 
 /** Sets the nonce of the movement that a Collected log describes. */
-function markCollected(seen: readonly TokenMovement[], log: RpcLog): void {
+function markCollected(seen: readonly EvmMovement[], log: RpcLog): void {
   const [, token, payer, nonce] = log.topics;
   if (token && payer && nonce) markNamed(seen, log, { token, payer }, nonce);
 }
 
 /** Sets the nonce of the payout that a Disbursed log describes. */
-function markDisbursed(seen: readonly TokenMovement[], log: RpcLog, treasury: Hex): void {
+function markDisbursed(seen: readonly EvmMovement[], log: RpcLog, treasury: Hex): void {
   const [, token, receiver, nonce] = log.topics;
   if (token && receiver && nonce) markNamed(seen, log, { token, receiver, payer: treasury }, nonce);
 }
@@ -76,7 +77,7 @@ function markDisbursed(seen: readonly TokenMovement[], log: RpcLog, treasury: He
  * @param seen the movements of the log's transaction
  */
 function markNamed(
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
   log: RpcLog,
   named: { token: Hex; payer: Hex; receiver?: Hex },
   nonce: Hex,
@@ -87,7 +88,7 @@ function markNamed(
     padded === undefined || address === `0x${padded.slice(-40)}`;
   const matching = seen.filter(
     (one) =>
-      one.blockHash === log.blockHash &&
+      one.blockId === log.blockHash &&
       one.logIndex < logIndex &&
       isSame(one.token, named.token) &&
       isSame(one.payer, named.payer) &&
@@ -103,11 +104,11 @@ function markNamed(
  * to the token contract with the call data of exactly this movement. Makes one call per transaction.
  * @param candidates movements without a natural key
  */
-export async function matchPushes(rpc: Rpc, candidates: readonly TokenMovement[]): Promise<void> {
+export async function matchPushes(rpc: Rpc, candidates: readonly EvmMovement[]): Promise<void> {
   for (const [hash, movements] of Map.groupBy(candidates, (one) => one.txHash)) {
-    const transaction = await rpc({ method: "eth_getTransactionByHash", params: [hash as Hex] }).catch(throwChainError);
+    const transaction = await rpc({ method: "eth_getTransactionByHash", params: [hash] }).catch(throwChainError);
     for (const movement of movements) {
-      if (transaction?.blockHash !== movement.blockHash)
+      if (transaction?.blockHash !== movement.blockId)
         throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
       movement.authorizationNonce = findTag(transaction, movement) ?? null;
     }
@@ -117,7 +118,7 @@ export async function matchPushes(rpc: Rpc, candidates: readonly TokenMovement[]
 /** Returns the tag of a transaction if it is a push that makes exactly this movement. */
 export function findTag(
   transaction: Pick<RpcTransaction, "from" | "to" | "input">,
-  movement: Pick<TokenMovement, "token" | "payer" | "receiver" | "amount">,
+  movement: Pick<EvmMovement, "token" | "payer" | "receiver" | "amount">,
 ): Hex | undefined {
   if (transaction.from.toLowerCase() !== movement.payer || transaction.to?.toLowerCase() !== movement.token) return;
   const push = readPush(transaction.input);

@@ -2,7 +2,7 @@ import { type AccountInfo, PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
-import type { Call } from "./json-rpc.ts";
+import type { Call } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of accounts per call. */

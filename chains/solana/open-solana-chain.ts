@@ -9,7 +9,7 @@ export type SolanaToken = SolanaAsset & { token: string; treasuryAccount: string
 
 /** An opened Solana cluster. Addresses are base58. */
 export type SolanaChain = {
-  family: "solana";
+  namespace: "solana";
   chain: string;
   network: SolanaNetwork;
   rpc: SolanaRpc;
@@ -34,7 +34,7 @@ export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): Solan
     return { ...entry, token, treasuryAccount: findTokenAccount(treasury, token, entry.program) };
   });
   return {
-    family: "solana",
+    namespace: "solana",
     chain: network.chain,
     network,
     rpc,

@@ -3,7 +3,7 @@ import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, type Query, retryUnreachable } from "../failover.ts";
-import { type Call, createCall } from "./json-rpc.ts";
+import { type Call, createCall } from "../json-rpc.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;

@@ -1,6 +1,7 @@
-import { type Insertable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
+import { readEvmRow } from "../chain-families.ts";
 import type { Db, Tables } from "../tables.ts";
-import type { TransferRow } from "./transfers.ts";
+import type { EvmTransferRow } from "./transfers.ts";
 
 /** Records the gas of included transactions that moved no money for a transfer. Keeps rows that exist. */
 export async function insertBurnedGas(db: Db, rows: readonly Insertable<Tables["burned_gas"]>[]): Promise<void> {
@@ -90,8 +91,8 @@ export const hasNothingInFlight = nothingInFlight("transfer");
 export async function listUnrelayable(
   db: Db,
   args: { chain: string; barred: readonly string[]; inclusions: number; limit: number },
-): Promise<TransferRow[]> {
-  const { rows } = await sql<TransferRow>`
+): Promise<EvmTransferRow[]> {
+  const { rows } = await sql<Selectable<Tables["transfer"]>>`
     select t.* from transfer t
     where t.chain = ${args.chain} and t.state = 'ready' and t.purpose = 'payment'
       and (t.payer = any(${args.barred}) or t.id in (
@@ -99,5 +100,5 @@ export async function listUnrelayable(
         group by transfer_id having count(*) >= ${args.inclusions}))
       and ${nothingInFlight("t")}
     order by t.created_at limit ${args.limit}`.execute(db);
-  return rows;
+  return rows.map(readEvmRow);
 }

@@ -3,7 +3,7 @@ import { fromNow } from "../clock.ts";
 import type { Db, Tables } from "../tables.ts";
 
 /** How far a chain has been read, with the watcher's fencing token: writes with an older fence match no row. */
-export type Cursor = { chain: string; number: number; hash: string; finalNumber: number; fence: number };
+export type Cursor = { chain: string; number: number; blockId: string; finalNumber: number; fence: number };
 
 /**
  * A watcher's progress. `reachedHeadAt`: when it asked for the head that it has reached. `chainTime`: the chain's own time
@@ -22,13 +22,13 @@ function toColumns({ reachedHeadAt, chainTime }: Reached) {
 /** Creates the cursor of a chain that is watched for the first time. Returns false when the chain has one already. */
 export async function ensureCursor(
   db: Db,
-  args: { chain: string; number: number; hash: string; dueAt: Date; assets: readonly string[] },
+  args: { chain: string; number: number; blockId: string; dueAt: Date; assets: readonly string[] },
 ): Promise<boolean> {
-  const { chain, number, hash, dueAt, assets } = args;
+  const { chain, number, blockId, dueAt, assets } = args;
   const row = {
     chain,
     number,
-    hash,
+    block_id: blockId,
     final_number: number,
     assets: [...assets],
     due_at: dueAt,
@@ -61,7 +61,7 @@ export async function takeCursor(
     .set({ owner: args.owner, lease_until: until, due_at: until, fence: sql`fence + 1` })
     .where("chain", "=", args.chain)
     .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
-    .returning(["chain", "number", "hash", "final_number as finalNumber", "fence", "assets"])
+    .returning(["chain", "number", "block_id as blockId", "final_number as finalNumber", "fence", "assets"])
     .returning(
       sql<
         string[]
@@ -102,14 +102,14 @@ export async function releaseCursor(db: Db, cursor: Cursor, reached: Reached): P
 export async function advanceCursor(
   db: Db,
   from: Cursor,
-  to: Reached & { number: number; hash: string; leaseMs: number },
+  to: Reached & { number: number; blockId: string; leaseMs: number },
 ): Promise<boolean> {
   const until = fromNow(to.leaseMs);
   const result = await db
     .updateTable("chain_cursor")
     .set({
       number: to.number,
-      hash: to.hash,
+      block_id: to.blockId,
       final_number: sql`least(final_number, ${to.number})`,
       lease_until: until,
       due_at: until,
@@ -118,7 +118,7 @@ export async function advanceCursor(
     .where("chain", "=", from.chain)
     .where("fence", "=", from.fence)
     .where("number", "=", from.number)
-    .where("hash", "=", from.hash)
+    .where("block_id", "=", from.blockId)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }

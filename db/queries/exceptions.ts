@@ -45,7 +45,7 @@ export async function listOpenExceptions(
       ) end as perhaps, g.note
     from ledger_group g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
-    left join observation s on s.chain = g.chain and s.block_hash = g.block_hash
+    left join observation s on s.chain = g.chain and s.block_id = g.block_id
       and s.tx_hash = g.tx_hash and s.log_index = g.log_index
     left join lateral (
       select t.id, t.payment_id from transfer t
@@ -76,15 +76,15 @@ export type ExceptionBooking = { groupId: number; resolved: boolean; entries: En
 /** Returns the booking of an unmatched movement and locks it until the commit. Undefined when the movement was never booked. */
 export async function findExceptionBooking(
   db: Db,
-  place: { chain: string; block_hash: string; tx_hash: string; log_index: number },
+  place: { chain: string; block_id: string; tx_hash: string; log_index: number },
 ): Promise<ExceptionBooking | undefined> {
-  const { chain, block_hash, tx_hash, log_index } = place;
+  const { chain, block_id, tx_hash, log_index } = place;
   const group = await db
     .selectFrom("ledger_group")
     .select("id")
     .where("kind", "=", "unmatched")
     // Its natural key starts with the block hash on EVM and with the transaction on Solana.
-    .where("subject", "in", [`${chain}/${block_hash}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
+    .where("subject", "in", [`${chain}/${block_id}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
     .where("tx_hash", "=", tx_hash)
     .forUpdate()
     .executeTakeFirst();

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { readHex } from "../../runtime/hex.ts";
 import { fromNow } from "../clock.ts";
 import type { Db } from "../tables.ts";
 
@@ -119,7 +120,7 @@ export async function findNextNonce(db: Db, laneId: string): Promise<number | un
   return row?.next_nonce;
 }
 
-/** Returns the address of a lane from its id (CAIP-10). */
+/** Returns the address of an EVM lane from its id (CAIP-10). */
 export function addressOfLane(laneId: string): `0x${string}` {
-  return laneId.slice(laneId.lastIndexOf(":") + 1) as `0x${string}`;
+  return readHex(laneId.slice(laneId.lastIndexOf(":") + 1));
 }

@@ -15,7 +15,7 @@ export type Group = {
   onChain?: {
     chain: string;
     block_number: number;
-    block_hash: string | null;
+    block_id: string | null;
     tx_hash: string | null;
     log_index: number | null;
   };
@@ -50,7 +50,7 @@ async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<
         subject,
         chain: onChain?.chain ?? null,
         block_number: onChain?.block_number ?? null,
-        block_hash: onChain?.block_hash ?? null,
+        block_id: onChain?.block_id ?? null,
         tx_hash: onChain?.tx_hash ?? null,
         log_index: onChain?.log_index ?? null,
         note: note ?? null,

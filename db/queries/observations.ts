@@ -11,7 +11,7 @@ export async function insertObservations(db: Db, rows: readonly Insertable<Table
     .values([...rows])
     .onConflict((conflict) =>
       conflict
-        .columns(["chain", "block_hash", "tx_hash", "log_index"])
+        .columns(["chain", "block_id", "tx_hash", "log_index"])
         .doUpdateSet({
           orphaned: false,
           // An observation that is not orphaned keeps its transfer, because the second writer may have found none.
@@ -80,20 +80,20 @@ export async function isObserved(db: Db, movement: Movement): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Returns those of these logs that have been observed and are not orphaned, as `<block hash> <log index>`. */
+/** Returns those of these logs that have been observed and are not orphaned, as `<block id> <log index>`. */
 export async function listKnownLogs(
   db: Db,
-  args: { chain: string; logs: readonly { blockHash: string; logIndex: number }[] },
+  args: { chain: string; logs: readonly { blockId: string; logIndex: number }[] },
 ): Promise<Set<string>> {
   if (args.logs.length === 0) return new Set();
   const rows = await db
     .selectFrom("observation")
-    .select(["block_hash", "log_index"])
+    .select(["block_id", "log_index"])
     .where("chain", "=", args.chain)
-    .where(sql<boolean>`block_hash = any(${args.logs.map((log) => log.blockHash)})`)
+    .where(sql<boolean>`block_id = any(${args.logs.map((log) => log.blockId)})`)
     .where("orphaned", "=", false)
     .execute();
-  return new Set(rows.map((row) => `${row.block_hash} ${row.log_index}`));
+  return new Set(rows.map((row) => `${row.block_id} ${row.log_index}`));
 }
 
 /**
@@ -180,7 +180,7 @@ export async function assignObservation(
     .updateTable("observation")
     .set({ transfer_id: transferId, booked: false })
     .where("chain", "=", movement.chain)
-    .where("block_hash", "=", movement.block_hash)
+    .where("block_id", "=", movement.block_id)
     .where("tx_hash", "=", movement.tx_hash)
     .where("log_index", "=", movement.log_index)
     .execute();
@@ -188,11 +188,11 @@ export async function assignObservation(
 }
 
 /** The place of a movement: a log of a block, or an index within a transaction. */
-export type ObservationKey = { chain: string; block_hash: string; tx_hash: string; log_index: number };
+export type ObservationKey = { chain: string; block_id: string; tx_hash: string; log_index: number };
 
 /** Returns the natural key of an unmatched movement among the failed bookings. */
-export const formatObservationKey = ({ block_hash, tx_hash, log_index }: Omit<ObservationKey, "chain">) =>
-  `${block_hash}/${tx_hash}/${log_index}`;
+export const formatObservationKey = ({ block_id, tx_hash, log_index }: Omit<ObservationKey, "chain">) =>
+  `${block_id}/${tx_hash}/${log_index}`;
 
 /** Returns movements at or below a height that belong to no transfer and are not booked, oldest first. */
 export async function listUnmatched(
@@ -209,7 +209,7 @@ export async function listUnmatched(
     .where(
       isBookable("unmatched", {
         chain: "observation.chain",
-        subject: sql`block_hash || '/' || tx_hash || '/' || log_index`,
+        subject: sql`block_id || '/' || tx_hash || '/' || log_index`,
       }),
     )
     .orderBy("block_number")
@@ -224,8 +224,8 @@ const isUnmatched = sql<boolean>`transfer_id is null and not orphaned and not bo
 /** SQL: the movement is one of these. */
 const isOneOf = (keys: readonly ObservationKey[]) => {
   const column = <K extends keyof ObservationKey>(key: K) => keys.map((one) => one[key]);
-  return sql<boolean>`(chain, block_hash, tx_hash, log_index) in (
-    select * from unnest(${column("chain")}::text[], ${column("block_hash")}::text[], ${column("tx_hash")}::text[],
+  return sql<boolean>`(chain, block_id, tx_hash, log_index) in (
+    select * from unnest(${column("chain")}::text[], ${column("block_id")}::text[], ${column("tx_hash")}::text[],
       ${column("log_index")}::integer[]))`;
 };
 
@@ -248,20 +248,20 @@ export async function markBooked(db: Db, keys: readonly ObservationKey[], dustId
   await db.updateTable("observation").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
 }
 
-/** Returns those of these movements that have been observed and are not orphaned, as `<block hash> <transaction> <index>`. */
+/** Returns those of these movements that have been observed and are not orphaned, as `<block id> <transaction> <index>`. */
 export async function listKnownMovements(
   db: Db,
   chain: string,
-  movements: readonly { blockHash: string; txHash: string; logIndex: number }[],
+  movements: readonly { blockId: string; txHash: string; logIndex: number }[],
 ): Promise<Set<string>> {
   if (movements.length === 0) return new Set();
   const rows = await db
     .selectFrom("observation")
-    .select(["block_hash", "tx_hash", "log_index"])
+    .select(["block_id", "tx_hash", "log_index"])
     .where("chain", "=", chain)
-    .where(sql<boolean>`block_hash = any(${movements.map(({ blockHash }) => blockHash)})`)
+    .where(sql<boolean>`block_id = any(${movements.map(({ blockId }) => blockId)})`)
     .where(sql<boolean>`tx_hash = any(${movements.map(({ txHash }) => txHash)})`)
     .where("orphaned", "=", false)
     .execute();
-  return new Set(rows.map((row) => `${row.block_hash} ${row.tx_hash} ${row.log_index}`));
+  return new Set(rows.map((row) => `${row.block_id} ${row.tx_hash} ${row.log_index}`));
 }

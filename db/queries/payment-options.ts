@@ -1,22 +1,24 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import { type EvmRow, readFamilyRow, type SolanaRow } from "../chain-families.ts";
 import type { Db, Tables } from "../tables.ts";
 
-/** A quote, as the buyer saw it. */
-export type OptionRow = Selectable<Tables["payment_option"]>;
+type Row = Selectable<Tables["payment_option"]>;
+export type EvmOptionRow = EvmRow<Row>;
+export type SolanaOptionRow = SolanaRow<Row>;
+/** A quote, as the buyer saw it. `kind` tells the chain families apart. */
+export type OptionRow = EvmOptionRow | SolanaOptionRow;
 /** A quote with the merchant's current destination (CAIP-10) for the quoted or owed asset; null when there is none. */
 export type CurrentOption = OptionRow & { registered: string | null };
 /** A new quote, with the next number of its payment, payer and asset. */
-export type NewOption = Omit<OptionRow, "blockhash_until" | AddressColumn> &
-  Pick<Insertable<Tables["payment_option"]>, AddressColumn>;
-type AddressColumn = "token" | "payer" | "receiver";
+export type NewOption = Omit<Row, "blockhash_until">;
 
 /** Returns the newest quote of a payment for each of these payers and each asset. */
 export async function listNewestOptions(
   db: Db,
   { paymentId, payers }: { paymentId: string; payers: readonly string[] },
 ): Promise<OptionRow[]> {
-  return db
+  const rows = await db
     .selectFrom("payment_option")
     .selectAll()
     .distinctOn(["payer", "asset"])
@@ -26,6 +28,7 @@ export async function listNewestOptions(
     .orderBy("asset")
     .orderBy("number", "desc")
     .execute();
+  return rows.map(readFamilyRow);
 }
 
 /**
@@ -35,7 +38,7 @@ export async function listNewestOptions(
 export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
   const [first] = rows;
   if (!first) return [];
-  const inserted = await db
+  const stored = await db
     .insertInto("payment_option")
     // The same order in every process, which avoids deadlocks between calls with the same accounts.
     .values(
@@ -46,6 +49,7 @@ export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise
     .onConflict((conflict) => conflict.columns(["payment_id", "payer", "asset", "number"]).doNothing())
     .returningAll()
     .execute();
+  const inserted = stored.map(readFamilyRow);
   if (inserted.length === rows.length) return inserted;
   const written = new Set(inserted.map(keyOf));
   const missing = new Set(rows.map(keyOf)).difference(written);
@@ -75,7 +79,8 @@ export async function recordBlockhash(db: Db, args: { id: string; until: Date })
 
 /** Returns quotes by id. */
 export async function listOptionsById(db: Db, ids: readonly string[]): Promise<CurrentOption[]> {
-  return selectCurrent(db).where(sql<boolean>`o.id = any(${ids})`).execute();
+  const rows = await selectCurrent(db).where(sql<boolean>`o.id = any(${ids})`).execute();
+  return rows.map(readFamilyRow);
 }
 
 /** Selects quotes (`o`) of payments (`p`) with the current destination of the merchant. */

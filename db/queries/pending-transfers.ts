@@ -1,6 +1,13 @@
 import { sql } from "kysely";
+import { readFamilyRow } from "../chain-families.ts";
 import type { Db } from "../tables.ts";
-import type { TransferRow } from "./transfers.ts";
+import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
+
+const columns = ["id", "kind", "token", "payer", "receiver", "amount", "authorization_nonce", "valid_before"] as const;
+
+type PendingColumn = (typeof columns)[number];
+export type EvmPendingTransfer = Pick<EvmTransferRow, PendingColumn>;
+type PendingTransfer = EvmPendingTransfer | Pick<SolanaTransferRow, PendingColumn>;
 
 /** Returns the transfers of these payers that wait for a lane or for a block: amounts that are authorized and not paid yet. */
 export async function listPendingTransfers(
@@ -8,14 +15,13 @@ export async function listPendingTransfers(
   args: { chain: string; payers: readonly string[] },
 ): Promise<PendingTransfer[]> {
   if (args.payers.length === 0) return [];
-  return db
+  const rows = await db
     .selectFrom("transfer")
-    .select(["id", "kind", "token", "payer", "amount", "authorization_nonce"])
+    .select(columns)
     .where("chain", "=", args.chain)
     .where(sql<boolean>`payer = any(${args.payers})`)
     .where("purpose", "=", "payment")
     .where(sql<boolean>`state in ('ready', 'assigned')`)
     .execute();
+  return rows.map(readFamilyRow);
 }
-
-export type PendingTransfer = Pick<TransferRow, "id" | "kind" | "token" | "payer" | "amount" | "authorization_nonce">;

@@ -1,8 +1,21 @@
-import { type Insertable, sql } from "kysely";
+import { type Insertable, type Selectable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
-import type { SpentTransaction, TransactionRow } from "./transactions.ts";
+import type { SpentTransaction } from "./transactions.ts";
 
 // The first signature identifies a transaction on Solana. It has no replacements.
+
+type Row = Selectable<Tables["transaction"]>;
+
+/**
+ * A lane's signed transaction on Solana. `nonce` counts the transactions of the lane, and `hash` is the first signature.
+ * `unit_price` is the price of a compute unit, micro-lamports.
+ */
+export type SolanaTransactionRow = Pick<Row, "lane_id" | "nonce" | "hash" | "bytes" | "state"> &
+  Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "nonce_account" | "nonce_value" | "nonce_slot"> & {
+    slot: number | null;
+    compute_units: bigint;
+    unit_price: bigint;
+  };
 
 /** Reserves transaction numbers of lanes, as many as `counts` has for each. Returns the first number of each lane by its id. */
 export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): Promise<Map<string, number>> {
@@ -50,10 +63,15 @@ export async function recordBroadcasts(
 }
 
 /** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
-export async function listUnsettled(db: Db, args: { chain: string; included: boolean }): Promise<TransactionRow[]> {
+export async function listUnsettled(
+  db: Db,
+  args: { chain: string; included: boolean },
+): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
-    .selectAll()
+    .select(["lane_id", "nonce", "hash", "bytes", "state", "created_at", "broadcast_at"])
+    .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
+    .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
     .where("state", "in", ["signed", "broadcast", "accepted", ...(args.included ? (["included"] as const) : [])])
     .orderBy("created_at")
@@ -82,7 +100,7 @@ export async function markLanded(
   const column = <K extends "hash" | "slot" | "fee" | "failed">(key: K) => args.landings.map((one) => one[key]);
   await sql`
     update transaction t
-    set state = 'included', block_number = f.slot, block_hash = f.slot::text, fee = f.fee, reverted = f.failed
+    set state = 'included', block_number = f.slot, block_id = f.slot::text, fee = f.fee, reverted = f.failed
     from unnest(${column("hash")}::text[], ${column("slot")}::bigint[], ${column("fee")}::numeric[],
       ${column("failed")}::boolean[]) as f (hash, slot, fee, failed)
     where t.chain = ${args.chain} and t.hash = f.hash and t.state in ('signed', 'broadcast', 'accepted')`.execute(db);
@@ -92,7 +110,7 @@ export async function markLanded(
 export async function revertLanded(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<void> {
   await db
     .updateTable("transaction")
-    .set({ state: "accepted", block_number: null, block_hash: null, fee: null, reverted: null, broadcast_at: null })
+    .set({ state: "accepted", block_number: null, block_id: null, fee: null, reverted: null, broadcast_at: null })
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "=", "included")
@@ -109,9 +127,9 @@ export async function finishByHash(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included'
-      returning lane_id, chain, hash, block_number, block_hash, coalesce(fee, 0) as fee
+      returning lane_id, chain, hash, block_number, block_id, coalesce(fee, 0) as fee
     )
-    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    select f.chain, l.address, f.hash, f.block_number, f.block_id, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);
   return rows;
 }

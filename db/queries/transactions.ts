@@ -1,12 +1,19 @@
 import type { Insertable, Selectable } from "kysely";
 import { sql } from "kysely";
+import { readHex } from "../../runtime/hex.ts";
 import type { TransactionState } from "../states.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 
-export type TransactionRow = Selectable<Tables["transaction"]>;
+type Row = Selectable<Tables["transaction"]>;
+/** A lane's signed transaction on an EVM chain. */
+export type EvmTransactionRow = Row & { hash: `0x${string}` };
+function readEvmTransaction(row: Row): EvmTransactionRow {
+  return { ...row, hash: readHex(row.hash) };
+}
+
 /** The key of a signed transaction: the lane's nonce, and the number of the replacement with this nonce. */
-export type TransactionKey = Pick<TransactionRow, "lane_id" | "nonce" | "replacement">;
+export type TransactionKey = Pick<Row, "lane_id" | "nonce" | "replacement">;
 
 /** Stores a signed transaction. Only stored transactions are sent. */
 export async function insertTransaction(db: Db, row: Insertable<Tables["transaction"]>): Promise<void> {
@@ -39,36 +46,39 @@ const mayLand = ["signed", "broadcast", "accepted", "replaced"] as const satisfi
 export async function listByHashes(
   db: Db,
   args: { chain: string; hashes: readonly string[] },
-): Promise<TransactionRow[]> {
+): Promise<EvmTransactionRow[]> {
   if (args.hashes.length === 0) return [];
-  return db
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "in", mayLand)
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** Returns every transaction that may still land, including replacements. The lanes' windows limit their number. */
-export async function listInFlight(db: Db, chain: string): Promise<TransactionRow[]> {
-  return db
+export async function listInFlight(db: Db, chain: string): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("chain", "=", chain)
     .where("state", "in", ["signed", "broadcast", "accepted"])
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** Returns all transactions that were signed for one nonce. */
-export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<TransactionRow[]> {
-  return db
+export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .where("lane_id", "=", key.lane_id)
     .where("nonce", "=", key.nonce)
     .orderBy("replacement")
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /** SQL: no transaction with this nonce is in a block. */
@@ -77,8 +87,8 @@ const nowhereIncluded = sql<boolean>`not exists (
   where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')`;
 
 /** Returns the newest transaction of each nonce that is in no block yet, lowest nonce first. */
-export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<TransactionRow[]> {
-  return db
+export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<EvmTransactionRow[]> {
+  const rows = await db
     .selectFrom("transaction")
     .selectAll()
     .distinctOn(["lane_id", "nonce"])
@@ -90,6 +100,7 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
     .orderBy("replacement", "desc")
     .limit(args.limit)
     .execute();
+  return rows.map(readEvmTransaction);
 }
 
 /**
@@ -162,14 +173,14 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
   const column = <K extends keyof Landing>(key: K) => landings.map((landing) => landing[key]);
   await sql`
     update transaction t
-    set state = 'included', block_number = f.block_number, block_hash = f.block_hash,
+    set state = 'included', block_number = f.block_number, block_id = f.block_id,
       gas_used = f.gas_used, gas_price = f.gas_price, fee = f.fee, reverted = f.reverted
     from unnest(
       ${column("lane_id")}::text[], ${column("nonce")}::bigint[], ${column("replacement")}::integer[],
       ${column("blockNumber")}::bigint[], ${column("blockHash")}::text[],
       ${column("gasUsed")}::numeric[], ${column("gasPrice")}::numeric[], ${column("fee")}::numeric[],
       ${column("reverted")}::boolean[]
-    ) as f (lane_id, nonce, replacement, block_number, block_hash, gas_used, gas_price, fee, reverted)
+    ) as f (lane_id, nonce, replacement, block_number, block_id, gas_used, gas_price, fee, reverted)
     where t.lane_id = f.lane_id and t.nonce = f.nonce and t.replacement = f.replacement
       and t.state = any(${mayLand})`.execute(db);
 }
@@ -181,7 +192,7 @@ export async function markIncluded(db: Db, landings: readonly Landing[]): Promis
 export async function revertIncluded(db: Db, args: { chain: string; above: number }): Promise<void> {
   await sql`
     with lost as (
-      update transaction set state = 'accepted', block_number = null, block_hash = null, gas_used = null,
+      update transaction set state = 'accepted', block_number = null, block_id = null, gas_used = null,
         gas_price = null, fee = null, reverted = null, broadcast_at = null
       where chain = ${args.chain} and state in ('included', 'final') and block_number > ${args.above}
       returning lane_id, nonce
@@ -197,7 +208,7 @@ export type SpentTransaction = {
   address: string;
   hash: string;
   block_number: number;
-  block_hash: string;
+  block_id: string;
   fee: bigint;
 };
 
@@ -229,12 +240,12 @@ export async function finishTransactions(
     with finished as (
       update transaction set state = 'final'
       where chain = ${args.chain} and hash = any(${args.hashes}) and state = 'included' and block_number <= ${args.upTo}
-      returning lane_id, nonce, chain, hash, block_number, block_hash, coalesce(fee, gas_used * gas_price, 0) as fee
+      returning lane_id, nonce, chain, hash, block_number, block_id, coalesce(fee, gas_used * gas_price, 0) as fee
     ), replaced as (
       update transaction t set state = 'replaced' from finished f
       where t.lane_id = f.lane_id and t.nonce = f.nonce and t.state in ('signed', 'broadcast', 'accepted')
     )
-    select f.chain, l.address, f.hash, f.block_number, f.block_hash, f.fee from finished f join lane l on l.id = f.lane_id
+    select f.chain, l.address, f.hash, f.block_number, f.block_id, f.fee from finished f join lane l on l.id = f.lane_id
     order by f.block_number, f.hash`.execute(db);
   return rows;
 }

@@ -1,10 +1,22 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import {
+  type EvmKind,
+  type EvmRow,
+  readEvmRow,
+  readFamilyRow,
+  readSolanaRow,
+  type SolanaRow,
+} from "../chain-families.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 
-export type TransferRow = Selectable<Tables["transfer"]>;
+type Row = Selectable<Tables["transfer"]>;
+export type EvmTransferRow = EvmRow<Row>;
+export type SolanaTransferRow = SolanaRow<Row>;
+/** A transfer. `kind` tells the chain families apart. */
+export type TransferRow = EvmTransferRow | SolanaTransferRow;
 
 /** A new transfer. Its state is `ready` when unset. */
 export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "created_at"> & { state?: "awaited" };
@@ -32,18 +44,18 @@ export async function claimReady(
   args: {
     chain: string;
     laneId: string;
-    kinds: readonly Kind[];
+    kinds: readonly EvmKind[];
     now: Date;
     limit: number;
     mostInclusions: number;
     wallets?: ExcludedWallets | undefined;
   },
-): Promise<TransferRow[]> {
+): Promise<EvmTransferRow[]> {
   const { wallets } = args;
   const ofWallets = wallets
     ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
     : sql`not t.smart_wallet`;
-  const { rows } = await sql<TransferRow>`
+  const { rows } = await sql<Row>`
     update transfer set lane_id = ${args.laneId} where id in (
       select t.id from transfer t
       where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
@@ -55,7 +67,9 @@ export async function claimReady(
       order by t.created_at, t.id limit ${args.limit} for update skip locked
     )
     returning *`.execute(db);
-  return rows.toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
+  return rows
+    .map(readEvmRow)
+    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
@@ -158,23 +172,24 @@ export async function assignToLanes(
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set });
 }
 
-/** Returns ready transfers of a kind and of these purposes, oldest first. Neither locks nor reserves them. */
+/** Returns ready transfers of a Solana cluster and of these purposes, oldest first. Neither locks nor reserves them. */
 export async function listReady(
   db: Db,
-  args: { chain: string; kind: Kind; purposes: readonly Purpose[]; now: Date; limit: number },
-): Promise<TransferRow[]> {
-  return db
+  args: { chain: string; purposes: readonly Purpose[]; now: Date; limit: number },
+): Promise<SolanaTransferRow[]> {
+  const rows = await db
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", args.chain)
     .where("state", "=", "ready")
-    .where("kind", "=", args.kind)
+    .where("kind", "=", "spl")
     .where("purpose", "in", args.purposes)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
     .orderBy("created_at")
     .orderBy("id")
     .limit(args.limit)
     .execute();
+  return rows.map(readSolanaRow);
 }
 
 /** Locks those of these transfers that are still ready, until the commit. Returns their ids. */
@@ -217,12 +232,13 @@ export async function listByAuthorizations(
   args: { chain: string; nonces: readonly string[] },
 ): Promise<TransferRow[]> {
   if (args.nonces.length === 0) return [];
-  return db
+  const rows = await db
     .selectFrom("transfer")
     .selectAll()
     .where("chain", "=", args.chain)
     .where(sql<boolean>`authorization_nonce = any(${args.nonces})`)
     .execute();
+  return rows.map(readFamilyRow);
 }
 
 /** Returns the transfers that are assigned to these nonces of lanes and are in one of `states` (`assigned` when unset). */
@@ -232,7 +248,7 @@ export async function listAssigned(
   states: readonly TransferState[] = ["assigned"],
 ): Promise<TransferRow[]> {
   if (slots.length === 0) return [];
-  return db
+  const rows = await db
     .selectFrom("transfer")
     .selectAll()
     .where("state", "in", states)
@@ -241,6 +257,7 @@ export async function listAssigned(
         select * from unnest(${slots.map((slot) => slot.lane_id)}::text[], ${slots.map((slot) => slot.nonce)}::bigint[]))`,
     )
     .execute();
+  return rows.map(readFamilyRow);
 }
 
 /** Unassigns transfers from a nonce whose transaction did not make them. Each is retried alone, with backoff. */
@@ -273,7 +290,7 @@ export type ConfirmedTransfer = {
   receiver: string;
   amount: bigint;
   block_number: number;
-  block_hash: string;
+  block_id: string;
   tx_hash: Selectable<Tables["observation"]>["tx_hash"];
   log_index: number;
 };
@@ -297,11 +314,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ blockNumber: number; blockHash: string; logIndex: number; receiver: string }[]> {
+): Promise<{ blockNumber: number; blockId: string; logIndex: number; receiver: string }[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number as blockNumber", "s.block_hash as blockHash", "s.log_index as logIndex", "s.receiver"])
+    .select(["s.block_number as blockNumber", "s.block_id as blockId", "s.log_index as logIndex", "s.receiver"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
@@ -346,21 +363,48 @@ function proofs(db: Db) {
       "t.receiver",
       "t.amount",
     ])
-    .select(["s.block_number", "s.block_hash", "s.tx_hash", "s.log_index"])
+    .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");
 }
 
-/** Returns unfinished transfers whose authorization has expired. `at` is in Unix seconds; on Solana it is a block height. */
-export async function listExpired(db: Db, args: { chain: string; at: number; limit: number }): Promise<TransferRow[]> {
+/** An unfinished transfer whose authorization has expired. */
+export type ExpiredTransfer = EvmTransferRow & { state: "ready" | "assigned" | "awaited" };
+
+/** Returns unfinished transfers of an EVM chain whose authorization has expired at a time, Unix seconds. */
+export async function listExpiredAuthorizations(
+  db: Db,
+  args: { chain: string; at: number; limit: number },
+): Promise<ExpiredTransfer[]> {
+  const rows = await selectEndable(db, args.chain)
+    .where("state", "in", ["ready", "assigned", "awaited"])
+    .where("valid_before", "<=", args.at)
+    .orderBy("valid_before")
+    .limit(args.limit)
+    .$narrowType<Pick<ExpiredTransfer, "state">>()
+    .execute();
+  return rows.map(readEvmRow);
+}
+
+/** Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height. */
+export async function listExpiredReady(
+  db: Db,
+  args: { chain: string; height: number; limit: number },
+): Promise<SolanaTransferRow[]> {
+  const rows = await selectEndable(db, args.chain)
+    .where("state", "=", "ready")
+    .where("last_valid_height", "<", args.height)
+    .orderBy("last_valid_height")
+    .limit(args.limit)
+    .execute();
+  return rows.map(readSolanaRow);
+}
+
+/** Selects transfers without those whose end failed to be booked recently. */
+function selectEndable(db: Db, chain: string) {
   return db
     .selectFrom("transfer")
     .selectAll()
-    .where("chain", "=", args.chain)
-    .where("state", "in", ["ready", "assigned", "awaited"])
-    .where("valid_before", "<=", args.at)
-    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }))
-    .orderBy("valid_before")
-    .limit(args.limit)
-    .execute();
+    .where("chain", "=", chain)
+    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
 }

@@ -1,11 +1,11 @@
 import type { Generated } from "kysely";
-import type { Due, FailedKind, Lease, NullableNaturalKey, OnChain, Optional } from "./column-types.ts";
+import type { Due, FailedKind, Lease, Optional } from "./column-types.ts";
 
 export type ChainTables = {
   chain_cursor: {
     chain: string;
     number: number;
-    hash: string;
+    block_id: string;
     final_number: number;
     reached_head_at: Date | null;
     /** The chain's own time up to which everything has been read: of the cursor's block, on Solana of a final slot. */
@@ -34,16 +34,17 @@ export type ChainTables = {
   /** A token movement that was observed in a block. */
   observation: {
     chain: string;
-    /** On Solana the slot as a string. */
-    block_hash: string;
+    /** Part of the key: a reorg can put the same transaction into another block. */
+    block_id: string;
     log_index: number;
     block_number: number;
-    tx_hash: OnChain;
-    token: OnChain;
-    payer: OnChain;
-    receiver: OnChain;
+    tx_hash: string;
+    token: string;
+    payer: string;
+    receiver: string;
     amount: bigint;
-    authorization_nonce: NullableNaturalKey;
+    /** The natural key, or any other memo on Solana. */
+    authorization_nonce: string | null;
     transfer_id: string | null;
     orphaned: Generated<boolean>;
     /** The movement belongs to no transfer and is booked as an exception. */

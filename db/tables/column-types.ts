@@ -2,16 +2,10 @@ import type { ColumnType, Generated } from "kysely";
 
 // Amounts (numeric) are bigint, heights and nonces (bigint) are number, bytea is Buffer: see db/open.ts.
 
-type Hex = `0x${string}`;
+// Addresses and transaction hashes have the form of their chain: hex in lower case on EVM chains, base58 on Solana.
 
-/**
- * An address or a transaction hash in the form of its chain: `0x…` in lower case on EVM chains, base58 on Solana. A selected
- * value has the type that viem requires. Code for Solana reads it as a plain string.
- */
-export type OnChain = ColumnType<Hex, string, string>;
 /** The natural key of a payment, payout or refund, in hex on every chain. */
-export type NaturalKey = ColumnType<Hex, string, string>;
-export type NullableNaturalKey = ColumnType<Hex | null, string | null, string | null>;
+export type NaturalKey = ColumnType<`0x${string}`, string, string>;
 
 /** A nullable column that an insert may leave out. */
 export type Optional<T> = ColumnType<T | null, T | null | undefined, T | null>;

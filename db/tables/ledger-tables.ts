@@ -18,7 +18,7 @@ export type LedgerTables = {
     subject: string;
     chain: string | null;
     block_number: number | null;
-    block_hash: string | null;
+    block_id: string | null;
     tx_hash: string | null;
     log_index: number | null;
     /** An operator's note on a manual booking. */

@@ -1,6 +1,6 @@
 import type { ColumnType, Generated } from "kysely";
 import type { AttemptState, PaymentState } from "../states.ts";
-import type { Allowance, Due, Mode, NaturalKey, OnChain, Optional, OptionKind, Verification } from "./column-types.ts";
+import type { Allowance, Due, Mode, NaturalKey, Optional, OptionKind, Verification } from "./column-types.ts";
 
 export type PaymentTables = {
   payment: {
@@ -49,13 +49,13 @@ export type PaymentTables = {
     account: string;
     chain: string;
     asset: string;
-    token: OnChain;
-    payer: OnChain;
-    receiver: OnChain;
+    token: string;
+    payer: string;
+    receiver: string;
     amount: bigint;
     authorization_nonce: NaturalKey;
-    /** Unix seconds. 0 on Solana, where the blockhash of the signed transaction limits its validity. */
-    valid_before: number;
+    /** When the authorization expires, Unix seconds. Null on Solana: there, the blockhash of the signed transaction expires. */
+    valid_before: number | null;
     /** A policy required data of the buyer when the quote was made. */
     needs_data: Generated<boolean>;
     /** The operator's fee, part of the amount, minor units. */

@@ -1,6 +1,6 @@
 import type { Generated } from "kysely";
 import type { TransactionState, TransferState } from "../states.ts";
-import type { Due, Kind, Lease, NaturalKey, OnChain, Optional, Purpose } from "./column-types.ts";
+import type { Due, Kind, Lease, NaturalKey, Optional, Purpose } from "./column-types.ts";
 
 export type TransferTables = {
   lane: {
@@ -12,15 +12,15 @@ export type TransferTables = {
     wake_requested: Generated<boolean>;
   } & Lease;
   /**
-   * On Solana, `nonce` counts a lane's transactions, `hash` is the first signature, gas is measured in compute units at
-   * prices in micro-lamports, and a block is a slot, which has no hash.
+   * `EvmTransactionRow` and `SolanaTransactionRow` say what the columns mean on each chain family. On Solana, gas is measured
+   * in compute units at prices in micro-lamports.
    */
   transaction: {
     lane_id: string;
     nonce: number;
     replacement: Generated<number>;
     chain: string;
-    hash: OnChain;
+    hash: string;
     bytes: Buffer;
     gas_limit: bigint;
     max_fee_per_gas: bigint;
@@ -36,7 +36,7 @@ export type TransferTables = {
     created_at: Date;
     broadcast_at: Date | null;
     block_number: number | null;
-    block_hash: string | null;
+    block_id: string | null;
     gas_used: bigint | null;
     gas_price: bigint | null;
     /** The total cost to the lane, smallest unit of the native asset; null until the transaction is in a block. */
@@ -51,13 +51,15 @@ export type TransferTables = {
     refund_id: string | null;
     chain: string;
     asset: string;
-    token: OnChain;
-    payer: OnChain;
-    receiver: OnChain;
+    token: string;
+    payer: string;
+    receiver: string;
     amount: bigint;
     authorization_nonce: NaturalKey;
-    /** Unix seconds; on Solana a block height. */
-    valid_before: number;
+    /** EVM: when the authorization expires, Unix seconds. */
+    valid_before: number | null;
+    /** Solana: the last block height at which the buyer's transaction can be included; null for a durable nonce. */
+    last_valid_height: Optional<number>;
     kind: Generated<Kind>;
     /**
      * Null when a lane has nothing to submit: for a push, and for an authorization that we do not have. On Solana the

@@ -8,6 +8,7 @@ import {
   commitmentOf,
   configAt,
   inContext,
+  membersOf,
   type Params,
   readAddress,
   slotFor,
@@ -107,8 +108,9 @@ export function describe(state: AccountState | undefined, { encoding, dataSlice 
 
 function slice(data: Uint8Array, part: unknown): Uint8Array {
   if (typeof part !== "object" || part === null) return data;
-  const { offset = 0, length = 0 } = part as { offset?: number; length?: number };
-  return data.subarray(offset, offset + length);
+  const { offset, length } = membersOf(part);
+  const start = Number(offset ?? 0);
+  return data.subarray(start, start + Number(length ?? 0));
 }
 
 function encode(data: Uint8Array, encoding: unknown): string | [string, string] {

@@ -14,6 +14,11 @@ export function configAt(params: Params, index: number): Config {
   throw invalidParams("Invalid params: invalid type, expected a configuration object.");
 }
 
+/** Returns the members of an object, and none for any other value. */
+export function membersOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
 export function textAt(params: Params, index: number): string {
   const text = params[index];
   if (typeof text === "string") return text;

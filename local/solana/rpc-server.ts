@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as pause } from "node:timers/promises";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import type { Methods } from "./chain-methods.ts";
+import { membersOf } from "./rpc-params.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { Disturbance } from "./test-controls.ts";
 import { RpcError } from "./validator-errors.ts";
@@ -90,7 +91,7 @@ async function answerText(text: string, call: Call): Promise<Answer | Answer[] |
 }
 
 async function answerOne(request: unknown, call: Call): Promise<Answer | undefined | typeof hang> {
-  const { id, method, params = [] } = (request ?? {}) as { id?: unknown; method?: unknown; params?: unknown };
+  const { id, method, params = [] } = membersOf(request);
   if (typeof method !== "string") return refusal(id ?? null, new RpcError(-32600, "Invalid request"));
   try {
     if (!Array.isArray(params)) throw new RpcError(-32602, "`params` should be an array");

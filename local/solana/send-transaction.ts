@@ -2,7 +2,7 @@ import { describe } from "./account-methods.ts";
 import type { Run } from "./bank.ts";
 import type { Methods } from "./chain-methods.ts";
 import { describeInner, describeReturnData } from "./history-methods.ts";
-import { type Config, configAt, inContext, payloadAt, readAddress, slotFor } from "./rpc-params.ts";
+import { type Config, configAt, inContext, membersOf, payloadAt, readAddress, slotFor } from "./rpc-params.ts";
 import { readTransaction, type WireTransaction } from "./transaction-format.ts";
 import { invalidParams, RpcError, sentenceOf } from "./validator-errors.ts";
 import type { Ledger } from "./validator-state.ts";
@@ -109,7 +109,7 @@ function describeRun({ failure, logs, units, inner, returnData, fee }: Run, { in
 /** Returns the accounts that a simulation request asks for, or null when the transaction failed. */
 function wanted({ accounts }: Config, { failure }: Run, after: (key: string) => Parameters<typeof describe>[0]) {
   if (typeof accounts !== "object" || accounts === null || failure !== undefined) return null;
-  const { addresses, encoding = "base64" } = accounts as { addresses?: unknown; encoding?: unknown };
+  const { addresses, encoding = "base64" } = membersOf(accounts);
   if (!Array.isArray(addresses)) throw invalidParams("Invalid params: expected addresses");
   return addresses.map((address) => {
     const state = after(readAddress(String(address)));

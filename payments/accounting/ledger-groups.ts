@@ -1,4 +1,5 @@
-import { nativeAsset } from "../../chains/caip.ts";
+import { nativeAsset, tokenAsset } from "../../chains/canonical-ids.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import type { Chain } from "../../chains/open-chains.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
@@ -35,7 +36,7 @@ export const accounts = {
 
 type Movement = Pick<
   ConfirmedTransfer,
-  "id" | "asset" | "amount" | "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index"
+  "id" | "asset" | "amount" | "chain" | "block_number" | "block_id" | "tx_hash" | "log_index"
 >;
 
 /** Returns two entries that sum to zero: a debit and a credit of the same amount. */
@@ -44,7 +45,7 @@ const doubleEntry = (of: { debit: string; credit: string; asset: string; amount:
   { account: of.credit, asset: of.asset, amount: -of.amount },
 ];
 
-type Place = Pick<Movement, "chain" | "block_number" | "block_hash" | "tx_hash" | "log_index">;
+type Place = Pick<Movement, "chain" | "block_number" | "block_id" | "tx_hash" | "log_index">;
 
 /**
  * Returns the group of a buyer's payment to the treasury. Debits the treasury; credits the merchant and the operator's
@@ -114,11 +115,12 @@ export function exceptionGroup(transfer: Movement): Group {
 export function unmatchedGroup(chain: Chain, observation: UnmatchedObservation): Group | undefined {
   const { token, payer, receiver } = observation;
   if (payer === receiver) return undefined;
-  const asset = `${chain.chain}/${chain.family === "evm" ? "erc20" : "token"}:${token}`;
+  const asset = tokenAsset(chain.chain, token);
+  const scope = getChainDriver(chain.chain).movementScope(observation);
   const amount = receiver === chain.treasury ? observation.amount : -observation.amount;
   return {
     kind: "unmatched",
-    subject: `${chain.chain}/${placeName(chain, observation)}/${observation.log_index}`,
+    subject: `${chain.chain}/${scope}/${observation.log_index}`,
     onChain: placeOf(observation),
     entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
@@ -130,29 +132,21 @@ export function dustGroup({ chain, asset, day, amount, transfers, last_block }: 
     kind: "dust",
     subject: `${asset}/${day}`,
     note: `${transfers} small deposits of ${day}`,
-    onChain: { chain, block_number: last_block, block_hash: null, tx_hash: null, log_index: null },
+    onChain: { chain, block_number: last_block, block_id: null, tx_hash: null, log_index: null },
     entries: doubleEntry({ debit: accounts.treasury, credit: accounts.exceptions, asset, amount }),
   };
 }
 
 /** Returns the group of the gas that a lane paid for a final transaction. */
 export function gasGroup(spent: SpentTransaction): Group {
-  const { chain, hash, block_number, block_hash, fee } = spent;
+  const { chain, hash, block_number, block_id, fee } = spent;
   const asset = nativeAsset(chain);
   return {
     kind: "gas",
     subject: `${chain}/${hash}`,
-    onChain: { chain, block_number, block_hash, tx_hash: hash, log_index: null },
+    onChain: { chain, block_number, block_id, tx_hash: hash, log_index: null },
     entries: doubleEntry({ debit: accounts.gasSpent, credit: accounts.lane(spent.address), asset, amount: fee }),
   };
-}
-
-/** Returns the scope that a movement's number is unique in: the block on EVM, the transaction on Solana. */
-function placeName(
-  chain: Chain,
-  { block_hash, tx_hash }: Pick<UnmatchedObservation, "block_hash" | "tx_hash">,
-): string {
-  return chain.family === "evm" ? block_hash : tx_hash;
 }
 
 /**
@@ -170,7 +164,7 @@ export function rentGroup(rent: BookedRent): Group {
   return {
     kind: "rent",
     subject: `${chain}/${hash}`,
-    onChain: { chain, block_number: slot, block_hash: String(slot), tx_hash: hash, log_index: null },
+    onChain: { chain, block_number: slot, block_id: String(slot), tx_hash: hash, log_index: null },
     entries: entries.filter(({ amount }) => amount !== 0n),
   };
 }
@@ -187,7 +181,7 @@ export function laneDepositGroup(found: {
   return {
     kind: "lane_deposit",
     subject: `${chain}/${account}/${block}`,
-    onChain: { chain, block_number: block, block_hash: null, tx_hash: null, log_index: null },
+    onChain: { chain, block_number: block, block_id: null, tx_hash: null, log_index: null },
     entries: [
       { account, asset, amount: difference },
       { account: accounts.capital, asset, amount: -difference },
@@ -282,6 +276,6 @@ export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
 }
 
-function placeOf({ chain, block_number, block_hash, tx_hash, log_index }: Place) {
-  return { chain, block_number, block_hash, tx_hash, log_index };
+function placeOf({ chain, block_number, block_id, tx_hash, log_index }: Place) {
+  return { chain, block_number, block_id, tx_hash, log_index };
 }

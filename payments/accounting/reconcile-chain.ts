@@ -1,11 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { getAddress } from "viem";
-import { nativeAsset, parseAssetId } from "../../chains/caip.ts";
-import { readNativeBalanceAt, readTokenBalanceAt } from "../../chains/evm/balances-at-block.ts";
-import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { parseAssetId } from "../../chains/caip.ts";
+import { nativeAsset } from "../../chains/canonical-ids.ts";
+import type { Holding } from "../../chains/chain-driver.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type Chain, getChain } from "../../chains/open-chains.ts";
-import { readFinalBalances } from "../../chains/solana/final-balances.ts";
-import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import {
   findHeights,
@@ -137,52 +135,35 @@ function compare({ given, ...claim }: Claim, held: bigint) {
 /** Balances of accounts on chain at a block. */
 type Holdings = { block: number; held: ReadonlyMap<string, bigint> };
 
+/**
+ * Reads the balances at a block, by default the newest one that is final and booked. Where nodes return only current
+ * balances, waits until everything before them is booked. Omits assets that can no longer be located.
+ */
 async function readHoldings(deps: Deps, chain: Chain, wanted: number | undefined): Promise<Result<Holdings>> {
+  const driver = getChainDriver(chain.chain);
   const heights = await findHeights(deps.db, chain.chain);
   if (!heights) return refuse("invalid_state", `${chain.chain} is not watched yet`);
-  const claims = await listClaims(deps.db, chain, heights.final);
-  if (chain.family === "solana") {
-    if (wanted !== undefined) return refuse("invalid_state", "a Solana node returns only current balances");
-    const holdings = await readSolana(chain, claims);
-    if (await isBooked(deps, chain.chain, holdings.block)) return done(holdings);
-    return refuse("invalid_state", `the watcher of ${chain.chain} has not reached slot ${holdings.block} in time`);
-  }
+  if (wanted !== undefined && !driver.readsPastBalances)
+    return refuse("invalid_state", `the nodes of ${chain.chain} return only current balances`);
   const block = wanted ?? heights.final;
   if (block > heights.read) return refuse("invalid_state", `${chain.chain} has been read up to block ${heights.read}`);
-  const held = claims.map(async (claim) => [nameOf(claim), await readEvm(chain, claim, block)] as const);
-  return done({ block, held: new Map(await Promise.all(held)) });
+  const claims = await listClaims(deps.db, chain, heights.final);
+  const { height, balances } = await driver.readBalances(chain, claims.map(toHolding), block);
+  if (!driver.readsPastBalances && !(await isBooked(deps, chain.chain, height)))
+    return refuse("invalid_state", `the watcher of ${chain.chain} has not reached height ${height} in time`);
+  const held = claims.flatMap((claim, index): [string, bigint][] => {
+    const balance = balances[index];
+    return balance === undefined ? [] : [[nameOf(claim), balance]];
+  });
+  return done({ block: height, held: new Map(held) });
 }
 
+const toHolding = ({ account, asset }: Claim): Holding =>
+  account === accounts.treasury ? { asset } : { lane: laneOf(account) };
 const nameOf = ({ account, asset }: Pick<Claim, "account" | "asset">) => `${account} ${asset}`;
 const tokenOf = (asset: string) => parseAssetId(asset)?.token ?? "";
 /** Returns the lane's address in the name of its account. */
 const laneOf = (account: string) => account.slice(accounts.lane("").length);
-
-function readEvm(chain: EvmChain, { account, asset }: Claim, block: number): Promise<bigint> {
-  if (account === accounts.treasury)
-    return readTokenBalanceAt(chain, { token: getAddress(tokenOf(asset)), account: chain.treasury, block });
-  return readNativeBalanceAt(chain, { account: getAddress(laneOf(account)), block });
-}
-
-/**
- * Reads balances as of the final slot. Omits assets that have left the networks file, which can no longer be located.
- */
-async function readSolana(chain: SolanaChain, claims: readonly Claim[]): Promise<Holdings> {
-  const places = claims.flatMap((claim) => {
-    const tokenAccount = chain.tokens.get(claim.asset)?.treasuryAccount;
-    return claim.account === accounts.treasury && tokenAccount ? [{ name: nameOf(claim), tokenAccount }] : [];
-  });
-  const lanes = claims.filter(({ account }) => account !== accounts.treasury);
-  const found = await readFinalBalances(chain, {
-    tokenAccounts: places.map(({ tokenAccount }) => tokenAccount),
-    lanes: lanes.map(({ account }) => laneOf(account)),
-  });
-  const named = [
-    ...places.map(({ name }, index) => [name, found.tokens[index] ?? 0n] as const),
-    ...lanes.map((claim, index) => [nameOf(claim), found.lanes[index] ?? 0n] as const),
-  ];
-  return { block: found.slot, held: new Map(named) };
-}
 
 /** Waits until everything up to a height is booked. Returns false after the time limit. */
 async function isBooked(deps: Deps, chain: string, height: number): Promise<boolean> {

@@ -1,5 +1,5 @@
 import type { Selectable } from "kysely";
-import { canonicalAsset } from "../../chains/caip.ts";
+import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import type { Tables } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

@@ -2,10 +2,11 @@ import { sql } from "kysely";
 import { moveRows } from "../../db/moves.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
+import { getResultReader } from "../../transfers/transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";
-import { decodeProof, readResults } from "./wallet-results.ts";
+import { readResults, readSigned } from "./wallet-results.ts";
 
 /** The signatures that a transfer is relayed with. */
 export type Signatures = { signature: Buffer; permit: Buffer | null };
@@ -20,10 +21,11 @@ export function readSignatures(
   option: OptionRow,
   results: unknown,
 ): Signatures | undefined {
-  if (option.kind === "push" || option.kind === "spl") return undefined;
-  const { proof, permit } = readResults(results);
-  if (!checkSignature(deps.chains, { ...option, proof, permit }).ok) return undefined;
-  return { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
+  const reader = getResultReader(option.chain);
+  if (!reader.canStillRelay(option.kind)) return undefined;
+  if (!checkSignature(deps.chains, readSigned(option, results)).ok) return undefined;
+  const { signature, permit = null } = reader.toSignedMembers(readResults(results), undefined);
+  return { signature, permit };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { VerificationResult } from "../../transfers/verification.ts";
 import type { Verifier } from "../../transfers/verifier.ts";
 import { hasStaleReceiver, OPTION_WITHDRAWN } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { readResults } from "./wallet-results.ts";
+import { readSigned } from "./wallet-results.ts";
 
 /**
  * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
@@ -18,7 +18,7 @@ export async function checkAttempts(
   // The earlier attempts of a payer have priority on its balance.
   const waiting = group.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
   const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
-  const signed = (whole: AttemptWithContext) => ({ ...whole.option, ...readResults(whole.attempt.results) });
+  const signed = ({ option, attempt }: AttemptWithContext) => readSigned(option, attempt.results);
   const open = waiting.filter(
     ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
   );

@@ -1,5 +1,6 @@
+import type { NetworkDetails } from "../../chains/chain-driver.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../../db/queries/payments.ts";
-import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findPayable, isOffered } from "../options/payable-assets.ts";
 import { readTerms } from "../options/terms.ts";
@@ -36,8 +37,8 @@ export type Way = {
   chain: string;
   network: string;
   symbol: string;
-  /** Network parameters from the networks file, for a wallet that does not know the network. */
-  addEthereumChain: EvmNetwork["addEthereumChain"];
+  /** For a wallet that does not know the network. */
+  networkDetails: NetworkDetails | undefined;
 };
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
@@ -83,8 +84,8 @@ async function toCheckoutView(deps: Deps, row: PaymentWithMerchant): Promise<Che
 
 /** Returns the explorer's page of a transaction (EIP-3091). A test payment's transaction is not on a chain. */
 function toTxUrl({ chains }: Deps, { mode, tx_id: txId, paid_asset: asset }: PaymentWithMerchant): string | null {
-  const network = chains.get(asset?.split("/")[0] ?? "")?.network;
-  const explorer = network && "addEthereumChain" in network ? network.addEthereumChain?.explorer : undefined;
+  const chain = chains.get(asset?.split("/")[0] ?? "");
+  const explorer = chain && getChainDriver(chain.chain).detailsOf(chain.network)?.explorer;
   return mode === "live" && txId && explorer ? `${explorer.replace(/\/$/, "")}/tx/${txId}` : null;
 }
 
@@ -129,7 +130,7 @@ async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]
   return payable
     .filter(({ token }) => isOffered(payment.mode, token))
     .map(({ chain: { chain, network }, token: { symbol } }) => {
-      const addEthereumChain = "addEthereumChain" in network ? network.addEthereumChain : undefined;
-      return { chain, network: network.name, symbol, addEthereumChain };
+      const networkDetails = getChainDriver(chain).detailsOf(network);
+      return { chain, network: network.name, symbol, networkDetails };
     });
 }

@@ -12,7 +12,7 @@ import {
 import { type CurrentOption, findOption, type OptionRow } from "../../db/queries/payment-options.ts";
 import { findPayment, type PaymentRow } from "../../db/queries/payments.ts";
 import type { Db, Mode, Verification } from "../../db/tables.ts";
-import { REVERTED } from "../../transfers/evm/verify-push.ts";
+import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import { attachData, type CollectedField, findGivenData, validateCollectedData } from "../buyer-data/collected-data.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
@@ -24,7 +24,7 @@ import type { Requester } from "../requester.ts";
 import { admitAttempt } from "./admit-attempt.ts";
 import { attachSignatures } from "./attach-authorizations.ts";
 import { verifyQueueOf } from "./verify-queue.ts";
-import { readResults, validateResults, type WalletResult } from "./wallet-results.ts";
+import { readResults, readSigned, validateResults, type WalletResult } from "./wallet-results.ts";
 
 export type Confirm = {
   paymentId: string;
@@ -128,7 +128,7 @@ function logLatePush(deps: PaymentDeps, option: CurrentOption, results: readonly
 /** Chooses how a confirm is verified. A signature that is not a valid key signature may be a contract wallet's. */
 function chooseVerification(deps: PaymentDeps, option: OptionRow, results: readonly WalletResult[]): Verification {
   if (option.kind === "push") return "push";
-  return checkSignature(deps.chains, { ...option, ...readResults(results) }).ok ? "key" : "wallet";
+  return checkSignature(deps.chains, readSigned(option, results)).ok ? "key" : "wallet";
 }
 
 /** The response when an option has too many confirms with valid key signatures. */

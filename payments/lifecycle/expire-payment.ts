@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { moveRows } from "../../db/moves.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -53,7 +54,7 @@ export async function expirePayment(deps: PaymentDeps, paymentId: string): Promi
 /** SQL: a confirm or a movement from before the deadline may still be found. Test mode reads no chain. */
 function isUndecided({ chains }: PaymentDeps, at: Date) {
   const open = [...chains.values()];
-  const onDemand = open.filter(({ family, network }) => family === "evm" && network.maxHeadAgeMs === null);
+  const onDemand = open.filter(({ chain, network }) => getChainDriver(chain).makesBlocksOnDemand(network));
   const ids = (some: typeof open) => some.map(({ chain }) => chain);
   return sql`
     exists (select from attempt a where a.payment_id = payment.id and a.state = 'waiting')

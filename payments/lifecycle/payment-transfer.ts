@@ -1,10 +1,11 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
+import { getResultReader } from "../../transfers/transfer-driver.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
-import { decodeProof, readResults } from "./wallet-results.ts";
+import { readResults } from "./wallet-results.ts";
 
 type PaymentTransfer = NewTransfer & { payment_id: string };
 
@@ -28,15 +29,8 @@ export function toSignedTransfer(
   const transfer = toTransfer(option);
   // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
   if (option.kind === "push") return { ...transfer, state: "awaited" };
-  const { proof, permit } = readResults(attempt.results);
   const verified = outcome?.ok ? outcome : undefined;
+  const signed = getResultReader(option.chain).toSignedMembers(readResults(attempt.results), verified);
   const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
-  if (option.kind === "spl") {
-    const valid_before = verified?.validBefore;
-    if (valid_before === undefined) throw new Error(`attempt ${attempt.id} has no last valid block height`);
-    return { ...transfer, signature: Buffer.from(proof, "base64"), valid_before, due_at };
-  }
-  const signatures = { signature: decodeProof(proof), permit: permit && decodeProof(permit) };
-  const wallet = { smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null };
-  return { ...transfer, ...signatures, ...wallet, due_at };
+  return { ...transfer, ...signed, due_at };
 }

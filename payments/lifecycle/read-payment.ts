@@ -1,4 +1,4 @@
-import { canonicalAsset } from "../../chains/caip.ts";
+import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import {
   findPayment,
   findPayout,

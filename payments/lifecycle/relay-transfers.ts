@@ -1,32 +1,37 @@
+import type { Sender } from "../../chains/chain-driver.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import { moveRows } from "../../db/moves.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
+import type { QueueName } from "../../queues/catalog.ts";
 import type { SendHandlers } from "../../transfers/booking-handlers.ts";
-import { relayReady, relayWallets } from "../../transfers/evm/drive-lanes.ts";
 import { singleFlight } from "../../transfers/single-flight.ts";
-import { submitReady } from "../../transfers/solana/submit-ready.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { adoptPayout } from "../payouts/adopt-payout.ts";
 
-/**
- * Creates the function that relays every ready transfer of a chain. Calls made during a run share the next run. The
- * function returns `more` when work is left for another call.
- */
-export function createRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
-  return singleFlight((chain) => relayReady(deps, chain, createSendHandlers(deps)));
-}
+/** The queues in which the senders' jobs wait. */
+const queues = {
+  lanes: "relay-transfers",
+  "wallet lane": "relay-contract-wallet",
+  relayers: "submit-solana",
+} as const satisfies Record<Sender, QueueName>;
+type RelayQueue = (typeof queues)[Sender];
 
 /**
- * Creates the same function for transfers of contract wallets, which run separately so that no other transfer waits.
+ * Creates the function by which a sender sends its ready transfers on a chain. Senders run separately, so that transfers of
+ * contract wallets delay no others. Calls made during a run share the next run. The function returns `more` when work is left
+ * for another call.
  */
-export function createWalletRelay(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
-  return singleFlight((chain) => relayWallets(deps, chain, createSendHandlers(deps)));
-}
-
-/** Creates the same function for Solana. */
-export function createSubmit(deps: TransferDeps & PaymentDeps): (chain: string) => Promise<"idle" | "more"> {
-  return singleFlight((chain) => submitReady(deps, chain, createSendHandlers(deps)));
+export function createSend(
+  deps: TransferDeps & PaymentDeps,
+  sender: Sender,
+): (chain: string) => Promise<"idle" | "more"> {
+  return singleFlight(async (chain) =>
+    getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps)),
+  );
 }
 
 /** Creates the handlers that book findings made before a send, for payments, settlements and refunds. */
@@ -49,12 +54,8 @@ async function bookDeclined(deps: PaymentDeps, db: Db, declined: readonly Transf
 export type ReadyTransfer = { chain: string; transferId: string; isWallet?: boolean; retry?: number };
 
 /** Returns the queue that relays a transfer. */
-export function relayQueueOf({
-  chain,
-  isWallet,
-}: ReadyTransfer): "relay-transfers" | "relay-contract-wallet" | "submit-solana" {
-  if (chain.startsWith("solana:")) return "submit-solana";
-  return isWallet ? "relay-contract-wallet" : "relay-transfers";
+export function relayQueueOf(transfer: ReadyTransfer): RelayQueue {
+  return queues[getChainDriver(transfer.chain).senderOf(transfer)];
 }
 
 /** Enqueues one job per chain and queue. The worker that takes it relays every ready transfer there. */

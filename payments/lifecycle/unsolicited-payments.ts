@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import type { TokenMovement } from "../../chains/token-movement.ts";
+import { readFamilyRow } from "../../db/chain-families.ts";
 import { moveRows } from "../../db/moves.ts";
 import { insertAttempt, lockWaitingOf } from "../../db/queries/attempts.ts";
 import { attachToOpenedAttempt } from "../../db/queries/collected-data.ts";
@@ -64,7 +65,7 @@ export async function openUnsolicitedPayments(
 /** Locks the payments that the movements name. Returns their quotes. */
 async function lockQuotes(db: Db, chain: string, movements: readonly TokenMovement[]): Promise<LockedQuote[]> {
   const nonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
-  return selectCurrent(db)
+  const quotes = await selectCurrent(db)
     .select(["p.expires_at as deadline", "p.merchant_id"])
     .where("o.chain", "=", chain)
     .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
@@ -72,6 +73,7 @@ async function lockQuotes(db: Db, chain: string, movements: readonly TokenMoveme
     .orderBy("p.id")
     .forUpdate("p")
     .execute();
+  return quotes.map(readFamilyRow);
 }
 
 /**

@@ -1,6 +1,7 @@
+import { getChain } from "../../chains/open-chains.ts";
 import { singleFlight } from "../../transfers/single-flight.ts";
-import { readHistory } from "../../transfers/solana/read-history.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { type PassResult, watchChain } from "../../transfers/watch-pass.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { createBookingHandlers } from "./book-transfers.ts";
@@ -16,10 +17,16 @@ export function createWatch(
 }
 
 /**
- * Creates the function that continues to read the treasury's history on a Solana cluster. Calls made during a run share
- * the next run.
+ * Creates the function that continues to read the treasury's history where it is read separately. Calls made during a run
+ * share the next run.
  */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
   const books = createBookingHandlers(deps);
-  return singleFlight((chain) => readHistory(deps, chain, books));
+  return singleFlight(async (chain) => getTransferDriver(getChain(deps.chains, chain)).readHistory(deps, books));
+}
+
+/** Lists the chains on which the treasury's history is read separately from the watcher's passes. */
+export function listChainsWithHistory({ chains }: Pick<PaymentDeps, "chains">): string[] {
+  const open = [...chains.values()];
+  return open.filter((chain) => !getTransferDriver(chain).readsBlocks).map(({ chain }) => chain);
 }

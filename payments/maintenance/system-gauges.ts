@@ -1,4 +1,3 @@
-import type { Chain } from "../../chains/open-chains.ts";
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
@@ -14,8 +13,9 @@ import { countEntries } from "../../db/queries/history-entries.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeldPayouts, countUnfinished } from "../../db/queries/transfers.ts";
-import { chooseFees, chooseReplacementFees, type FeePolicy } from "../../transfers/evm/gas-fees.ts";
-import { MAX_READ_ATTEMPTS } from "../../transfers/solana/read-history.ts";
+import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
@@ -40,7 +40,7 @@ export type SystemStatus = {
   failedBookings: { chain: string; count: number }[];
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
-  /** Transactions of the treasury's history on each Solana cluster that are not read yet, and that cannot be read. */
+  /** Transactions of the treasury's history that are not read yet, and that cannot be read, where it is read separately. */
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
@@ -73,6 +73,10 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const blocked = await countBlockedQueues(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
   const unread = new Set(await listUnreadChains(deps.db));
+  const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
+    const chain = deps.chains.get(lane.chain);
+    return chain !== undefined && getTransferDriver(chain).isLaneHeld(lane, status);
+  };
   const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     steppedBackAt,
@@ -93,7 +97,6 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       held: isLaneHeld(
         lane,
         chains.find(({ chain }) => chain === lane.chain),
-        feesOf(deps.chains.get(lane.chain)),
       ),
     })),
     chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
@@ -111,35 +114,9 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       { kind: "refund", obstacle: "balance_short", count: 0 },
       ...blocked,
     ],
-    history: [...deps.chains.values()].flatMap(({ chain, family }) =>
-      family === "solana" ? [entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 }] : [],
+    history: listChainsWithHistory(deps).map(
+      (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
     ),
     oldestEventSeconds: secondsSince(oldestEvent),
   };
-}
-
-/**
- * Returns the fee ceiling of an EVM chain. Solana caps the fee of each transaction instead, and never waits for it to
- * fall.
- */
-function feesOf(chain: Chain | undefined): FeePolicy | undefined {
-  return chain?.family === "evm" ? chain.network.fees : undefined;
-}
-
-/**
- * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
- * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
- */
-export function isLaneHeld(
-  lane: Pick<LaneStatus, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,
-  chain: Pick<ChainStatus, "baseFee" | "waiting"> | undefined,
-  policy: FeePolicy | undefined,
-): boolean {
-  if (!chain || !policy || chain.baseFee === null) return false;
-  const { baseFee } = chain;
-  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.inFlight > 0;
-  if (lane.lowestMaxFee === null || lane.lowestPriorityFee === null) return false;
-  const lowest = { maxFeePerGas: lane.lowestMaxFee, maxPriorityFeePerGas: lane.lowestPriorityFee };
-  const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
-  return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
 }

@@ -1,4 +1,4 @@
-import { canonicalAsset } from "../../chains/caip.ts";
+import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";

@@ -1,5 +1,7 @@
 import { parseAccountId } from "../../chains/caip.ts";
-import { deriveNonce } from "../../chains/evm/eip3009.ts";
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { deriveNonce } from "../../chains/natural-key.ts";
 import { getChain, getToken } from "../../chains/open-chains.ts";
 import {
   findOption,
@@ -11,8 +13,9 @@ import {
 import { findPayment, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { recordRequester } from "../../db/queries/requesters.ts";
 import type { Mode } from "../../db/tables.ts";
-import type { Network } from "../../runtime/networks/read-networks.ts";
-import { PAYER_BARRED } from "../../transfers/evm/gas-limits.ts";
+import { PAYER_BARRED } from "../../transfers/refusal-reasons.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import type { WalletAction } from "../../transfers/wallet-driver.ts";
 import { payerOf } from "../buyer-data/collected-data.ts";
 import { needsData } from "../buyer-data/collection-policies.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
@@ -22,13 +25,12 @@ import { calculateFee, noFee } from "../merchants/fee-policies.ts";
 import { tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Requester } from "../requester.ts";
-import type { OptionView, PaymentView, WalletAction } from "../views.ts";
+import type { OptionView, PaymentView } from "../views.ts";
 import { type Candidate, isUsableAccount, listCandidates } from "./candidates.ts";
 import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
 import { findQuoteRefusal, isSameQuote, keepQuotedPrice } from "./quotes.ts";
-import { blockhashEnd, earlier } from "./solana-actions.ts";
 import { readTerms, type Terms } from "./terms.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
 
@@ -38,8 +40,8 @@ import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions
 const GRACE_MS = 10 * 60_000;
 /** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
 const BARRED_RETRY_S = 3_600;
-/** `validBefore` of authorizations in test mode: it lies in the past, so that they can never move money. */
-const NEVER_VALID = 1;
+/** The last relay of authorizations in test mode: it lies in the past, so that they can never move money. */
+const NEVER_VALID = new Date(1_000);
 
 /**
  * Lists the options by which the accounts (CAIP-10, at most 50) can pay: one per account and asset that the merchant is
@@ -141,7 +143,8 @@ function toRow(
   const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
   const fee = calculateFee(direct ? noFee : policy, amount, token.decimals);
   const quotedUntil = rate === null ? null : (held ?? new Date(deps.now().getTime() + QUOTE_LIFETIME_MS));
-  const lastRelay = payment.expires_at.getTime() + finalityMs(chain.network) + GRACE_MS;
+  const finalityMs = getChainDriver(chain.chain).finalityMs(chain.network);
+  const lastRelay = new Date(payment.expires_at.getTime() + finalityMs + GRACE_MS);
   return {
     id: newId("opt"),
     payment_id: payment.id,
@@ -151,7 +154,7 @@ function toRow(
     asset: token.asset,
     token: token.token,
     payer,
-    receiver: direct?.address.toLowerCase() ?? chain.treasury,
+    receiver: direct ? canonicalAddress(chain.chain, direct.address) : chain.treasury,
     direct: direct !== undefined,
     amount,
     ...{ rate, quoted_until: quotedUntil },
@@ -163,7 +166,7 @@ function toRow(
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
     authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
-    valid_before: payment.mode === "test" ? NEVER_VALID : chain.family === "solana" ? 0 : Math.ceil(lastRelay / 1000),
+    valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
     created_at: deps.now(),
   };
 }
@@ -184,16 +187,15 @@ function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string
     id: row.id,
     account: row.account,
     amount: tokenMoney(row.amount, token, chain.network),
-    etaSeconds: Math.max(1, Math.ceil(finalityMs(chain.network) / 1000)),
-    expiresAt: earlier(chain.family === "solana" ? blockhashEnd(chain, deps.now()) : null, row.quoted_until),
+    etaSeconds: Math.max(1, Math.ceil(getChainDriver(chain.chain).finalityMs(chain.network) / 1000)),
+    expiresAt: earlier(getTransferDriver(chain).wallets.optionEnd(deps.now()), row.quoted_until),
     needsData: row.needs_data && !collected.has(payerOf(row)),
     actions: offeredActions(deps, row),
   };
 }
 
-/** Returns the usual time from inclusion to confirmation; for the tags `safe` and `finalized`, its upper bound. */
-function finalityMs(network: Network): number {
-  if ("slotMs" in network) return (network.finality === "confirmed" ? 3 : 32) * network.slotMs;
-  if (typeof network.finality === "object") return network.finality.blocks * network.blockMs;
-  return network.finality === "safe" ? 10 * 60_000 : 30 * 60_000;
+/** Returns the earlier of two times, either of which may be null. */
+function earlier(one: Date | null, other: Date | null): Date | null {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
 }

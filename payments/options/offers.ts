@@ -1,17 +1,10 @@
-import { type Hex, isHex } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import { type AccountKind, readAccountKinds } from "../../chains/evm/account-code.ts";
-import { readHoldings } from "../../chains/evm/account-holdings.ts";
-import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
 import type { Chain } from "../../chains/open-chains.ts";
-import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { readSpendable } from "../../chains/solana/spendable-balances.ts";
 import type { Allowance } from "../../db/tables.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
-import { readGasRules } from "../../transfers/evm/gas-limits.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { chooseAllowance } from "./allowances.ts";
 import type { Candidate } from "./candidates.ts";
 import { isOffered } from "./payable-assets.ts";
 
@@ -43,8 +36,8 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
 export async function dropBarred(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const kept: Candidate[] = [];
   for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
-    const barred = chain.family === "evm" ? (await readGasRules(deps, chain, { forLane: false })).barred : undefined;
-    kept.push(...here.filter(({ payer }) => !barred?.has(payer)));
+    const barred = await getTransferDriver(chain).listBarred(deps);
+    kept.push(...here.filter(({ payer }) => !barred.has(payer)));
   }
   return kept;
 }
@@ -66,61 +59,28 @@ export async function listOffers(deps: PaymentDeps, candidates: readonly Candida
   const ends = await Promise.allSettled(
     chains.map((chain) => {
       const here = candidates.filter((candidate) => candidate.chain === chain);
-      return withTimeout(listOffersOn(chain, here), BALANCES_WITHIN_MS, noBalances(chain));
+      return withTimeout(readAllowances(chain, here), BALANCES_WITHIN_MS, noBalances(chain));
     }),
   );
   const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
   if (failed.length > 0 && failed.length === ends.length) throw failed[0];
   for (const err of failed) deps.log.warn({ err }, "chain omitted from the options");
-  const offers = ends.flatMap((end) => (end.status === "fulfilled" ? end.value : []));
+  const allowances = new Map(ends.flatMap((end) => (end.status === "fulfilled" ? end.value : [])));
   // Keep the order in which the wallet listed its accounts.
-  return offers.toSorted((a, b) => candidates.indexOf(a.candidate) - candidates.indexOf(b.candidate)).map(toOffer);
-}
-
-type Found = { candidate: Candidate; allowance: Allowance | null };
-
-function toOffer({ candidate, allowance }: Found): Offer {
-  return { ...candidate, allowance };
-}
-
-function listOffersOn(chain: Chain, candidates: readonly Candidate[]): Promise<Found[]> {
-  return chain.family === "evm" ? listEvmOffers(chain, candidates) : listSolanaOffers(chain, candidates);
-}
-
-async function listEvmOffers(chain: EvmChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.flatMap((candidate) => {
-    const token = chain.tokens.get(candidate.token.asset);
-    return token && isHex(candidate.payer) ? [{ candidate, token, account: candidate.payer }] : [];
-  });
-  const [holdings, kinds] = await Promise.all([readHoldings(chain, wanted), readKinds(chain, wanted)]);
-  return wanted.flatMap(({ candidate, token, account }, index) => {
-    const holding = holdings[index];
-    const kind = kinds.get(account) ?? "key";
-    const allowance = holding && chooseAllowance(token, { kind, holding }, candidate.amount);
-    return allowance === undefined ? [] : [{ candidate, allowance }];
+  return candidates.flatMap((candidate) => {
+    const allowance = allowances.get(candidate);
+    return allowance === undefined ? [] : [{ ...candidate, allowance }];
   });
 }
 
-async function listSolanaOffers(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Found[]> {
-  const wanted = candidates.flatMap((candidate) => {
-    const token = chain.tokens.get(candidate.token.asset);
-    return token ? [{ candidate, token, account: candidate.payer }] : [];
-  });
-  const spendable = await readSpendable(chain, wanted);
-  return wanted.flatMap(({ candidate }, index) =>
-    (spendable[index] ?? 0n) >= candidate.amount ? [{ candidate, allowance: null }] : [],
-  );
-}
-
-/** Returns the kinds of the accounts. Reads them only where the kind changes what is offered. */
-async function readKinds(
-  chain: EvmChain,
-  wanted: readonly { token: EvmToken; account: Hex }[],
-): Promise<Map<string, AccountKind>> {
-  const matters = wanted.some(({ token }) => token.kind !== "eip3009" || !token.bytesSignatures);
-  const payers = matters ? [...new Set(wanted.map(({ account }) => account))] : [];
-  const kinds = payers.length > 0 ? await readAccountKinds(chain.rpc, payers) : [];
-  return new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
+/** Returns the allowance that each candidate has to grant; undefined for one whose account cannot pay. */
+async function readAllowances(
+  chain: Chain,
+  candidates: readonly Candidate[],
+): Promise<(readonly [Candidate, Allowance | null | undefined])[]> {
+  const wanted = candidates.map(({ token: { asset }, payer, amount }) => ({ asset, payer, amount }));
+  const allowances = await getTransferDriver(chain).wallets.readAllowances(wanted);
+  return candidates.map((candidate, index) => [candidate, allowances[index]]);
 }
 
 /** Returns the error of a chain that takes too long to return balances. */

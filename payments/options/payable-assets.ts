@@ -1,4 +1,5 @@
-import { canonicalAsset } from "../../chains/caip.ts";
+import { canonicalAsset } from "../../chains/canonical-ids.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import type { Chain, Token } from "../../chains/open-chains.ts";
 import type { Mode } from "../../db/tables.ts";
 import { toTokenAmount } from "../money.ts";
@@ -21,9 +22,6 @@ type Asked = { unit: string; value: bigint };
 type Settled = { settled: ReadonlySet<string>; takers: ReadonlySet<string> };
 type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
 
-/** Exclusive upper limits of amounts: numeric(78,0) in the database, u64 for Solana tokens. */
-const tooMuch = { evm: 10n ** 78n, solana: 2n ** 64n };
-
 /**
  * Returns every asset that can pay a payment, in the order of the networks file, at current prices. Reads the prices on
  * chain. The options of a wallet, the checkout page and the creation of payments all use this function.
@@ -44,7 +42,7 @@ export function listPayable(
     [...chain.tokens.values()].flatMap((token) => {
       const owed = settled.has(token.asset) ? null : takersByPeg.get(token.peg);
       const amount = owed === undefined ? undefined : toTokenAmount(asked, token, rates);
-      if (amount === undefined || amount.value >= tooMuch[chain.family]) return [];
+      if (amount === undefined || amount.value > getChainDriver(chain.chain).maxAmount) return [];
       return [{ chain, token, amount: amount.value, rate: amount.rate, owed: owed ?? null }];
     }),
   );

@@ -1,6 +1,6 @@
-import { getAddress } from "viem";
-import { type FeedState, readFeed } from "../../chains/evm/price-feeds.ts";
-import { getEvmChain } from "../../chains/open-chains.ts";
+import type { FeedState } from "../../chains/evm/price-feeds.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -45,8 +45,9 @@ const joins = (base: string, quote: string, one: string, other: string) =>
   (base === one && quote === other) || (base === other && quote === one);
 
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
-  const sequencer = source.sequencer && getAddress(source.sequencer.feed);
-  const found = await readFeed(getEvmChain(deps.chains, source.chain), getAddress(source.feed), sequencer);
+  const { chain, feed, sequencer } = source;
+  const driver = getChainDriver(chain);
+  const found = await driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed });
   const error = validatePriceFeed(source, found, deps.now());
   if (error) {
     deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseAccountId } from "../../chains/caip.ts";
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import type { CurrentOption, NewOption, OptionRow } from "../../db/queries/payment-options.ts";
 import { type Refusal, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -52,5 +53,6 @@ function isWithdrawn(deps: Pick<PaymentDeps, "chains">, quote: CurrentOption): b
 /** Returns true when the receiver of a quote is neither the merchant's current destination nor our current treasury. */
 export function hasStaleReceiver({ chains }: Pick<PaymentDeps, "chains">, quote: CurrentOption): boolean {
   if (!quote.direct) return quote.receiver !== chains.get(quote.chain)?.treasury;
-  return parseAccountId(quote.registered ?? "")?.address.toLowerCase() !== quote.receiver;
+  const address = parseAccountId(quote.registered ?? "")?.address ?? "";
+  return canonicalAddress(quote.chain, address) !== quote.receiver;
 }

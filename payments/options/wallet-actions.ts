@@ -1,18 +1,18 @@
-import { getChain, getEvmChain } from "../../chains/open-chains.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import type { WalletAction } from "../../transfers/wallet-driver.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import type { BuildAction, WalletAction } from "../views.ts";
-import { listEvmActions } from "./evm-actions.ts";
-import { buildSolanaAction } from "./solana-actions.ts";
+import type { BuildAction } from "../views.ts";
 
 /** Returns the actions that an option is listed with: its wallet actions, or a build action that fetches them later. */
 export function offeredActions(
-  deps: Pick<PaymentDeps, "chains">,
+  { chains }: Pick<PaymentDeps, "chains">,
   row: OptionRow,
 ): readonly (WalletAction | BuildAction)[] {
-  const chain = getChain(deps.chains, row.chain);
-  return chain.family === "evm" ? listEvmActions(chain, row) : [{ build: buildDataOf(row) }];
+  const { wallets } = getTransferDriver(getChain(chains, row.chain));
+  return wallets.listActions(row) ?? [{ build: buildDataOf(row) }];
 }
 
 /** Returns the `data` of an option's build action. */
@@ -23,9 +23,7 @@ export function buildDataOf(option: Pick<OptionRow, "id">): string {
 /** Returns what a wallet has to execute for an option, in order. Each action yields one result. */
 export async function listWalletActions(
   deps: PaymentDeps,
-  args: { option: OptionRow; mode: Mode },
+  { option, mode }: { option: OptionRow; mode: Mode },
 ): Promise<readonly WalletAction[]> {
-  const { option } = args;
-  if (option.kind === "spl") return [await buildSolanaAction(deps, args)];
-  return listEvmActions(getEvmChain(deps.chains, option.chain), option);
+  return getTransferDriver(getChain(deps.chains, option.chain)).wallets.buildActions(deps, { option, mode });
 }

@@ -8,7 +8,6 @@ import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
 import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
-import { DatabaseLostCommits } from "../../transfers/database-epoch.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
@@ -72,8 +71,11 @@ async function hold(deps: Deps, { id, asset, receiver }: DueRefund): Promise<Ref
 }
 
 type Drawn = DueRefund & { merchant_id: string };
-/** Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen. */
-type Rollback = "balance_short" | "changed";
+/**
+ * Why a refund's transaction is rolled back. `changed`: a chosen settlement has begun, so others have to be chosen.
+ * `watcher_behind`: the database was restored after signing.
+ */
+type Rollback = "balance_short" | "changed" | "watcher_behind";
 type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
 
 /** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
@@ -81,19 +83,14 @@ async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewT
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
-  try {
-    let written: Written;
-    do {
-      written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
-    } while (!written.ok && written.why === "changed");
-    if (!written.ok) return "balance_short";
-    if (!written.counted) return "begun";
-    await written.counted();
-  } catch (error) {
-    if (error instanceof DatabaseLostCommits) return "watcher_behind";
-    throw error;
+  for (;;) {
+    const written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
+    if (written.ok) {
+      await written.counted?.();
+      return written.counted ? transfer : "begun";
+    }
+    if (written.why !== "changed") return written.why;
   }
-  return transfer;
 }
 
 /** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
@@ -112,7 +109,8 @@ async function writeBegun(
     if (why) return { ok: false, why };
   }
   await insertTransfers(db, [transfer], at);
-  return { ok: true, counted: await deps.epoch.pass(db, epoch) };
+  const passed = await deps.epoch.pass(db, epoch);
+  return passed.ok ? passed : { ok: false, why: "watcher_behind" };
 }
 
 /** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { parseAccountId } from "../../chains/caip.ts";
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -8,7 +9,6 @@ import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { closeAccumulating, listDueSettlements, type SettlementWithDestination } from "../../db/queries/settlements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
-import { DatabaseLostCommits } from "../../transfers/database-epoch.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { settlementBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
@@ -112,10 +112,9 @@ async function screenDestinations(
   return outcomes;
 }
 
-/** Returns the address of a destination as transfers store it: in lower case on EVM. */
+/** Returns the address of a destination as transfers store it. */
 function receiverOf(chain: string, destination: string | null): string {
-  const address = parseAccountId(destination ?? "")?.address ?? "";
-  return chain.startsWith("eip155:") ? address.toLowerCase() : address;
+  return canonicalAddress(chain, parseAccountId(destination ?? "")?.address ?? "");
 }
 
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
@@ -155,18 +154,14 @@ async function tryBegin(
   payouts: readonly Payout[],
   epochs: ReadonlyMap<string, string>,
 ): Promise<BeginResult> {
-  try {
-    const written = await commitIfOk(deps.db, async (db) => {
-      const attempted = await writeBegun(deps, db, payouts);
-      if (!attempted.ok) return attempted;
-      return { ...attempted, counted: await deps.epoch.pass(db, ...epochs.values()) };
-    });
-    if (written.ok) await written.counted();
-    return written;
-  } catch (error) {
-    if (error instanceof DatabaseLostCommits) return { ok: false, why: "watcher_behind" };
-    throw error;
-  }
+  const written = await commitIfOk(deps.db, async (db) => {
+    const attempted = await writeBegun(deps, db, payouts);
+    if (!attempted.ok) return attempted;
+    const passed = await deps.epoch.pass(db, ...epochs.values());
+    return passed.ok ? { ...attempted, ...passed } : ({ ok: false, why: "watcher_behind" } as const);
+  });
+  if (written.ok) await written.counted();
+  return written;
 }
 
 /** Reports a payout of converted money that the treasury's inventory does not cover. */

@@ -1,5 +1,5 @@
 import type { Db, Tables } from "../../db/tables.ts";
-import type { EvmAsset, SolanaAsset } from "../../runtime/networks/read-networks.ts";
+import type { Network } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findDestination, noSuchDestination, withMerchantLock } from "../merchants/destinations.ts";
 import type { Owner } from "../merchants/merchants.ts";
@@ -58,7 +58,7 @@ export async function setPayoutSchedule(
 }
 
 function findAsset({ networks }: Deps, wanted: string) {
-  const entries = (networks?.chains ?? []).flatMap(({ assets }): (EvmAsset | SolanaAsset)[] => [...assets]);
+  const entries = (networks?.chains ?? []).flatMap(({ assets }): Network["assets"][number][] => [...assets]);
   return entries.find(({ asset }) => asset === wanted);
 }
 

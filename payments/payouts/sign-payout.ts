@@ -1,29 +1,15 @@
-import { getAddress, type Hex, hexToBytes } from "viem";
 import { parseAssetId } from "../../chains/caip.ts";
-import { deriveNonce } from "../../chains/evm/eip3009.ts";
-import { getEvmToken } from "../../chains/evm/open-evm-chain.ts";
-import type { EvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
-import { getChain, getEvmChain } from "../../chains/open-chains.ts";
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { deriveNonce } from "../../chains/natural-key.ts";
+import { getChain } from "../../chains/open-chains.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
 import { findTreasuryEpoch } from "../../transfers/caught-up.ts";
-import type { Epoch } from "../../transfers/database-epoch.ts";
-import { hashRow } from "../../transfers/evm/authorization-calls.ts";
+import type { TransferDeps } from "../../transfers/transfer-deps.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 
-/**
- * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only
- * the amount owed, and only once, so it never has to be signed a second time.
- */
-const NEVER_OUT = 4_102_444_800;
-
-export type PayoutDeps = {
-  keys: ReadonlyMap<string, EvmKeys>;
-  /** When this process started. The watcher's earlier progress may be from before a restore. */
-  startedAt: Date;
-  /** Detects a rollback of the database to an earlier time. */
-  epoch: Epoch;
-};
+export type PayoutDeps = Pick<TransferDeps, "keys" | "startedAt" | "epoch">;
 
 /**
  * Money that leaves the treasury: its purpose, amount (minor units), receiver on the asset's chain, and the parts of
@@ -84,9 +70,8 @@ export function chainOf(asset: string): string {
 }
 
 /**
- * Returns the transfer of a payout. The treasury signs it and the lanes relay it: an EIP-3009 authorization, or a
- * Disburser call for a token without EIP-3009. In both cases the chain rejects a second transfer with the same nonce.
- * On Solana the transfer is signed when it is sent.
+ * Returns the transfer of a payout. The treasury signs it where anybody can submit it, so that any lane relays it. The chain
+ * rejects a second transfer with the same nonce.
  */
 export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
   const { of, asset, amount, receiver, key } = payout;
@@ -96,20 +81,11 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
   const row = {
     ...{ id: newId("trf"), payment_id: null, settlement_id: null, refund_id: null, ...of },
     ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
-    receiver: chain.family === "evm" ? receiver.toLowerCase() : receiver,
+    receiver: canonicalAddress(chain.chain, receiver),
     authorization_nonce: deriveNonce(deps.networks.deployment, key),
-    valid_before: NEVER_OUT,
-    ...{ signature: null, permit: null },
+    permit: null,
     ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null },
     due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
   };
-  if (token.kind === "spl") return { ...row, kind: "spl" };
-  const kind = token.kind === "eip3009" ? "eip3009" : "disburse";
-  const signer = deps.keys.get(chain.chain)?.treasury;
-  if (!signer) throw new Error(`the treasury of ${chain.chain} has no key`);
-  const evm = getEvmChain(deps.chains, chain.chain);
-  const addresses = { token: getEvmToken(evm, asset).token, payer: evm.treasury, receiver: getAddress(receiver) };
-  const hash = hashRow(evm, { ...row, ...addresses, kind });
-  const signature: Hex = await signer.sign({ hash });
-  return { ...row, kind, signature: Buffer.from(hexToBytes(signature)) };
+  return { ...row, ...(await getTransferDriver(chain).signPayout(deps, row)) };
 }

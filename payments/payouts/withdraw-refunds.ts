@@ -1,4 +1,4 @@
-import { deriveNonce } from "../../chains/evm/eip3009.ts";
+import { deriveNonce } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ConfigError, describeIssues } from "../config.ts";
 import type { SecretSource } from "./common-members.ts";
 import { type EvmNetwork, evmAddress, evmNetwork } from "./evm-network.ts";
+import { readDocuments } from "./read-documents.ts";
 import { type SolanaNetwork, solanaNetwork } from "./solana-network.ts";
 
 /** One chain, parsed by the schema of its family, so that an error names the right member. */
@@ -67,11 +68,17 @@ export function parseNetworks(document: unknown, where = "the networks document"
         );
     }
   }
-  const chains = new Set<string>(parsed.data.chains.map((network) => network.chain));
-  if (chains.size !== parsed.data.chains.length)
+  checkWhole(parsed.data, where);
+  return Object.freeze(parsed.data);
+}
+
+/** Checks that no chain and no pair of currencies occurs twice, and that every feed is on a chain. */
+function checkWhole(networks: Networks, where: string): void {
+  const chains = new Set<string>(networks.chains.map((network) => network.chain));
+  if (chains.size !== networks.chains.length)
     throw new ConfigError(`${where} is invalid:\n  chains: a chain is listed twice`);
   const pairs = new Set<string>();
-  for (const [index, { chain, base, quote }] of parsed.data.prices.entries()) {
+  for (const [index, { chain, base, quote }] of networks.prices.entries()) {
     const at = `${where} is invalid:\n  prices.${index}`;
     if (!chain.startsWith("eip155:") || !chains.has(chain))
       throw new ConfigError(`${at}.chain: is not an EVM chain of this file`);
@@ -80,18 +87,21 @@ export function parseNetworks(document: unknown, where = "the networks document"
       throw new ConfigError(`${at}: repeats a pair of currencies, or names one currency twice`);
     pairs.add(pair);
   }
-  return Object.freeze(parsed.data);
 }
 
-/** Reads the networks file: the chains, assets and keys of the deployment. Throws ConfigError. */
-export function readNetworks(file: string): Networks {
-  let document: unknown;
-  try {
-    document = JSON.parse(readFileSync(file, "utf8"));
-  } catch (cause) {
-    throw new ConfigError("the networks file (NETWORKS_FILE) cannot be read as JSON", { cause });
-  }
-  return parseNetworks(document, "the networks file (NETWORKS_FILE)");
+/**
+ * Reads the networks file: the chains, assets and keys of the deployment. A path of a folder reads all of its files as one;
+ * each is complete, and all name the same deployment. Throws ConfigError.
+ */
+export function readNetworks(path: string): Networks {
+  const parts = readDocuments(path).map(({ where, document }) => parseNetworks(document, where));
+  const where = "the networks folder (NETWORKS_FILE)";
+  const [deployment = "", ...others] = new Set(parts.map((part) => part.deployment));
+  if (others.length > 0) throw new ConfigError(`${where} is invalid:\n  deployment: differs between the files`);
+  const chains = parts.flatMap((part) => part.chains);
+  const networks = { deployment, chains, prices: parts.flatMap((part) => part.prices) };
+  checkWhole(networks, where);
+  return Object.freeze(networks);
 }
 
 /** Reads a secret from the place that the networks file names. Throws a ConfigError that names the place, never the secret. */

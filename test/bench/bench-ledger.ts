@@ -48,7 +48,7 @@ async function fill(db: Pool, { groups, say }: { groups: number; say: Say }): Pr
     say(`${(2 * to).toLocaleString("en")} of ${(2 * groups).toLocaleString("en")} entries`);
     await sql`
       with made as (
-        insert into ledger_group (kind, subject, chain, block_number, block_hash, tx_hash, log_index, at)
+        insert into ledger_group (kind, subject, chain, block_number, block_id, tx_hash, log_index, at)
         select 'payment', 'trf_' || md5(n::text), ${CHAIN}, n, '0x' || md5(n::text), '0x' || md5('t' || n), 1,
           now() - (${groups} - n) * (interval '1 day' * ${DAYS} / ${groups})
         from generate_series(${from}::bigint, ${to}::bigint) n returning id

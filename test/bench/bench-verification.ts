@@ -1,8 +1,8 @@
 import { Registry } from "prom-client";
-import type { Hex } from "viem";
 import { openChains } from "../../chains/open-chains.ts";
 import { openDb } from "../../db/open.ts";
 import { listOptionsById } from "../../db/queries/payment-options.ts";
+import { readSigned } from "../../payments/lifecycle/wallet-results.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import type { Signed } from "../../transfers/verification.ts";
@@ -31,7 +31,7 @@ export async function benchVerify(
     );
     const signed = prepared.flatMap(({ optionId, results }): Signed[] => {
       const option = options.get(optionId);
-      return option ? [{ ...option, proof: results[0]?.data[0] as Hex, permit: null }] : [];
+      return option ? [readSigned(option, results)] : [];
     });
     const check = (one: Signed) => {
       if (!checkSignature(chains, one).ok) throw new Error("a buyer's signature was refused");

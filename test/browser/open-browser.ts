@@ -2,28 +2,31 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { addCleanup } from "../support/cleanups.ts";
 import { findChromium } from "./chromium.ts";
 
-let launched: Promise<Browser> | undefined;
+let shared: Promise<Browser> | undefined;
 
-/** Returns the browser of the test file. Throws when no browser is installed, so that the tests are never skipped. */
-export function openBrowser(): Promise<Browser> {
-  if (!launched) {
-    launched = launchBrowser();
-    addCleanup(() => {
-      launched = undefined;
-    });
-  }
-  return launched;
+/**
+ * Returns the browser that the files of this process share, because a launch takes longer than many tests. It ends with the
+ * process. Throws when no browser is installed, so that the tests are never skipped.
+ */
+export async function openBrowser(): Promise<Browser> {
+  if (shared && !(await shared).isConnected()) shared = undefined;
+  shared ??= launch();
+  return await shared;
 }
 
-/** Launches another browser, for tests that change the browser itself. Throws as `openBrowser` does. */
+/** Launches a browser of the test file, for tests that change the browser itself. Throws as `openBrowser` does. */
 export async function launchBrowser(...more: string[]): Promise<Browser> {
+  const browser = await launch(...more);
+  addCleanup(() => browser.close());
+  return browser;
+}
+
+async function launch(...more: string[]): Promise<Browser> {
   const { executablePath, env = {} } = await findChromium();
   // Otherwise the browser itself prevents other sites from framing this machine, whatever the page's policy says.
   const asOnTheInternet = "--disable-features=LocalNetworkAccessChecks";
   const args = ["--no-sandbox", "--disable-dev-shm-usage", asOnTheInternet, ...more];
-  const browser = await chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
-  addCleanup(() => browser.close());
-  return browser;
+  return await chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
 }
 
 /** What a page did that it must not do, as the browser reports it. */

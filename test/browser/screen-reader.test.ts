@@ -74,7 +74,15 @@ test("the page first says not to pay again when the buyer may have sent money th
     .insertInto("payment_option")
     .values({
       ...{ id: "opt_push", payment_id: id, kind: "push", account: "eip155:31337:0x1", chain: "eip155:31337" },
-      ...{ asset: "a", token: "t", payer: "p", receiver: "r", amount: 1n, authorization_nonce: "n", valid_before: 1 },
+      ...{
+        asset: "a",
+        token: "0x7",
+        payer: "0x8",
+        receiver: "0x9",
+        amount: 1n,
+        authorization_nonce: "n",
+        valid_before: 1,
+      },
       created_at: new Date(),
     })
     .execute();

@@ -4,6 +4,17 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
+    file: "db/chain-families.ts",
+    tests: ["test/unit/db/chain-families.test.ts"],
+    mutations: [
+      {
+        name: "an address that is not hex is read as one of an EVM chain",
+        find: " && [token, payer, receiver].every(isHexText)",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/moves.ts",
     tests: ["test/integration/db/moves.test.ts"],
     mutations: [
@@ -107,7 +118,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a cursor moves from a block that is not the cursor's",
-        find: '.where("hash", "=", from.hash)',
+        find: '.where("block_id", "=", from.blockId)',
         replace: "",
       },
       {

@@ -1,5 +1,6 @@
 import type { Hex, PrivateKeyAccount } from "viem";
 import { encodeTransfer } from "../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../db/chain-families.ts";
 import { toAuthorization } from "../../transfers/evm/authorization-calls.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { type MerchantFixture, signOption } from "./merchant-fixture.ts";
@@ -27,6 +28,7 @@ export async function signUnconfirmed(
     .selectAll()
     .where("id", "=", option.id)
     .executeTakeFirstOrThrow();
-  const relay = () => relayByThirdParty(chain, encodeTransfer(toAuthorization(row), results[0]?.data[0] as Hex));
+  const relay = () =>
+    relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(row)), results[0]?.data[0] as Hex));
   return { paymentId, option, results, relay };
 }

@@ -1,16 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import { isTransientChainError } from "../../chains/errors.ts";
-import { type EvmKeys, openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import type { EvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import { getEvmChain, openChains } from "../../chains/open-chains.ts";
-import { openSolanaKeys, type SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
+import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
 import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import {
-  listEvmNetworks,
   type Networks,
   readKey,
   readSecret,
@@ -19,6 +18,7 @@ import {
 } from "../../runtime/networks/read-networks.ts";
 import { createSafeFetch } from "../../runtime/safe-fetch.ts";
 import { type EpochStore, openEpoch } from "../../transfers/database-epoch.ts";
+import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { createVerifier } from "../../transfers/verifier.ts";
 import { addCleanup } from "./cleanups.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";
@@ -103,10 +103,8 @@ export async function makeDepsFor(
     readSecret: (source: SecretSource) => readSecret(source, env),
     readText,
   };
-  for (const network of listEvmNetworks(networks)) keys.set(network.chain, await openEvmKeys(network, readers));
   const solanaKeys = new Map<string, SolanaKeys>();
-  for (const opened of chains.values())
-    if (opened.family === "solana") solanaKeys.set(opened.chain, openSolanaKeys(opened.network, readers.readSecret));
+  for (const chain of chains.values()) await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Hex, hexToBytes, type PrivateKeyAccount, toHex } from "viem";
 import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import { readFamilyRow } from "../../db/chain-families.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
@@ -76,7 +77,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
   };
   const rowsOf = async (ids: readonly string[]) => {
     const rows = await db.selectFrom("transfer").selectAll().where("id", "in", ids).execute();
-    return ids.map((id) => rows.find((row) => row.id === id) as TransferRow);
+    return ids.map((id) => readFamilyRow(rows.find((row) => row.id === id) as (typeof rows)[number]));
   };
   return {
     ...made,
@@ -112,7 +113,8 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
         .selectAll()
         .where("chain", "=", chain.id)
         .executeTakeFirstOrThrow();
-      return { chain: row.chain, number: row.number, hash: row.hash, finalNumber: row.final_number, fence: row.fence };
+      const { chain: id, number, block_id: blockId, final_number: finalNumber, fence } = row;
+      return { chain: id, number, blockId, finalNumber, fence };
     },
     lane: () => db.selectFrom("lane").selectAll().executeTakeFirstOrThrow(),
   };

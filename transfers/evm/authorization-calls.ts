@@ -17,10 +17,10 @@ import type { Call } from "../../chains/evm/multicall.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { encodePush } from "../../chains/evm/push-call-data.ts";
 import { joinSignature, splitSignature } from "../../chains/evm/signature.ts";
-import type { AuthorizationRow } from "../verification.ts";
+import type { EvmAuthorization } from "../verification.ts";
 
 /** A row with the payer's signature. `permit` is the EIP-2612 signature for Permit2, where the payer needed one. */
-export type SignedRow = AuthorizationRow & {
+export type SignedRow = EvmAuthorization & {
   signature: Buffer | null;
   permit: Buffer | null;
   smart_wallet: boolean;
@@ -30,7 +30,7 @@ export type SignedRow = AuthorizationRow & {
  * Returns the EIP-712 digest that the payer of a row signs. The treasury signs a payout through the Disburser. Throws for a
  * push, which has no authorization.
  */
-export function hashRow(chain: EvmChain, row: AuthorizationRow): Hex {
+export function hashRow(chain: EvmChain, row: EvmAuthorization): Hex {
   if (row.kind === "permit2") return hashPermitTransfer(chain, toPermitTransfer(row));
   if (row.kind === "disburse") return hashDisbursement(chain, toDisbursement(row));
   const { separator } = getEvmToken(chain, row.asset);
@@ -69,13 +69,13 @@ function toCall(chain: EvmChain, row: SignedRow, signature: Hex): Call {
 }
 
 /** Returns the call data of a row's push: a transaction that the payer sends, tagged with the natural key. */
-export function toPushData(row: Pick<AuthorizationRow, "receiver" | "amount" | "authorization_nonce">): Hex {
+export function toPushData(row: Pick<EvmAuthorization, "receiver" | "amount" | "authorization_nonce">): Hex {
   const { receiver, amount, authorization_nonce: tag } = row;
   return encodePush({ receiver, amount, tag });
 }
 
 /** Returns the EIP-3009 authorization of a row. */
-export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): Authorization {
+export function toAuthorization(row: Omit<EvmAuthorization, "kind" | "asset">): Authorization {
   return {
     token: row.token,
     from: row.payer,
@@ -87,13 +87,13 @@ export function toAuthorization(row: Omit<AuthorizationRow, "kind" | "asset">): 
 }
 
 /** Returns the Disburser payout of a row. */
-export function toDisbursement(row: Omit<AuthorizationRow, "kind" | "asset">): Disbursement {
+export function toDisbursement(row: Omit<EvmAuthorization, "kind" | "asset">): Disbursement {
   const { token, receiver, amount, authorization_nonce: nonce } = row;
   return { token, receiver, amount, nonce };
 }
 
 /** Returns the Permit2 transfer of a row. */
-export function toPermitTransfer(row: AuthorizationRow): PermitTransfer {
+export function toPermitTransfer(row: EvmAuthorization): PermitTransfer {
   const { token, amount, authorization_nonce: nonce, valid_before: deadline } = row;
   return { token, amount, nonce, deadline };
 }

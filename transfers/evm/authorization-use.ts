@@ -16,11 +16,11 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type LogFilter, readLogs } from "../../chains/evm/read-logs.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
-import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
+import type { EvmTransferRow } from "../../db/queries/transfers.ts";
 import { isProof, resolveNonces } from "../match-movements.ts";
 
-type Authorized = Pick<TransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
+type Authorized = Pick<EvmTransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
 /** Blocks that are searched forwards at a time, from the newest ones backwards. */
 const SEARCHED_BLOCKS = 5_000;
@@ -33,7 +33,7 @@ const SEARCHED_BLOCKS = 5_000;
  */
 export async function readUsedAuthorizations(
   chain: EvmChain,
-  transfers: readonly TransferRow[],
+  transfers: readonly EvmTransferRow[],
   height: number,
 ): Promise<{ used: Set<string>; unknown: Set<string> }> {
   const marked = transfers.filter(({ kind }) => kind !== "push");
@@ -79,9 +79,9 @@ export function decodeUseCheck(transfer: Authorized, answer: CallOutcome | undef
 /** Returns the movement of a transfer, if there is one. Searches backwards from a block to the transfer's creation. */
 export async function findTransferMovement(
   chain: EvmChain,
-  transfer: TransferRow,
+  transfer: EvmTransferRow,
   from: { number: number; at: Date },
-): Promise<TokenMovement | undefined> {
+): Promise<EvmMovement | undefined> {
   const age = from.at.getTime() - transfer.created_at.getTime();
   // Blocks can come faster than usual, so twice as many are searched.
   const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
@@ -101,7 +101,7 @@ export async function findTransferMovement(
   return undefined;
 }
 
-async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Promise<TokenMovement | undefined> {
+async function findProof(chain: EvmChain, hash: Hex, transfer: EvmTransferRow): Promise<EvmMovement | undefined> {
   const receipt = await readReceipt(chain.rpc, hash);
   if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
   const movements = await readNaturalKeys(chain, readTransferLogs(receipt.logs, chain), [receipt]);
@@ -110,7 +110,7 @@ async function findProof(chain: EvmChain, hash: Hex, transfer: TransferRow): Pro
 }
 
 /** Returns the filter for the logs that a transfer leaves, by their indexed members. */
-function logFilterOf(chain: EvmChain, transfer: TransferRow): LogFilter {
+function logFilterOf(chain: EvmChain, transfer: EvmTransferRow): LogFilter {
   const token = transfer.token;
   const [payer, receiver] = [pad(transfer.payer), pad(transfer.receiver)];
   const nonce = transfer.authorization_nonce;

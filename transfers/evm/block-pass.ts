@@ -95,9 +95,9 @@ export async function startWatch(deps: TransferDeps, chain: EvmChain): Promise<v
   const head = await readHead(chain.rpc);
   const block = await readBlock(chain.rpc, Math.max(0, head - START_BEFORE_HEAD));
   await deps.db.transaction().execute(async (db) => {
-    const { number, hash } = block;
+    const { number, hash: blockId } = block;
     const assets = [...chain.tokens.keys()];
-    const fresh = await ensureCursor(db, { chain: chain.chain, number, hash, dueAt: deps.now(), assets });
+    const fresh = await ensureCursor(db, { chain: chain.chain, number, blockId, dueAt: deps.now(), assets });
     if (fresh) await storeBlocks(db, chain, { by: null, blocks: [block], keepFrom: 0 });
   });
 }
@@ -116,7 +116,7 @@ async function checkCursorBlock(
     if (error instanceof ChainError && error.code === "rpc_behind") return undefined;
     throw error;
   });
-  if (block === undefined || block.hash === cursor.hash) return { cursor, at: block?.at };
+  if (block === undefined || block.hash === cursor.blockId) return { cursor, at: block?.at };
   return { cursor: await followReorg(deps, chain, cursor), at: undefined };
 }
 
@@ -165,8 +165,9 @@ async function readNextBlocks(
   const count = await deps.db.transaction().execute(async (db) => {
     // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
     // Payouts wait until the watcher has reached the head, and a transfer that this pass confirms can be paid out at once.
+    const at = { number: last.number, blockId: last.hash };
     const reached = { reachedHeadAt: isHead ? head.askedAt : undefined, chainTime: last.at };
-    const ok = await advanceCursor(db, cursor, { ...last, ...reached, leaseMs: WATCH_LEASE_MS });
+    const ok = await advanceCursor(db, cursor, { ...at, ...reached, leaseMs: WATCH_LEASE_MS });
     if (!ok) return undefined;
     await storeBlocks(db, chain, {
       by,
@@ -177,7 +178,7 @@ async function readNextBlocks(
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
-  return { cursor: { ...cursor, number: last.number, hash: last.hash }, at: last.at, isRange: reading.isRange };
+  return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at, isRange: reading.isRange };
 }
 
 /** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */

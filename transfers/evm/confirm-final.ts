@@ -5,7 +5,7 @@ import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
 import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import { type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
 import { listKnownLogs } from "../../db/queries/observations.ts";
 import { finishTransactions, listFinishable } from "../../db/queries/transactions.ts";
@@ -92,7 +92,7 @@ function readAgain(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
   { range, rpc }: { range: BlockRange; rpc: Rpc },
-): AsyncGenerator<{ part: BlockRange; found: TokenMovement[] }> {
+): AsyncGenerator<{ part: BlockRange; found: EvmMovement[] }> {
   const read = async (part: BlockRange) => {
     const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
     const accounts = watchAccounts(chain, new Set(proofs.map(({ receiver }) => receiver)));
@@ -241,11 +241,11 @@ async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number>
   return (await readBlock(chain.rpc, finality)).number;
 }
 
-type Place = { blockNumber: number; blockHash: string; logIndex: number };
+type Place = { blockNumber: number; blockId: string; logIndex: number };
 
 /** Throws when the second reading of blocks lacks a log that proves a transfer; see `readAgain`. */
 function requireProofs(chain: EvmChain, proofs: readonly Place[], found: readonly Place[]): void {
-  const keyOf = (log: Place) => `${log.blockHash} ${log.logIndex}`;
+  const keyOf = (log: Place) => `${log.blockId} ${log.logIndex}`;
   const shown = new Set(found.map(keyOf));
   const gone = proofs.find((proof) => !shown.has(keyOf(proof)));
   if (!gone) return;
@@ -260,11 +260,11 @@ function requireProofs(chain: EvmChain, proofs: readonly Place[], found: readonl
 export async function recordMissingMovements(
   deps: TransferDeps,
   chain: EvmChain,
-  { logs, unsolicited, reason }: { logs: readonly TokenMovement[]; unsolicited: BookUnsolicited; reason: string },
+  { logs, unsolicited, reason }: { logs: readonly EvmMovement[]; unsolicited: BookUnsolicited; reason: string },
 ): Promise<void> {
   const ours = logs.filter((log) => isOurs(chain, log));
   const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
-  const missed = ours.filter((log) => !known.has(`${log.blockHash} ${log.logIndex}`));
+  const missed = ours.filter((log) => !known.has(`${log.blockId} ${log.logIndex}`));
   const recordable = await listRecordable(deps.db, chain, missed);
   if (recordable.length === 0) return;
   deps.log.warn({ chain: chain.chain, logs: recordable.length, reason }, "movements were missing and are recorded now");

@@ -3,6 +3,8 @@ import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broad
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
+import type { EvmKind } from "../../db/chain-families.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
 import { findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
 import {
@@ -12,8 +14,7 @@ import {
   recordBroadcast,
   type TransactionKey,
 } from "../../db/queries/transactions.ts";
-import { assignTransfers, claimReady, type TransferRow } from "../../db/queries/transfers.ts";
-import type { Kind } from "../../db/tables.ts";
+import { assignTransfers, claimReady, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
@@ -43,7 +44,7 @@ const MAX_SENT = 20;
 type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendHandlers };
 
 /** Kinds of transfers that any account can submit, because the payer or the treasury has signed an authorization. */
-const RELAYED: readonly Kind[] = ["eip3009", "permit2", "disburse"];
+const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 
 /**
  * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
@@ -75,7 +76,7 @@ export async function relayWallets(deps: TransferDeps, chainId: string, books: S
  * transfers.
  */
 async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
-  const signers = new Map(pool.signers.map((signer) => [signer.address as string, signer]));
+  const signers = new Map<string, Signer>(pool.signers.map((signer) => [signer.address, signer]));
   const all = [...signers.keys()];
   for (;;) {
     const untried = [...signers.keys()];
@@ -172,7 +173,7 @@ async function sendBatch(
   return good.length === ready.length ? "sent all" : "sent";
 }
 
-function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
   const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, wallets: undefined };
   return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
@@ -181,7 +182,7 @@ function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promis
  * Claims one transfer of a contract wallet if the gas limits allow another one. Transactions in flight count as burned until
  * their outcome is known.
  */
-async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<TransferRow[]> {
+async function claimWallet(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
   const rules = await readGasRules(deps, chain, { forLane: true });
   if (rules.exhausted) return [];
   if (!hasWalletLane(chain) && rules.busy.size > 0) return [];
@@ -195,13 +196,8 @@ type Signing = {
   bytes: Hex;
   gas: bigint;
   fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
-  rows: readonly TransferRow[];
+  rows: readonly EvmTransferRow[];
 };
-
-/** Rolls back the storing of a batch whose lane or transfers another worker has taken. */
-class Overtaken extends Error {
-  override readonly name = "Overtaken";
-}
 
 /**
  * Uses the nonce, stores the bytes and assigns the transfers in one database transaction. Returns false when this worker no
@@ -215,35 +211,31 @@ async function store(
 ): Promise<boolean> {
   const now = deps.now();
   const ids = rows.map((row) => row.id);
-  try {
-    await deps.db.transaction().execute(async (db) => {
-      const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
-      if (!ours) throw new Overtaken();
-      await insertTransaction(db, {
-        ...key,
-        chain: chain.chain,
-        hash: keccak256(bytes),
-        bytes: Buffer.from(hexToBytes(bytes)),
-        gas_limit: gas,
-        max_fee_per_gas: fees.maxFeePerGas,
-        max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
-        state: "signed",
-        created_at: now,
-        broadcast_at: null,
-        block_number: null,
-        block_hash: null,
-        gas_used: null,
-        gas_price: null,
-        fee: null,
-        reverted: null,
-      });
-      const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
-      if (assigned.length !== ids.length) throw new Overtaken();
+  const stored = await commitIfOk(deps.db, async (db) => {
+    const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
+    if (!ours) return { ok: false };
+    await insertTransaction(db, {
+      ...key,
+      chain: chain.chain,
+      hash: keccak256(bytes),
+      bytes: Buffer.from(hexToBytes(bytes)),
+      gas_limit: gas,
+      max_fee_per_gas: fees.maxFeePerGas,
+      max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
+      state: "signed",
+      created_at: now,
+      broadcast_at: null,
+      block_number: null,
+      block_id: null,
+      gas_used: null,
+      gas_price: null,
+      fee: null,
+      reverted: null,
     });
-  } catch (error) {
-    if (error instanceof Overtaken) return false;
-    throw error;
-  }
+    const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
+    return { ok: assigned.length === ids.length };
+  });
+  if (!stored.ok) return false;
   for (const { purpose } of rows)
     deps.metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "ready", to: "assigned" });
   return true;

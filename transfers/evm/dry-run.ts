@@ -4,7 +4,7 @@ import type { BatchMember } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
-import { holdTransfer, markAsWallets, type TransferRow } from "../../db/queries/transfers.ts";
+import { type EvmTransferRow, holdTransfer, markAsWallets } from "../../db/queries/transfers.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { keepUnpaidPayouts } from "../adopt-payouts.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
@@ -15,7 +15,7 @@ import { buildPayload } from "./multicall-batch.ts";
 import { screenByOracle, simulateScreened } from "./oracle-screening.ts";
 
 /** A transfer that can go into a batch, with the calls that make it. */
-export type RowMember = BatchMember & { row: TransferRow };
+export type RowMember = BatchMember & { row: EvmTransferRow };
 
 /** The lane that sends a batch, its fees, and the functions that book what the dry run finds. */
 type Sending = { signer: Signer; fees: Fees; books: SendHandlers };
@@ -63,20 +63,24 @@ export async function dryRunBatch(
  * Holds a transfer that cannot be processed, so that the rest of its batch continues and it is not picked first again.
  * Throws database errors.
  */
-export async function holdUnprocessable(deps: TransferDeps, { id, chain }: TransferRow, error: unknown): Promise<void> {
+export async function holdUnprocessable(
+  deps: TransferDeps,
+  { id, chain }: EvmTransferRow,
+  error: unknown,
+): Promise<void> {
   deps.log.error({ transfer: id, chain, err: error }, "transfer cannot be processed and is held for a retry");
   const message = error instanceof Error ? error.message : "unknown error";
   await holdTransfer(deps.db, { id, error: cleanText(`it cannot be processed: ${message}`, 200), now: deps.now() });
 }
 
 /** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */
-async function wasMade(deps: TransferDeps, row: TransferRow, books: SendHandlers): Promise<boolean> {
+async function wasMade(deps: TransferDeps, row: EvmTransferRow, books: SendHandlers): Promise<boolean> {
   if (row.purpose === "payment") return claimExistingMovement(deps, row);
   return (await keepUnpaidPayouts(deps, [row], books.adopted)).length === 0;
 }
 
 /** Returns why a transfer fails. Most tokens do not report a missing approval. */
-async function explain(chain: EvmChain, row: TransferRow, reason: string): Promise<string> {
+async function explain(chain: EvmChain, row: EvmTransferRow, reason: string): Promise<string> {
   if (row.kind !== "disburse" || (await isApproved(chain, row.token, row.amount))) return reason;
   return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }
@@ -96,7 +100,8 @@ async function separateWallets(
   const kinds = await readAccountKinds(chain.rpc, payers);
   const code = payers.filter((_payer, index) => kinds[index] !== "key");
   if (code.length === 0) return batch;
-  const hashes = new Map((await readCodeHashes(chain.rpc, code)).map((hash, index) => [code[index] as string, hash]));
+  const codeHashes = await readCodeHashes(chain.rpc, code);
+  const hashes = new Map(code.map((payer, index) => [payer, codeHashes[index] ?? "0x"]));
   const isWallet = ({ row }: RowMember) => row.purpose === "payment" && hashes.has(row.payer);
   const wallets = batch.filter(isWallet).map(({ row }) => ({ id: row.id, codeHash: hashes.get(row.payer) ?? "0x" }));
   await markAsWallets(deps.db, wallets);

@@ -1,22 +1,41 @@
 import { readHead } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
+import { readEvmSigned } from "../verification.ts";
 import { runBlockPass } from "./block-pass.ts";
+import { relayReady, relayWallets } from "./drive-lanes.ts";
+import { evmWallets } from "./evm-wallets.ts";
+import { readGasRules } from "./gas-limits.ts";
 import { readLaneBalances } from "./lane-funds.ts";
+import { isLaneHeld } from "./lane-holds.ts";
 import { screenByOracle } from "./oracle-screening.ts";
+import { signEvmPayout } from "./sign-payout.ts";
 import { startEvm } from "./start-chain.ts";
-import { checkKey, type EvmSigned, verifyAnyKind } from "./verify-authorizations.ts";
+import { checkKey, verifyAnyKind } from "./verify-authorizations.ts";
 
 /** Returns the driver of an EVM chain. */
 export function evmTransfers(chain: EvmChain): TransferDriver {
   return {
     readsBlocks: true,
+    wallets: evmWallets(chain),
+    openKeys: async (stores, readers) => {
+      stores.keys.set(chain.chain, await openEvmKeys(chain.network, readers));
+    },
     start: (deps) => startEvm(deps, chain),
     readNewest: () => readHead(chain.rpc),
     runPass: (deps, watched, args) => runBlockPass(deps, chain, watched, args),
-    verify: (deps, all, by) => verifyAnyKind(deps, chain, all, by),
-    checkSignature: (signed) => checkKey(chain, signed as EvmSigned),
+    readHistory: async () => "idle",
+    send: (deps, sender, books) => {
+      const relay = sender === "wallet lane" ? relayWallets : relayReady;
+      return relay(deps, chain.chain, books);
+    },
+    signPayout: (deps, payout) => signEvmPayout(deps, chain, payout),
+    verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),
+    checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
+    listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
     readGasBalances: (deps) => readLaneBalances(deps, chain),
+    isLaneHeld: (lane, status) => isLaneHeld(lane, status, chain.network.fees),
   };
 }

@@ -3,7 +3,7 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { type Cursor, findBlock } from "../../db/queries/chain-cursors.ts";
-import { listExpired, type TransferRow } from "../../db/queries/transfers.ts";
+import { type ExpiredTransfer, listExpiredAuthorizations } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";
@@ -30,7 +30,7 @@ export async function endExpiredAuthorizations(
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
   if (!final) return;
-  const expired = await listExpired(deps.db, {
+  const expired = await listExpiredAuthorizations(deps.db, {
     chain: chain.chain,
     at: Math.floor(final.at.getTime() / 1000),
     limit: MAX_CHECKED,
@@ -92,11 +92,10 @@ async function recordFound(
   count();
 }
 
-async function endOne(deps: TransferDeps, transfer: TransferRow, book: BookEnded): Promise<void> {
+async function endOne(deps: TransferDeps, transfer: ExpiredTransfer, book: BookEnded): Promise<void> {
   const { id, chain, purpose, state, last_error: error } = transfer;
   const end = async (db: Db) => {
-    const from = state as "ready" | "assigned" | "awaited";
-    const move = { ids: [id], from, to: "ended" as const, at: deps.now(), set: { due_at: null } };
+    const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), set: { due_at: null } };
     if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
     const afterCommit = await book(db, [transfer]);
     return () => {

@@ -37,7 +37,7 @@ export async function followReorg(
       detail: `${chain.chain} has none of the blocks that were read before`,
     });
   const { number } = shared;
-  const back = { ...cursor, number, hash: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
+  const back = { ...cursor, number, blockId: shared.hash, finalNumber: Math.min(cursor.finalNumber, number) };
   await revert(deps, chain, cursor, { ...back, chainTime: shared.at });
   const depth = cursor.number - number;
   deps.metrics.reorgs.inc({ chain: chain.chain });

@@ -9,8 +9,6 @@ export const MAX_INCLUSIONS = 3;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Reason for rejecting a payer that has burned gas. Buyers see it. */
-export const PAYER_BARRED = "the account cannot pay here for now: earlier payments from it failed on the chain";
 /** Reason for rejecting a contract wallet because other wallets have burned gas. Buyers see it. */
 export const WALLETS_EXHAUSTED =
   "contract wallets like this one cannot pay here for the moment; pay from an account with a key of its own, or later";

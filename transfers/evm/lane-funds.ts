@@ -1,5 +1,5 @@
-import type { Hex } from "viem";
 import { readGasBalance } from "../../chains/evm/evm-broadcast.ts";
+import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { addressOfLane, type LaneLease } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -51,7 +51,7 @@ export async function readLaneBalances(
   { chain, rpc, network }: EvmChain,
 ): Promise<void> {
   for (const { address } of network.lanes) {
-    const lane = address.toLowerCase() as Hex;
+    const lane = lowerCaseHex(address);
     try {
       deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
     } catch (err) {

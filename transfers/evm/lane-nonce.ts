@@ -1,12 +1,13 @@
 import { readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
 import { addressOfLane, findNextNonce, lowerNextNonce, skipUsedNonces } from "../../db/queries/lanes.ts";
 import {
+  type EvmTransactionRow,
   findHighestLanded,
   markReplaced,
   type TransactionKey,
-  type TransactionRow,
 } from "../../db/queries/transactions.ts";
 import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -41,7 +42,7 @@ export async function skipForeignNonces(deps: TransferDeps, chain: EvmChain, key
 export async function resetLaneNonce(
   deps: TransferDeps,
   chain: EvmChain,
-  waiting: readonly TransactionRow[],
+  waiting: readonly EvmTransactionRow[],
 ): Promise<boolean> {
   const [lowest] = waiting;
   if (!lowest || !isOld(deps, chain, lowest)) return false;
@@ -52,44 +53,35 @@ export async function resetLaneNonce(
   const landed = await findHighestLanded(deps.db, laneId);
   const from = await findNextNonce(deps.db, laneId);
   if (from === undefined || to >= lowest.nonce || Math.min(...counts) <= (landed ?? -1)) return false;
-  const transfers = await lowerNonce(deps, waiting, { laneId, from, to });
-  if (!transfers) return false;
+  const lowered = await lowerNonce(deps, waiting, { laneId, from, to });
+  if (!lowered.ok) return false;
   deps.log.error(
-    { chain: chain.chain, lane: laneId, from, to, transfers },
+    { chain: chain.chain, lane: laneId, from, to, transfers: lowered.transfers },
     "lane was ahead of the chain and its nonce is reset; an endpoint may have reported a wrong nonce",
   );
   return true;
 }
 
-/** Rolls back a database transaction whose lane has moved since it was read. */
-class Moved extends Error {
-  override readonly name = "Moved";
-}
-
 /**
  * Marks the transactions as replaced, unassigns their transfers and lowers the lane's nonce, in one database transaction.
- * Returns the ids of the transfers, or undefined when the lane is in use.
+ * Returns the ids of the transfers. The result is not `ok` when the lane has moved since it was read.
  */
 async function lowerNonce(
   deps: TransferDeps,
-  waiting: readonly TransactionRow[],
+  waiting: readonly EvmTransactionRow[],
   lane: { laneId: string; from: number; to: number },
-): Promise<string[] | undefined> {
-  try {
-    return await deps.db.transaction().execute(async (db) => {
-      const stranded = await listAssigned(db, waiting);
-      for (const row of waiting) await markReplaced(db, row);
-      if (!(await lowerNextNonce(db, lane))) throw new Moved();
-      const reason = "its nonce was above what the chain expects";
-      return unassignTransfers(db, { ids: stranded.map(({ id }) => id), reason, now: deps.now() });
-    });
-  } catch (error) {
-    if (error instanceof Moved) return undefined;
-    throw error;
-  }
+): Promise<{ ok: true; transfers: string[] } | { ok: false }> {
+  return commitIfOk(deps.db, async (db) => {
+    const stranded = await listAssigned(db, waiting);
+    for (const row of waiting) await markReplaced(db, row);
+    if (!(await lowerNextNonce(db, lane))) return { ok: false };
+    const reason = "its nonce was above what the chain expects";
+    const ids = stranded.map(({ id }) => id);
+    return { ok: true, transfers: await unassignTransfers(db, { ids, reason, now: deps.now() }) };
+  });
 }
 
-function isOld(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+function isOld(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
   const waitMs = AHEAD_WAIT_BLOCKS * chain.network.blockMs + AHEAD_WAIT_MS;
   return deps.now().getTime() - row.created_at.getTime() >= waitMs;
 }

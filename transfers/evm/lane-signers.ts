@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -22,5 +23,5 @@ export function hasWalletLane({ network }: Pick<EvmChain, "network">): boolean {
 
 /** Returns the address of the lane that sends for contract wallets. */
 export function walletLaneOf({ network }: Pick<EvmChain, "network">): Hex {
-  return (network.lanes.at(-1)?.address ?? "").toLowerCase() as Hex;
+  return lowerCaseHex(network.lanes.at(-1)?.address ?? "0x");
 }

@@ -3,9 +3,9 @@ import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import { advanceCursor, type Cursor } from "../../db/queries/chain-cursors.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
+import type { EvmTransactionRow } from "../../db/queries/transactions.ts";
 import { type BookUnsolicited, type IncludedTransaction, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
@@ -16,9 +16,9 @@ import { setBlockTimes } from "./read-blocks.ts";
  * return: the reading is not complete.
  */
 export function requireReceipts(
-  sent: readonly TransactionRow[],
+  sent: readonly EvmTransactionRow[],
   landed: readonly IncludedTransaction[],
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
 ): void {
   const open = new Set<string>(sent.map(({ hash }) => hash));
   for (const { row } of landed) open.delete(row.hash);

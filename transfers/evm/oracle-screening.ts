@@ -10,6 +10,7 @@ import {
 } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { decodeOracleResult, ORACLE_GAS, oracleCall } from "../../chains/evm/sanctions-oracle.ts";
+import { readHex } from "../../runtime/hex.ts";
 import { countFailures, type ScreeningDeps, screenByList } from "../list-screening.ts";
 
 /** Returns which of these accounts the operator's list or the chain's sanctions oracle names. The oracle takes one call. */
@@ -74,8 +75,8 @@ export async function readScreened(
 function listChecks({ network }: EvmChain, accounts: readonly string[]): BatchMember[] {
   const { screening } = network;
   if (!screening) return [];
-  const oracle = screening.oracle as Hex;
-  return accounts.map((account) => ({ calls: [oracleCall(oracle, account as Hex)], gas: ORACLE_GAS, alone: false }));
+  const callFor = (account: string) => oracleCall(screening.oracle, readHex(account));
+  return accounts.map((account) => ({ calls: [callFor(account)], gas: ORACLE_GAS, alone: false }));
 }
 
 function readRefused(

@@ -2,7 +2,7 @@ import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
 import { tokenAbi } from "../../chains/evm/abi.ts";
 import type { Call, CallOutcome } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import { listPendingTransfers, type PendingTransfer } from "../../db/queries/pending-transfers.ts";
+import { type EvmPendingTransfer, listPendingTransfers } from "../../db/queries/pending-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { decodeUseCheck, encodeUseCheck } from "./authorization-use.ts";
 
@@ -42,7 +42,8 @@ export async function planFundsCheck(
   const payers = [...new Set(wanted.map(({ payer }) => payer))];
   const all = await listPendingTransfers(deps.db, { chain: chain.chain, payers });
   const keys = new Set(accounts.map(keyOf));
-  const promised = all.filter((one) => one.kind !== "push" && keys.has(keyOf(one)));
+  const ofEvm = all.filter((one) => one.kind !== "spl");
+  const promised = ofEvm.filter((one) => one.kind !== "push" && keys.has(keyOf(one)));
   return {
     calls: [...accounts.map(encodeBalanceCall), ...promised.map((one) => encodeUseCheck(chain, one))],
     counted: new Set(all.map(({ id }) => id)),
@@ -54,9 +55,9 @@ export async function planFundsCheck(
   };
 }
 
-function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly PendingTransfer[]): Funds {
+function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly EvmPendingTransfer[]): Funds {
   const taken = new Map<string, Map<string, bigint>>();
-  const of = (one: Wanted | PendingTransfer) => {
+  const of = (one: Wanted | EvmPendingTransfer) => {
     const key = keyOf(one);
     const made = taken.get(key) ?? new Map<string, bigint>();
     taken.set(key, made);

@@ -5,9 +5,9 @@ import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
-import { listByHashes, type TransactionRow } from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByHashes } from "../../db/queries/transactions.ts";
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -32,7 +32,7 @@ export async function readBlocks(
 ): Promise<Reading | undefined> {
   const { from, to } = range;
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
-  const blocks = keepLinked(from.hash, await readKnown(chain, numbers));
+  const blocks = keepLinked(from.blockId, await readKnown(chain, numbers));
   if (blocks.length === 0) return undefined;
   const accounts = await listWatchedAccounts(deps, chain);
   const [found, ours] = await Promise.all([
@@ -42,7 +42,7 @@ export async function readBlocks(
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
   const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
   const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
-  return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockHash) })), landed, isRange: false };
+  return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockId) })), landed, isRange: false };
 }
 
 /**
@@ -57,14 +57,14 @@ export async function completeMovements(
     accounts,
     landed,
     found,
-  }: { accounts: WatchedAccounts; landed: readonly IncludedTransaction[]; found: TokenMovement[] },
-): Promise<TokenMovement[]> {
+  }: { accounts: WatchedAccounts; landed: readonly IncludedTransaction[]; found: EvmMovement[] },
+): Promise<EvmMovement[]> {
   const receipts = landed.map(({ receipt }) => receipt);
-  const keyOf = (log: TokenMovement) => `${log.blockHash} ${log.logIndex}`;
+  const keyOf = (log: EvmMovement) => `${log.blockId} ${log.logIndex}`;
   const read = new Set(found.map(keyOf));
   const others = receipts
     .flatMap(({ logs }) => readTransferLogs(logs, chain))
-    .filter((log) => accounts.tokens.includes(log.token as `0x${string}`) && !read.has(keyOf(log)));
+    .filter((log) => accounts.tokens.includes(log.token) && !read.has(keyOf(log)));
   const missing = others.find((log) => isWatched(accounts, log));
   if (missing) throw new ChainError("rpc_behind", { detail: `logs of block ${missing.blockNumber}` });
   return readNaturalKeys(chain, [...(await keepRelevant(deps, chain, found)), ...others], receipts);
@@ -77,7 +77,7 @@ export async function completeMovements(
 export async function setBlockTimes(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
-  seen: readonly TokenMovement[],
+  seen: readonly EvmMovement[],
 ): Promise<void> {
   const nonces = seen.flatMap((log) => log.authorizationNonce ?? []);
   const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
@@ -115,7 +115,7 @@ async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<B
 async function readLanded(
   chain: EvmChain,
   blocks: readonly Block[],
-  row: TransactionRow,
+  row: EvmTransactionRow,
 ): Promise<IncludedTransaction> {
   const receipt = await readReceipt(chain.rpc, row.hash);
   // A block contains the transaction, so an endpoint without its receipt lags.

@@ -6,7 +6,7 @@ import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.t
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
-import { listByHashes, listInFlight, type TransactionRow } from "../../db/queries/transactions.ts";
+import { type EvmTransactionRow, listByHashes, listInFlight } from "../../db/queries/transactions.ts";
 import type { IncludedTransaction } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { requireReceipts } from "./missed-receipts.ts";
@@ -32,7 +32,7 @@ export async function readGap(
   const to = Math.min(head - SINGLE_BLOCKS, await readFinal(chain, head));
   if (to - from.number <= SINGLE_BLOCKS) return undefined;
   const first = await readBlock(chain.rpc, from.number);
-  if (first.hash !== from.hash) return undefined;
+  if (first.hash !== from.blockId) return undefined;
   const accounts = await listWatchedAccounts(deps, chain);
   const parts = readRangeInParts(
     chain.rpc,
@@ -66,7 +66,7 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
 /** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
 async function readLandedBetween(
   chain: EvmChain,
-  sent: readonly TransactionRow[],
+  sent: readonly EvmTransactionRow[],
   range: BlockRange,
 ): Promise<IncludedTransaction[]> {
   const found = await readReceipts(chain, sent);
@@ -86,7 +86,10 @@ export async function readIncludedOf(
 }
 
 /** Returns the transactions that are in blocks, with their receipts. */
-export async function readReceipts(chain: EvmChain, rows: readonly TransactionRow[]): Promise<IncludedTransaction[]> {
+export async function readReceipts(
+  chain: EvmChain,
+  rows: readonly EvmTransactionRow[],
+): Promise<IncludedTransaction[]> {
   const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));
   return found.flatMap(({ row, receipt }) => (receipt ? [{ row, receipt }] : []));
 }

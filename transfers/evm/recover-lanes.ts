@@ -6,11 +6,11 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
 import {
+  type EvmTransactionRow,
   insertTransaction,
   listByNonce,
   listUnincluded,
   markReplaced,
-  type TransactionRow,
 } from "../../db/queries/transactions.ts";
 import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
@@ -65,7 +65,7 @@ async function recoverLane(
     waiting,
     baseFee,
     ...reading
-  }: { waiting: readonly TransactionRow[]; baseFee: bigint; cursor: Cursor; unsolicited: BookUnsolicited },
+  }: { waiting: readonly EvmTransactionRow[]; baseFee: bigint; cursor: Cursor; unsolicited: BookUnsolicited },
 ): Promise<void> {
   const [lowest] = waiting;
   const due = waiting.filter((row) => isDue(deps, chain, row, baseFee)).slice(0, MAX_BROADCAST);
@@ -81,7 +81,7 @@ async function recoverLane(
   }
 }
 
-function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee: bigint): boolean {
+function isDue(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, baseFee: bigint): boolean {
   const age = ageMs(deps, row.broadcast_at ?? row.created_at);
   if (row.state !== "accepted") return age >= UNANSWERED_WAIT_MS;
   if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_WAIT_BLOCKS * chain.network.blockMs;
@@ -96,7 +96,7 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: TransactionRow, baseFee
 async function endUsedNonces(
   deps: TransferDeps,
   chain: EvmChain,
-  { passed, ...reading }: { passed: readonly TransactionRow[]; cursor: Cursor; unsolicited: BookUnsolicited },
+  { passed, ...reading }: { passed: readonly EvmTransactionRow[]; cursor: Cursor; unsolicited: BookUnsolicited },
 ): Promise<void> {
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
@@ -133,7 +133,7 @@ async function isFinallyPassed(chain: EvmChain, address: Hex, nonce: number): Pr
 }
 
 /** Returns true for a transaction that cannot pay the current base fee. Any other one is broadcast again unchanged. */
-function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
+function isPricedOut(row: EvmTransactionRow, baseFee: bigint): boolean {
   return row.max_fee_per_gas < baseFee + row.max_priority_fee_per_gas;
 }
 
@@ -141,7 +141,7 @@ function isPricedOut(row: TransactionRow, baseFee: bigint): boolean {
  * Returns true for a transaction that was accepted long ago and is still pending, so its tip is too low. (A reorg clears the
  * time of the last broadcast: then the same bytes are broadcast first.)
  */
-function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: TransactionRow): boolean {
+function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
   const waitMs = TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
   return row.state === "accepted" && row.broadcast_at !== null && ageMs(deps, row.created_at) >= waitMs;
 }
@@ -153,9 +153,9 @@ function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: TransactionRow): 
 async function replaceOrKeep(
   deps: TransferDeps,
   chain: EvmChain,
-  row: TransactionRow,
+  row: EvmTransactionRow,
   baseFee: bigint,
-): Promise<TransactionRow | undefined> {
+): Promise<EvmTransactionRow | undefined> {
   return replace(deps, chain, row, baseFee).catch((err: unknown) => {
     if (!(err instanceof ChainError)) throw err;
     deps.log.error(
@@ -170,9 +170,9 @@ async function replaceOrKeep(
 async function replace(
   deps: TransferDeps,
   chain: EvmChain,
-  row: TransactionRow,
+  row: EvmTransactionRow,
   baseFee: bigint,
-): Promise<TransactionRow | undefined> {
+): Promise<EvmTransactionRow | undefined> {
   const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
@@ -190,7 +190,7 @@ async function replace(
     gas: row.gas_limit,
     ...fees,
   });
-  const next: TransactionRow = {
+  const next: EvmTransactionRow = {
     ...row,
     replacement: row.replacement + 1,
     hash: keccak256(bytes),

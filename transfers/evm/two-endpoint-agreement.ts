@@ -5,6 +5,7 @@ import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
+import { readHex } from "../../runtime/hex.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { readFinal } from "./second-reading.ts";
@@ -13,7 +14,7 @@ import { readFinal } from "./second-reading.ts";
 const REQUIRED_ENDPOINTS = 2;
 
 /** What each endpoint must show of a movement on its own. */
-type Shown = Pick<UnmatchedObservation, "block_number" | "block_hash" | "tx_hash" | "log_index" | "amount"> & {
+type Shown = Pick<UnmatchedObservation, "block_number" | "block_id" | "tx_hash" | "log_index" | "amount"> & {
   token: string;
   receiver: string;
 };
@@ -36,8 +37,8 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
     const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
-    const receipt = await readReceipt(endpoint.rpc, movement.tx_hash);
-    if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_hash) return false;
+    const receipt = await readReceipt(endpoint.rpc, readHex(movement.tx_hash));
+    if (!receipt || receipt.reverted || receipt.blockHash !== movement.block_id) return false;
     return readTransferLogs(receipt.logs, chain).some((log) => isSame(log, movement));
   };
   const isAgreed = async (movement: Shown): Promise<boolean> => {

@@ -7,18 +7,17 @@ import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
 import { findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { isObserved } from "../../db/queries/observations.ts";
 import { SCREENED_OUT } from "../list-screening.ts";
-import type { Signed, VerificationResult, VerifyDeps } from "../verification.ts";
+import { PAYER_BARRED } from "../refusal-reasons.ts";
+import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
 import { chooseFees } from "./gas-fees.ts";
-import { PAYER_BARRED, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
+import { readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
 import { buildPayload } from "./multicall-batch.ts";
 import { readScreened } from "./oracle-screening.ts";
 import { type Funds, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
 import { gasOf } from "./transfer-gas.ts";
 import { verifyPush } from "./verify-push.ts";
-
-export type EvmSigned = Signed & { proof: Hex };
 
 /** A transfer whose signature is well-formed. */
 type WellFormed = { one: EvmSigned; smartWallet: boolean; codeHash: string | undefined; member: BatchMember };
@@ -32,28 +31,23 @@ const CONCURRENT_PUSHES = 16;
 export async function verifyAnyKind(
   deps: VerifyDeps,
   chain: EvmChain,
-  all: readonly Signed[],
+  all: readonly EvmSigned[],
   by: "key" | "wallet",
-): Promise<[Signed, VerificationResult][]> {
-  const results: [Signed, VerificationResult][] = [];
+): Promise<[EvmSigned, VerificationResult][]> {
+  const results: [EvmSigned, VerificationResult][] = [];
   const pushes = all.filter(({ kind }) => kind === "push");
   for (let from = 0; from < pushes.length; from += CONCURRENT_PUSHES) {
     const some = pushes.slice(from, from + CONCURRENT_PUSHES);
     results.push(
       ...(await Promise.all(
-        some.map(async (one): Promise<[Signed, VerificationResult]> => [one, await verifyPush(chain, one)]),
+        some.map(async (one): Promise<[EvmSigned, VerificationResult]> => [one, await verifyPush(chain, one)]),
       )),
     );
   }
-  const authorized = all.filter(isAuthorized);
+  const authorized = all.filter(({ kind }) => kind !== "push");
   for (let from = 0; from < authorized.length; from += MAX_SIMULATED)
     results.push(...(await verifyEvm(deps, chain, { all: authorized.slice(from, from + MAX_SIMULATED), by })));
   return results;
-}
-
-/** Returns true for a transfer with an authorization, whose proof is a signature in hex. */
-function isAuthorized(signed: Signed): signed is EvmSigned {
-  return signed.kind !== "push";
 }
 
 /**
@@ -111,7 +105,7 @@ async function checkForms(
 ): Promise<WellFormed[]> {
   const payers = [...new Set(all.map((one) => one.payer))];
   const kinds = await readAccountKinds(chain.rpc, payers);
-  const kindOf = new Map(payers.map((payer, index) => [payer as string, kinds[index] ?? "key"]));
+  const kindOf = new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
   for (const one of all) {
     const result = checkForm(chain, one, kindOf.get(one.payer) ?? "key");

@@ -1,22 +1,17 @@
-import type { Hex } from "viem";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { throwChainError } from "../../chains/evm/rpc-errors.ts";
 import { findTag } from "../../chains/evm/transfer-logs.ts";
-import type { Signed, VerificationResult } from "../verification.ts";
-
-/** Reason for rejecting a push that failed in its block and moved nothing. */
-export const REVERTED = "the transaction failed";
+import { REVERTED } from "../refusal-reasons.ts";
+import type { EvmSigned, VerificationResult } from "../verification.ts";
 
 /**
  * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,
  * to the token, with exactly the requested call data, and in a block without having failed. A pending transaction may never
  * be included (a nonce gap, a replacement), so it is not a payment yet. Throws ChainError when the chain cannot be read.
  */
-export async function verifyPush(chain: EvmChain, signed: Signed): Promise<VerificationResult> {
-  const found = await chain
-    .rpc({ method: "eth_getTransactionByHash", params: [signed.proof as Hex] })
-    .catch(throwChainError);
+export async function verifyPush(chain: EvmChain, signed: EvmSigned): Promise<VerificationResult> {
+  const found = await chain.rpc({ method: "eth_getTransactionByHash", params: [signed.proof] }).catch(throwChainError);
   if (!found) return { ok: false, later: true, reason: "the network does not know the transaction" };
   const { token, payer, receiver, amount } = signed;
   const movement = { token, payer, receiver, amount };

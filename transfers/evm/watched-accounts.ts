@@ -1,6 +1,6 @@
 import type { WatchedAccounts } from "../../chains/evm/account-logs.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import type { TokenMovement } from "../../chains/token-movement.ts";
+import type { EvmMovement } from "../../chains/token-movement.ts";
 import { keepOffered, listDirectReceivers } from "../../db/queries/direct-receivers.ts";
 import { isOurs } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -28,8 +28,8 @@ export function watchAccounts(chain: EvmChain, receivers: ReadonlySet<string> = 
 export async function keepRelevant(
   { db }: Pick<TransferDeps, "db">,
   chain: EvmChain,
-  found: readonly TokenMovement[],
-): Promise<TokenMovement[]> {
+  found: readonly EvmMovement[],
+): Promise<EvmMovement[]> {
   const others = found.filter((movement) => !isOurs(chain, movement));
   const offered = await keepOffered(db, { chain: chain.chain, movements: others });
   return [...found.filter((movement) => isOurs(chain, movement)), ...offered];

@@ -3,9 +3,9 @@ import { readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { moveRows } from "../../db/moves.ts";
 import { keepBookable } from "../../db/queries/failed-bookings.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { expireTransactions } from "../../db/queries/solana-transactions.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
-import { listAssigned, listExpired, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
+import { listAssigned, listExpiredReady, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";
@@ -41,8 +41,8 @@ export async function endExpiredTransactions(
  */
 async function listUsedUp(
   chain: SolanaChain,
-  unseen: readonly TransactionRow[],
-): Promise<{ slot: number; usedUp: TransactionRow[] }> {
+  unseen: readonly SolanaTransactionRow[],
+): Promise<{ slot: number; usedUp: SolanaTransactionRow[] }> {
   const durable = unseen.filter((row) => row.nonce_account !== null);
   if (durable.length === 0) return { slot: 0, usedUp: [] };
   const places = durable.map((row) => row.nonce_account ?? "");
@@ -79,8 +79,7 @@ async function endNeverSubmitted(
   chain: SolanaChain,
   { final, book }: { final: FinalizedState; book: BookEnded },
 ): Promise<void> {
-  const expired = await listExpired(deps.db, { chain: chain.chain, at: final.height - 1, limit: MAX_CHECKED });
-  const ready = expired.filter(({ state }) => state === "ready");
+  const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
   // A restored database may have lost that a transaction was sent.
   if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash expired before it was sent";

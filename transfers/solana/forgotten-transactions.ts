@@ -22,7 +22,7 @@ export function readForgottenTransaction(
   const parsed = parseTransaction(encodeUnsigned(message.serialize(), message.header.numRequiredSignatures));
   const place = { chain: chain.chain, hash, slot };
   const rent = "error" in parsed || !createsOrClosesAccounts(parsed) ? undefined : toRent(parsed, meta, place);
-  const at = { block_number: slot, block_hash: String(slot) };
+  const at = { block_number: slot, block_id: String(slot) };
   return { spent: { chain: chain.chain, address, hash, ...at, fee: BigInt(meta?.fee ?? 0) }, rent };
 }
 

@@ -12,6 +12,7 @@ import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from
 import { listKnownMovements } from "../../db/queries/observations.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
+import { MAX_READ_ATTEMPTS } from "../history-attempts.ts";
 import { recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { bookForgotten, type ForgottenTransaction, readForgottenTransaction } from "./forgotten-transactions.ts";
@@ -27,8 +28,6 @@ const CONCURRENCY = 16;
 /** Delay before an unreadable entry is read again, milliseconds. It doubles up to the maximum. */
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
-/** After this many attempts, in about eight minutes, an entry no longer blocks payouts. It is still retried, and an alert fires. */
-export const MAX_READ_ATTEMPTS = 8;
 
 /** Functions that book what the history shows. */
 type HistoryBooks = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
@@ -131,7 +130,7 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
-      ...{ blockHash: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
+      ...{ blockId: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
       ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
     };
   });
@@ -165,7 +164,7 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
     const all = taken.flatMap(({ seen }) => seen);
     // A movement that was recorded before keeps its transfer.
     const known = await listKnownMovements(db, chain.chain, all);
-    const seen = all.filter((one) => !known.has(`${one.blockHash} ${one.txHash} ${one.logIndex}`));
+    const seen = all.filter((one) => !known.has(`${one.blockId} ${one.txHash} ${one.logIndex}`));
     return recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
   });
   count();

@@ -11,7 +11,7 @@ import { readTransaction } from "../../chains/solana/transaction-history.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import { recordCreatedAccounts } from "../../db/queries/created-accounts.ts";
 import { deleteClosedMarkers, type Marker, recordMarkers } from "../../db/queries/payout-markers.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
@@ -42,7 +42,7 @@ export type BookRents = (db: Db, rents: readonly BookedRent[]) => Promise<void>;
  */
 export async function readRents(
   chain: SolanaChain,
-  final: readonly { row: TransactionRow; status: SignatureStatus }[],
+  final: readonly { row: SolanaTransactionRow; status: SignatureStatus }[],
 ): Promise<{ rents: Rent[]; unread: Map<string, unknown> }> {
   const rents: Rent[] = [];
   const unread = new Map<string, unknown>();

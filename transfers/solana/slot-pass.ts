@@ -4,8 +4,8 @@ import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { listUnsettled } from "../../db/queries/solana-transactions.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
 import { listConfirmable } from "../../db/queries/transfers.ts";
 import { confirmChunk } from "../book-confirmed.ts";
 import { bookDust, bookUnmatched } from "../book-unmatched.ts";
@@ -78,9 +78,10 @@ export async function runSlotPass(
 }
 
 async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress, head: number): Promise<Cursor> {
-  const ok = await advanceCursor(deps.db, cursor, { number: head, hash: "", ...reached, leaseMs: WATCH_LEASE_MS });
+  const at = { number: head, blockId: String(head) };
+  const ok = await advanceCursor(deps.db, cursor, { ...at, ...reached, leaseMs: WATCH_LEASE_MS });
   // Another process watches by now. Every write of this pass was guarded by the state of its row.
-  return ok ? { ...cursor, number: head } : cursor;
+  return ok ? { ...cursor, ...at } : cursor;
 }
 
 /** Waits until the head reaches a slot, for a limited time, and returns the head. */
@@ -100,7 +101,7 @@ async function rebroadcast(
   tracked: readonly TrackedTransaction[],
 ): Promise<void> {
   const now = deps.now().getTime();
-  const isDue = (row: TransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
+  const isDue = (row: SolanaTransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
   const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
   await broadcastAll(
     deps,

@@ -1,22 +1,37 @@
 import { readNewestSlot } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { openSolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { screenByList } from "../list-screening.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
+import { readSolanaSigned } from "../verification.ts";
+import { readHistory } from "./read-history.ts";
 import { readRelayerBalances } from "./relayer-balances.ts";
 import { runSlotPass } from "./slot-pass.ts";
+import { solanaWallets } from "./solana-wallets.ts";
 import { startSolana } from "./start-cluster.ts";
+import { submitReady } from "./submit-ready.ts";
 import { checkSolanaSignature, verifySolana } from "./verify-payments.ts";
 
 /** Returns the driver of a Solana cluster. */
 export function solanaTransfers(chain: SolanaChain): TransferDriver {
   return {
     readsBlocks: false,
+    wallets: solanaWallets(chain),
+    openKeys: async (stores, { readSecret }) => {
+      stores.solanaKeys.set(chain.chain, openSolanaKeys(chain.network, readSecret));
+    },
     start: (deps) => startSolana(deps, chain),
     readNewest: () => readNewestSlot(chain),
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
-    verify: (deps, all) => verifySolana(deps, chain, all),
-    checkSignature: (signed) => checkSolanaSignature(chain, signed),
+    readHistory: (deps, books) => readHistory(deps, chain.chain, books),
+    send: (deps, _sender, books) => submitReady(deps, chain.chain, books),
+    signPayout: async () => ({ kind: "spl", signature: null, valid_before: null }),
+    verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
+    checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),
+    listBarred: async () => new Set(),
     readGasBalances: (deps) => readRelayerBalances(deps, chain),
+    // Each transaction has a fee cap of its own, and none waits for fees to fall.
+    isLaneHeld: () => false,
   };
 }

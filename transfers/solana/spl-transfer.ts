@@ -1,6 +1,6 @@
 import type { SplTransfer } from "../../chains/solana/build-payment.ts";
 import type { SolanaToken } from "../../chains/solana/open-solana-chain.ts";
-import type { AuthorizationRow } from "../verification.ts";
+import type { SolanaAuthorization } from "../verification.ts";
 
 /** Compute unit limit of a buyer's transaction: a transfer, a memo, and the guards that a wallet can add. */
 export const PAYMENT_UNITS = 150_000;
@@ -11,7 +11,7 @@ export const PAYMENT_UNITS = 150_000;
  */
 export function toSplTransfer(
   token: SolanaToken,
-  row: Pick<AuthorizationRow, "payer" | "receiver" | "amount" | "authorization_nonce">,
+  row: Pick<SolanaAuthorization, "payer" | "receiver" | "amount" | "authorization_nonce">,
   feePayer: string,
 ): SplTransfer {
   const { token: mint, program, decimals } = token;

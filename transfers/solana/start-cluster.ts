@@ -24,5 +24,5 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
   const number = await readHead(chain);
   const assets = [...chain.tokens.keys()];
-  await ensureCursor(deps.db, { chain: chain.chain, number, hash: "", dueAt: deps.now(), assets });
+  await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });
 }

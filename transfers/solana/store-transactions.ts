@@ -1,10 +1,10 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
+import { commitIfOk } from "../../db/in-transaction.ts";
 import { recordBroadcasts, storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
 import { assignToLanes, lockReady } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
-import { DatabaseLostCommits } from "../database-epoch.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Signed bytes, the lane that pays for them, when they expire, and the ids of the transfers that they make. */
@@ -20,10 +20,13 @@ export type Signing = {
 /** Concurrent broadcasts. */
 const CONCURRENCY = 16;
 
-/** Rolls back the storing of transactions whose bytes or durable nonce another worker has used. */
-class Overtaken extends Error {
-  override readonly name = "Overtaken";
-}
+/**
+ * What was stored, and a function to await before the broadcast. `overtaken`: another worker has used the bytes or the
+ * durable nonce of one of the transactions. `lost_commits`: the bytes were signed in an earlier epoch of the database.
+ */
+type StoreResult =
+  | { ok: true; stored: Signing[]; counted?: () => Promise<void> }
+  | { ok: false; why: "overtaken" | "lost_commits" };
 
 /**
  * Stores signed bytes and assigns their transfers to them, in one database transaction. Skips those whose transfers, bytes or
@@ -40,33 +43,35 @@ export async function storeSignings(
   also?: (db: Db) => Promise<void>,
 ): Promise<Signing[]> {
   if (signings.length === 0) return [];
-  try {
-    const { stored, counted } = await deps.db.transaction().execute(async (db) => {
-      const stored = await storeTogether(deps, db, chain, signings);
-      await also?.(db);
-      return { stored, counted: epoch === undefined ? undefined : await deps.epoch.pass(db, epoch) };
-    });
-    await counted?.();
-    return stored;
-  } catch (error) {
-    if (error instanceof DatabaseLostCommits) {
-      deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
-      return [];
-    }
-    if (!(error instanceof Overtaken)) throw error;
-    if (signings.length === 1) return [];
+  const result = await commitIfOk(deps.db, async (db): Promise<StoreResult> => {
+    const stored = await storeTogether(deps, db, chain, signings);
+    if (!stored) return { ok: false, why: "overtaken" };
+    await also?.(db);
+    if (epoch === undefined) return { ok: true, stored };
+    const passed = await deps.epoch.pass(db, epoch);
+    return passed.ok ? { ...passed, stored } : { ok: false, why: "lost_commits" };
+  });
+  if (result.ok) {
+    await result.counted?.();
+    return result.stored;
   }
+  if (result.why === "lost_commits") {
+    deps.log.error({ chain: chain.chain }, "signed transactions are discarded because the database lost commits");
+    return [];
+  }
+  if (signings.length === 1) return [];
   const stored: Signing[] = [];
   for (const one of signings) stored.push(...(await storeSignings(deps, chain, [one], epoch, also)));
   return stored;
 }
 
+/** Returns what was stored, or undefined when the bytes or the durable nonce of one of the transactions exist already. */
 async function storeTogether(
   deps: TransferDeps,
   db: Db,
   chain: SolanaChain,
   signings: readonly Signing[],
-): Promise<Signing[]> {
+): Promise<Signing[] | undefined> {
   const at = deps.now();
   const ready = await lockReady(
     db,
@@ -80,7 +85,7 @@ async function storeTogether(
     all.map((signing, index) => ({ signing, laneId, nonce: (first.get(laneId) ?? 0) + index })),
   );
   const rows = numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at }));
-  if ((await storeTransactions(db, rows)) !== rows.length) throw new Overtaken();
+  if ((await storeTransactions(db, rows)) !== rows.length) return undefined;
   const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
     signing.transferIds.map((id) => ({ id, laneId, nonce })),
   );
@@ -99,7 +104,7 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
     nonce_account: durable ? expires.nonceAccount : null,
     nonce_value: durable ? expires.nonce : null,
     nonce_slot: durable ? expires.slot : null,
-    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_hash: null },
+    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_id: null },
     ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   };
 }

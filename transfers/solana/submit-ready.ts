@@ -2,7 +2,7 @@ import { getSolanaChain } from "../../chains/open-chains.ts";
 import { readBudget } from "../../chains/solana/compute-budget.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { parseTransaction, withSignature } from "../../chains/solana/wire-format.ts";
-import { holdTransfer, listReady, type TransferRow } from "../../db/queries/transfers.ts";
+import { holdTransfer, listReady, type SolanaTransferRow } from "../../db/queries/transfers.ts";
 import type { Purpose } from "../../db/tables.ts";
 import { attemptAll } from "../attempt-all.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
@@ -25,13 +25,13 @@ const MAX_SUBMITTED = 100;
 export async function submitReady(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
-    listReady(deps.db, { chain: chain.chain, kind: "spl", purposes, now: deps.now(), limit: MAX_SUBMITTED });
+    listReady(deps.db, { chain: chain.chain, purposes, now: deps.now(), limit: MAX_SUBMITTED });
   const epoch = await findReadEpoch(deps, chain.chain);
   // Until the chain was read again after lost commits, nothing is signed, and no transfer is ended as never sent.
   if (epoch === undefined) return "idle";
   let isMore = false;
   // When nothing was sent, a durable nonce or a key is missing, and another call could not send anything either.
-  const note = (rows: readonly TransferRow[], sent: number) => {
+  const note = (rows: readonly SolanaTransferRow[], sent: number) => {
     isMore ||= rows.length === MAX_SUBMITTED && sent > 0;
   };
   await attemptAll([
@@ -54,14 +54,14 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
 async function submitPayments(
   deps: TransferDeps,
   chain: SolanaChain,
-  payments: readonly TransferRow[],
+  payments: readonly SolanaTransferRow[],
   { declined, epoch }: { declined: BookDeclined; epoch: string },
 ): Promise<number> {
   if (payments.length === 0) return 0;
   const payers = payments.map(({ payer }) => payer);
   const refused = screenByList(deps, chain.chain, payers);
   const signings: Signing[] = [];
-  const failing: { row: TransferRow; error: string }[] = [];
+  const failing: { row: SolanaTransferRow; error: string }[] = [];
   for (const row of payments.filter(({ payer }) => !refused.has(payer))) {
     const signing = sign(deps, chain, row);
     if (typeof signing === "string") failing.push({ row, error: signing });
@@ -83,16 +83,18 @@ async function submitPayments(
  * Signs the buyer's transaction, which was verified before, as its fee payer. Returns the reason as a string when it cannot
  * be signed.
  */
-function sign(deps: TransferDeps, chain: SolanaChain, row: TransferRow): Signing | string {
+function sign(deps: TransferDeps, chain: SolanaChain, row: SolanaTransferRow): Signing | string {
   const parsed = parseTransaction(row.signature ?? new Uint8Array());
   const keys = deps.solanaKeys.get(chain.chain);
   const signer = "error" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
   if ("error" in parsed || !signer) return "the transaction's fee payer is not one of our relayers";
+  const { last_valid_height: lastValidHeight } = row;
+  if (lastValidHeight === null) return "the last block height of the transaction is not known";
   return {
     lane: signer.address,
     bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),
     ...readBudget(parsed),
-    expires: { lastValidHeight: row.valid_before },
+    expires: { lastValidHeight },
     transferIds: [row.id],
   };
 }

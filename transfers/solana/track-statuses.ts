@@ -5,8 +5,8 @@ import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { deleteFailedMovements, keepBookable } from "../../db/queries/failed-bookings.ts";
 import { orphanObservationsOfTransfers } from "../../db/queries/observations.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { finishByHash, markLanded, revertLanded } from "../../db/queries/solana-transactions.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
 import { listAssigned, type TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { attemptAll } from "../attempt-all.ts";
@@ -29,11 +29,11 @@ const CHUNK = 100;
 export async function readTrackedTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
-  rows: readonly TransactionRow[],
+  rows: readonly SolanaTransactionRow[],
 ): Promise<TrackedTransaction[]> {
-  const isRecent = (row: TransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
+  const isRecent = (row: SolanaTransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
   const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
-  const ask = async (some: readonly TransactionRow[], history: boolean): Promise<TrackedTransaction[]> => {
+  const ask = async (some: readonly SolanaTransactionRow[], history: boolean): Promise<TrackedTransaction[]> => {
     if (some.length === 0) return [];
     const hashes = some.map(({ hash }) => hash);
     const { slot, statuses } = await readStatuses(chain, hashes, { history });
@@ -59,7 +59,7 @@ export async function applyStatuses(
   books: BookingHandlers,
 ): Promise<void> {
   const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
-  const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.block_number);
+  const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.slot);
   const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
   const landed = known.filter((one) => one.status.depth !== "processed" && isNew(one));
   const deep = known.filter(({ status }) => !status.error && isConfirmed(chain, status));
@@ -74,7 +74,7 @@ export async function applyStatuses(
   ]);
 }
 
-type KnownTransaction = { row: TransactionRow; status: SignatureStatus };
+type KnownTransaction = { row: SolanaTransactionRow; status: SignatureStatus };
 
 async function recordLanded(
   deps: TransferDeps,
@@ -130,13 +130,13 @@ const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownT
 function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): TokenMovement {
   const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
   return {
-    ...{ blockHash: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
+    ...{ blockId: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
     ...{ token, payer, receiver, amount, authorizationNonce },
   };
 }
 
 /** Returns the fee of a transaction. The first byte of its bytes is the number of signatures. */
-function readFee({ bytes, gas_limit: units, max_fee_per_gas: unitPrice }: TransactionRow): bigint {
+function readFee({ bytes, compute_units: units, unit_price: unitPrice }: SolanaTransactionRow): bigint {
   return calculateFee({ signatures: bytes[0] ?? 0, units, unitPrice });
 }
 
@@ -210,7 +210,7 @@ async function finish(
 async function listVanished(chain: SolanaChain, tracked: readonly TrackedTransaction[]): Promise<TrackedTransaction[]> {
   const missing = tracked.filter(({ row, status }) => row.state === "included" && !status);
   const hashes = missing.map(({ row }) => row.hash);
-  const since = Math.max(0, ...missing.map(({ row }) => row.block_number ?? 0));
+  const since = Math.max(0, ...missing.map(({ row }) => row.slot ?? 0));
   const never = await listNeverSeen(chain, hashes, { since });
   return missing.filter(({ row }) => never.has(row.hash));
 }

@@ -1,8 +1,8 @@
 import type { SignatureStatus } from "../../chains/solana/cluster-state.ts";
-import type { TransactionRow } from "../../db/queries/transactions.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 
 /**
  * A transaction of ours with its status, undefined when the endpoint does not know it. `slot` is the newest slot of the
  * endpoint that returned the status.
  */
-export type TrackedTransaction = { row: TransactionRow; status: SignatureStatus | undefined; slot: number };
+export type TrackedTransaction = { row: SolanaTransactionRow; status: SignatureStatus | undefined; slot: number };

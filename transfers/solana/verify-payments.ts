@@ -4,11 +4,11 @@ import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solan
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import { SCREENED_OUT, type ScreeningDeps, screenByList } from "../list-screening.ts";
-import type { Signed, VerificationResult } from "../verification.ts";
+import type { SolanaSigned, VerificationResult } from "../verification.ts";
 import { toSplTransfer } from "./spl-transfer.ts";
 
 /** Compares the transaction that a wallet signed with the requested one, and verifies its signature. Calls no cluster. */
-export function checkSolanaSignature(chain: SolanaChain, signed: Signed): VerificationResult {
+export function checkSolanaSignature(chain: SolanaChain, signed: SolanaSigned): VerificationResult {
   const parsed = parseTransaction(Buffer.from(signed.proof, "base64"));
   if ("error" in parsed) return { ok: false, reason: parsed.error };
   const differences = listDifferences(chain, signed, parsed);
@@ -18,7 +18,7 @@ export function checkSolanaSignature(chain: SolanaChain, signed: Signed): Verifi
   return error ? { ok: false, reason: error } : { ok: true, smartWallet: false };
 }
 
-function listDifferences(chain: SolanaChain, signed: Signed, parsed: ParsedTransaction): string[] {
+function listDifferences(chain: SolanaChain, signed: SolanaSigned, parsed: ParsedTransaction): string[] {
   if (!chain.lanes.includes(parsed.feePayer)) return [`its fee payer ${parsed.feePayer} is not ours`];
   const expected = toSplTransfer(getSolanaToken(chain, signed.asset), signed, parsed.feePayer);
   return compareTransaction(parsed, expected, { maxFee: chain.network.maxPriorityFee, ours: chain.ours });
@@ -32,9 +32,9 @@ function listDifferences(chain: SolanaChain, signed: Signed, parsed: ParsedTrans
 export async function verifySolana(
   deps: ScreeningDeps,
   chain: SolanaChain,
-  all: readonly Signed[],
-): Promise<[Signed, VerificationResult][]> {
-  const checked = all.map((one): [Signed, VerificationResult] => [one, checkSolanaSignature(chain, one)]);
+  all: readonly SolanaSigned[],
+): Promise<[SolanaSigned, VerificationResult][]> {
+  const checked = all.map((one): [SolanaSigned, VerificationResult] => [one, checkSolanaSignature(chain, one)]);
   const good = checked.flatMap(([one, result]) => (result.ok ? [one] : []));
   if (good.length === 0) return checked;
   const refused = screenByList(
@@ -44,11 +44,11 @@ export async function verifySolana(
   );
   const outcomes = await Promise.all(good.map((one) => simulate(chain, Buffer.from(one.proof, "base64"))));
   const newest = await readBlockhash(chain);
-  const simulated = good.map((one, index): [Signed, VerificationResult] => {
+  const simulated = good.map((one, index): [SolanaSigned, VerificationResult] => {
     const outcome = outcomes[index];
     if (refused.has(one.payer)) return [one, { ok: false, reason: SCREENED_OUT }];
     if (!outcome?.ok) return [one, { reason: "not tried", ok: false, ...outcome }];
-    return [one, { ok: true, smartWallet: false, validBefore: lastHeightOf(newest, outcome.slot) }];
+    return [one, { ok: true, smartWallet: false, lastValidHeight: lastHeightOf(newest, outcome.slot) }];
   });
   return [...checked.filter(([, result]) => !result.ok), ...simulated];
 }

@@ -1,5 +1,5 @@
 import type { NetworkAddition } from "../pages/script-data.ts";
-import { safeIcon, safeName, type Wallet, WrongNetwork } from "./wallet-interface.ts";
+import { type FindWallets, safeIcon, safeName, type Wallet, WrongNetwork } from "./wallet-interface.ts";
 
 /** EIP-1193; the caller states the type of a method's result. */
 type Provider = { request: <T>(call: { method: string; params?: unknown[] }) => Promise<T> };
@@ -28,15 +28,8 @@ const RECEIPT_TIMEOUT_MS = 180_000;
  * Finds wallets by EIP-6963 while the page is open, because some announce themselves late. When two wallets announce the
  * same identifier, one impersonates the other: neither is listed. `window.ethereum`, which several extensions overwrite,
  * is listed only when no wallet announces itself.
- * @param chains CAIP-2 identifiers of the EVM networks that can pay
- * @param additions the networks that wallets may be asked to add
- * @param add lists a wallet; `remove` takes it off the list
  */
-export function findEvmWallets(
-  chains: readonly string[],
-  additions: Additions,
-  { add, remove }: { add: (wallet: Wallet) => void; remove: (key: string) => void },
-): void {
+export const findEvmWallets: FindWallets = (chains, { additions, add, remove }) => {
   const known = new Map<string, Provider | undefined>();
   addEventListener("eip6963:announceProvider", (event) => {
     const { info, provider } = event.detail ?? {};
@@ -58,7 +51,7 @@ export function findEvmWallets(
     if (known.size === 0 && typeof ethereum?.request === "function")
       add(toWallet(ethereum, { chains, additions }, { key: "evm:window", name: "Ethereum", icon: undefined }));
   }, FALLBACK_MS);
-}
+};
 
 const isUnknownChain = (error: ProviderError): boolean =>
   [error?.code, error?.data?.code, error?.data?.originalError?.code].includes(UNKNOWN_CHAIN);
@@ -82,6 +75,7 @@ function toWallet(
     );
   return {
     ...known,
+    chains,
     async connect() {
       const accounts = await call<string[]>("eth_requestAccounts");
       // The first account is the selected one. The API lists options for 50 accounts at most.

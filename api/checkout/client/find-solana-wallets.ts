@@ -1,5 +1,5 @@
 import { getWallets } from "@wallet-standard/app";
-import { safeIcon, safeName, type Wallet, WrongAccount } from "./wallet-interface.ts";
+import { type FindWallets, safeIcon, safeName, type Wallet, WrongAccount } from "./wallet-interface.ts";
 
 type StandardWallet = ReturnType<ReturnType<typeof getWallets>["get"]>[number];
 type WalletAccount = StandardWallet["accounts"][number];
@@ -22,14 +22,14 @@ const clusterOf = (chain: string): string => clusters[chain] ?? "solana:localnet
  * Finds wallets by the Wallet Standard while the page is open. Wallets sign and do not send: the service pays the fee, so
  * the transaction still lacks the fee payer's signature.
  */
-export function findSolanaWallets(chains: readonly string[], add: (wallet: Wallet) => void): void {
+export const findSolanaWallets: FindWallets = (chains, { add }) => {
   const { get, on } = getWallets();
   const addWallets = (...wallets: readonly StandardWallet[]): void => {
     for (const wallet of wallets) if (canPay(wallet, chains)) add(toWallet(wallet, chains));
   };
   on("register", addWallets);
   addWallets(...get());
-}
+};
 
 const canPay = ({ features, chains: walletChains }: StandardWallet, chains: readonly string[]): boolean =>
   "standard:connect" in features &&
@@ -46,6 +46,7 @@ function toWallet(wallet: StandardWallet, chains: readonly string[]): Wallet {
   count += 1;
   return {
     key: `solana:${count}`,
+    chains,
     name: safeName(wallet.name),
     icon: safeIcon(wallet.icon),
     async connect() {

@@ -1,11 +1,11 @@
+import { namespaceOf } from "../../../runtime/caip-namespace.ts";
 import type { ScriptText, StatusPayload } from "../pages/script-data.ts";
 import { ApiError, button, byId } from "./dom.ts";
-import { findEvmWallets } from "./find-evm-wallets.ts";
-import { findSolanaWallets } from "./find-solana-wallets.ts";
 import { callApi, data, localize } from "./page-data.ts";
 import { apply, onChange, showPaymentSection, showUnpayable, status } from "./page-state.ts";
 import { findSent, forgetSent, keepSent, onOtherTab, type Result, type Sent } from "./sent-transaction.ts";
 import { isTransientError, Reverted, submitConfirm } from "./submit-confirm.ts";
+import { walletFinders } from "./wallet-families.ts";
 import { type Action, type Wallet, type WalletRpc, WrongAccount, WrongNetwork } from "./wallet-interface.ts";
 import * as panel from "./wallet-panel.ts";
 
@@ -43,11 +43,10 @@ export function startPaying(): void {
     attempt += 1;
     forgetSent();
   });
-  const chainsOf = (family: string): string[] =>
-    data.networks.map(([chain]) => chain).filter((id) => id.startsWith(family));
-  const [evm, solana] = [chainsOf("eip155:"), chainsOf("solana:")];
-  if (evm.length > 0) findEvmWallets(evm, data.additions, { add, remove });
-  if (solana.length > 0) findSolanaWallets(solana, add);
+  for (const [namespace, findWallets] of Object.entries(walletFinders)) {
+    const chains = data.networks.map(([chain]) => chain).filter((chain) => namespaceOf(chain) === namespace);
+    if (chains.length > 0) findWallets(chains, { additions: data.additions, add, remove });
+  }
   panel.startSearchTimeout();
   onOtherTab(resume);
   resume();
@@ -104,10 +103,9 @@ function retry(text: string | undefined): void {
 }
 
 /** Returns the wallet's name, with its networks when the same name is listed for both chain families. */
-function labelFor({ key, name }: Wallet): string {
+function labelFor({ name, chains }: Wallet): string {
   if ([...wallets.values()].filter((other) => other.name === name).length === 1) return name;
-  const family = key.startsWith("solana:") ? "solana:" : "eip155:";
-  return `${name} (${data.networks.flatMap(([chain, network]) => (chain.startsWith(family) ? [network] : [])).join(", ")})`;
+  return `${name} (${chains.map(networkName).join(", ")})`;
 }
 
 /** Connects a wallet and lists the options of its accounts. */

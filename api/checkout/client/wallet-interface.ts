@@ -1,3 +1,5 @@
+import type { NetworkAddition } from "../pages/script-data.ts";
+
 /** An action that a wallet executes. `chain_id` is the only member of the API that is not in camel case. */
 export type WalletRpc = { type: "walletRpc"; data: { chain_id: string; method: string; params: unknown[] } };
 export type Action = WalletRpc | { type: "build"; data: { data: string } };
@@ -5,6 +7,8 @@ export type Action = WalletRpc | { type: "build"; data: { data: string } };
 /** A wallet in this browser, of any chain family. */
 export type Wallet = {
   key: string;
+  /** The networks (CAIP-2) that can pay and belong to the wallet's family. */
+  chains: readonly string[];
   name: string;
   /** A data URI; the page loads nothing from another server. */
   icon: string | undefined;
@@ -22,6 +26,21 @@ export type Wallet = {
   /** Waits until a sent transaction is in a block, because the next action depends on it. */
   awaitReceipt: (result: string) => Promise<void>;
 };
+
+/**
+ * Finds wallets of one chain family while the page is open.
+ * @param chains CAIP-2 identifiers of the family's networks that can pay
+ * @param page.additions the networks that wallets may be asked to add
+ * @param page.add lists a wallet; `remove` takes it off the list
+ */
+export type FindWallets = (
+  chains: readonly string[],
+  page: {
+    additions: Readonly<Record<string, NetworkAddition>>;
+    add: (wallet: Wallet) => void;
+    remove: (key: string) => void;
+  },
+) => void;
 
 export class WrongNetwork extends Error {}
 export class WrongAccount extends Error {}

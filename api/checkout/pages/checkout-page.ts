@@ -12,6 +12,7 @@ import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-d
 import { endMark, waitMark } from "./state-icons.ts";
 import { toStatusPayload } from "./status-payload.ts";
 import { testConsole } from "./test-console.ts";
+import { listWalletApps } from "./wallet-apps.ts";
 
 /** Time in `processing` after which the page says that the buyer may close it, milliseconds. */
 const LONG_PROCESSING_MS = 30_000;
@@ -145,15 +146,10 @@ const byDevice = (computer: string, phone: string): Html =>
  */
 function openInWallets({ words, link, ways }: Page): Html {
   const { t } = words;
-  const { host, origin } = new URL(link);
-  const wallets = [
-    { wallet: "MetaMask", family: "eip155:", href: `https://link.metamask.io/dapp/${link.slice(link.indexOf(host))}` },
-    {
-      wallet: "Phantom",
-      family: "solana:",
-      href: `https://phantom.app/ul/browse/${encodeURIComponent(link)}?ref=${encodeURIComponent(origin)}`,
-    },
-  ].filter(({ family }) => ways.some(({ chain }) => chain.startsWith(family)));
+  const wallets = listWalletApps(
+    link,
+    ways.map(({ chain }) => chain),
+  );
   if (wallets.length === 0) return html``;
   return html`<div id="open-in" class="phone"><h2>${t.onThisPhone}</h2><p>${t.openHint}</p><ul class="stack">${wallets.map(
     ({ wallet, href }) =>
@@ -265,9 +261,9 @@ function toScriptData(page: Page): CheckoutData {
   };
 }
 
-function toAdditions({ chain, network, addEthereumChain }: Way): [string, NetworkAddition][] {
-  if (!addEthereumChain) return [];
-  const { rpc: rpcUrls, explorer, currency } = addEthereumChain;
+function toAdditions({ chain, network, networkDetails }: Way): [string, NetworkAddition][] {
+  if (!networkDetails) return [];
+  const { rpc: rpcUrls, explorer, currency } = networkDetails;
   const nativeCurrency = { ...currency, decimals: 18 as const };
   const explorers = explorer ? { blockExplorerUrls: [explorer] } : {};
   return [[chain, { chainName: network, rpcUrls, ...explorers, nativeCurrency }]];

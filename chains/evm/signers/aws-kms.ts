@@ -1,4 +1,5 @@
 import { GetPublicKeyCommand, KMSClient, SignCommand } from "@aws-sdk/client-kms";
+import { z } from "zod";
 import type { RemoteKey } from "./remote-signer.ts";
 
 /**
@@ -38,11 +39,14 @@ export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey): Re
   };
 }
 
-type AwsError = { name?: string; $metadata?: { httpStatusCode?: number } };
+const awsError = z.object({
+  name: z.string().optional(),
+  $metadata: z.object({ httpStatusCode: z.number().optional() }).optional(),
+});
 
 /** AWS reports throttling as 400 with an error name. Any other 4xx and missing credentials need the operator. */
 function isTransient(error: unknown): boolean {
-  const { name = "", $metadata } = error as AwsError;
+  const { name = "", $metadata } = awsError.safeParse(error).data ?? {};
   if (name === "CredentialsProviderError") return false;
   const status = $metadata?.httpStatusCode ?? 0;
   return (

@@ -30,8 +30,11 @@ export function openTreasury({ treasury }: EvmNetwork, readers: KeyReaders): Pro
   return openSigner(treasury.address, treasury.key, readers);
 }
 
-/** Opens one key. The client libraries of cloud services are loaded only if a key needs them. */
-async function openSigner(address: string, key: KeySource, readers: KeyReaders): Promise<Signer> {
+/**
+ * Opens one key. Throws the same errors as `openEvmKeys`. The client libraries of cloud services are loaded only if a key
+ * needs them.
+ */
+export async function openSigner(address: string, key: KeySource, readers: KeyReaders): Promise<Signer> {
   if ("awsKms" in key) {
     const { openAwsKmsKey } = await import("./aws-kms.ts");
     return createRemoteSigner(address, openAwsKmsKey(key.awsKms));

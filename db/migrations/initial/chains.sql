@@ -1,4 +1,5 @@
--- What the watchers have read from the chains.
+-- What the watchers have read from the chains. In these tables and in others, `block_id` identifies a block on its chain: by
+-- its hash on EVM chains, by its slot on Solana, whose transaction statuses name no block hash.
 
 -- One row. `count` only grows: a smaller count than one that was seen before means that the database was restored to an
 -- earlier time.
@@ -36,7 +37,7 @@ insert into database_epoch (id, count, counted_at, identity)
 create table chain_cursor (
   chain text primary key,
   number bigint not null,
-  hash text not null,
+  block_id text not null,
   final_number bigint not null,
   reached_head_at timestamptz,
   chain_time timestamptz,
@@ -89,11 +90,11 @@ create table dust (
 );
 create index dust_open on dust (chain, day) where group_id is null;
 
--- Token movements that were observed in blocks. A slot of Solana holds many transactions and its status names no block
--- hash, so the transaction is part of the key.
+-- Token movements that were observed in blocks. On Solana, `log_index` counts the movements of one transaction, so the
+-- transaction is part of the key.
 create table observation (
   chain text not null,
-  block_hash text not null,
+  block_id text not null,
   tx_hash text not null,
   log_index integer not null,
   block_number bigint not null,
@@ -107,7 +108,7 @@ create table observation (
   booked boolean not null default false,
   dust_id bigint references dust,
   observed_at timestamptz not null,
-  primary key (chain, block_hash, tx_hash, log_index)
+  primary key (chain, block_id, tx_hash, log_index)
 );
 create unique index observation_one_per_transfer on observation (transfer_id) where transfer_id is not null and not orphaned;
 create index observation_authorization on observation (authorization_nonce) where authorization_nonce is not null;

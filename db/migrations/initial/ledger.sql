@@ -6,7 +6,7 @@ create table ledger_group (
   subject text not null,
   chain text,
   block_number bigint,
-  block_hash text,
+  block_id text,
   tx_hash text,
   log_index integer,
   note text,

@@ -53,7 +53,8 @@ create table payment_option (
   receiver text not null,
   amount numeric(78,0) not null check (amount > 0),
   authorization_nonce text not null,
-  valid_before bigint not null,
+  -- EVM: when the authorization expires, Unix seconds.
+  valid_before bigint,
   blockhash_until timestamptz,
   allowance jsonb,
   needs_data boolean not null default false,
@@ -68,6 +69,7 @@ create table payment_option (
   created_at timestamptz not null,
   unique (payment_id, id),
   unique (payment_id, payer, asset, number),
+  check ((kind = 'spl') = (valid_before is null)),
   check ((rate is null) = (quoted_until is null)),
   check ((owed_asset is null) = (owed_amount is null))
 );

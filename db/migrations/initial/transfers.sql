@@ -30,7 +30,7 @@ create table transaction (
   created_at timestamptz not null,
   broadcast_at timestamptz,
   block_number bigint,
-  block_hash text,
+  block_id text,
   gas_used numeric(78,0),
   gas_price numeric(78,0),
   fee numeric(78,0) check (fee >= 0),
@@ -73,7 +73,10 @@ create table transfer (
   receiver text not null,
   amount numeric(78,0) not null check (amount > 0),
   authorization_nonce text not null,
-  valid_before bigint not null,
+  -- EVM: when the authorization expires, Unix seconds.
+  valid_before bigint,
+  -- Solana: the last block height at which the buyer's transaction can be included; null for a durable nonce.
+  last_valid_height bigint,
   signature bytea,
   permit bytea,
   smart_wallet boolean not null default false,
@@ -89,6 +92,8 @@ create table transfer (
   due_at timestamptz,
   due_retries integer not null default 0,
   unique (chain, token, payer, authorization_nonce),
+  check ((kind = 'spl') = (valid_before is null)),
+  check (kind = 'spl' or last_valid_height is null),
   check ((purpose = 'payment') = (payment_id is not null)),
   check ((purpose = 'settlement') = (settlement_id is not null)),
   check ((purpose = 'refund') = (refund_id is not null))

@@ -61,7 +61,7 @@ describe("due rows", () => {
 
 describe("a chain without a watcher", () => {
   test("a chain without a watcher goes to one sweep, with the block it waits for, and is due again after two seconds", async () => {
-    const cursor = { chain: "eip155:77", number: 41, hash: "0xa", final_number: 41, due_at: now };
+    const cursor = { chain: "eip155:77", number: 41, block_id: "0xa", final_number: 41, due_at: now };
     const none = { reached_head_at: null, owner: null, lease_until: null };
     await db
       .insertInto("chain_cursor")

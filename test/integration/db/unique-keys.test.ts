@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { readFamilyRow } from "../../../db/chain-families.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { insertAttempt } from "../../../db/queries/attempts.ts";
 import { claimObservation, insertObservations, orphanObservations } from "../../../db/queries/observations.ts";
@@ -118,7 +119,7 @@ describe("a payment", () => {
 describe("an observation", () => {
   const observation = (transfer: TransferRow | undefined, more: object = {}) => ({
     chain: someChain,
-    block_hash: hex(32),
+    block_id: hex(32),
     block_number: 5,
     log_index: 3,
     tx_hash: hex(32),
@@ -133,7 +134,7 @@ describe("an observation", () => {
   });
   const makeTransfer = async () => {
     const { id } = await insertTransferRow(db, merchant);
-    return db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    return readFamilyRow(await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow());
   };
 
   test("one observation proves a transfer: a second live one that claims it is refused until the first is orphaned", async () => {
@@ -153,7 +154,7 @@ describe("an observation", () => {
     await insertObservations(db, [row]);
     await orphanObservations(db, { chain: someChain, above: 1_999_999 });
     await insertObservations(db, [row]);
-    const rows = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    const rows = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
     await orphanObservations(db, { chain: someChain, above: 1_999_999 });
   });
@@ -163,7 +164,7 @@ describe("an observation", () => {
     const row = observation(transfer, { transfer_id: transfer.id, block_number: 3_000_000 });
     await insertObservations(db, [row]);
     await insertObservations(db, [{ ...row, transfer_id: null }]);
-    const rows = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    const rows = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(rows).toMatchObject([{ orphaned: false, transfer_id: transfer.id }]);
   });
 

@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../db/chain-families.ts";
 import { ensureAccountCursor } from "../../../db/queries/account-cursors.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
 import { createBookingHandlers } from "../../../payments/lifecycle/book-transfers.ts";
@@ -45,7 +46,7 @@ async function signPayment(chain: TestChain, fixture: MerchantFixture) {
   const [signed] = await signOption(option, buyer);
   const rows = fixture.db.selectFrom("payment_option").selectAll().where("payment_id", "=", id);
   const row = await rows.executeTakeFirstOrThrow();
-  const call = encodeTransfer(toAuthorization(row), signed?.data[0] as Hex);
+  const call = encodeTransfer(toAuthorization(readEvmRow(row)), signed?.data[0] as Hex);
   return { id, relay: () => relayByThirdParty(chain, call) };
 }
 

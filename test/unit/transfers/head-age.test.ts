@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
-import type { Network } from "../../../runtime/networks/read-networks.ts";
+import type { EvmNetwork, SolanaNetwork } from "../../../runtime/networks/read-networks.ts";
 import { isLiveHead, maxHeadAge } from "../../../transfers/head-age.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000);
-const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) => more as Network;
-const solana = { slotMs: 400 } as Network;
+const evm = (more: { blockMs: number; maxHeadAgeMs?: number | null }) =>
+  ({ chain: "eip155:1", ...more }) as Partial<EvmNetwork> as EvmNetwork;
+const solana = {
+  chain: "solana:4uhcVJyU9pJkvQyS88uRDiswHScsKQ2Y",
+  slotMs: 400,
+} as Partial<SolanaNetwork> as SolanaNetwork;
 
 test("the maximum age of the head is one minute or ten block times, whichever is longer, unless the networks file sets it", () => {
   expect(maxHeadAge(evm({ blockMs: 2_000 }))).toBe(60_000);

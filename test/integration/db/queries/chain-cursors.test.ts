@@ -22,7 +22,7 @@ const LEASE_MS = 600_000;
 
 async function makeCursor() {
   const chain = `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
-  await ensureCursor(db, { chain, number: 10, hash: "0xa", dueAt: now, assets: [] });
+  await ensureCursor(db, { chain, number: 10, blockId: "0xa", dueAt: now, assets: [] });
   const take = (owner: string) => takeCursor(db, { chain, owner, leaseMs: LEASE_MS });
   const mustTake = async (owner = "a"): Promise<Cursor> => {
     const cursor = await take(owner);
@@ -39,7 +39,7 @@ async function makeCursor() {
   };
   return { chain, take, mustTake, pass, takeAfter };
 }
-const to = (number: number, hash: string) => ({ number, hash, leaseMs: LEASE_MS });
+const to = (number: number, blockId: string) => ({ number, blockId, leaseMs: LEASE_MS });
 
 describe("the watch lease of a chain", () => {
   test("one of twenty processes that ask for the watch at once gets it", async () => {
@@ -57,7 +57,7 @@ describe("the watch lease of a chain", () => {
   test("the watch passes to another owner when its lease expires or is released, and not earlier", async () => {
     const { take, mustTake, pass, takeAfter } = await makeCursor();
     const first = await mustTake("a");
-    expect(first).toMatchObject({ number: 10, hash: "0xa", finalNumber: 10 });
+    expect(first).toMatchObject({ number: 10, blockId: "0xa", finalNumber: 10 });
     await pass(LEASE_MS - 60_000);
     expect(await take("b")).toBeUndefined();
     const second = await takeAfter("b", 60_000);
@@ -82,15 +82,15 @@ describe("the watch lease of a chain", () => {
     await renewCursor(db, old, 10 * LEASE_MS);
     await releaseCursor(db, old, { reachedHeadAt: now });
     expect(await take("a"), "the old owner released nothing").toBeUndefined();
-    expect(await takeAfter("a", LEASE_MS), "and extended nothing").toMatchObject({ number: 10, hash: "0xa" });
+    expect(await takeAfter("a", LEASE_MS), "and extended nothing").toMatchObject({ number: 10, blockId: "0xa" });
     expect(await advanceCursor(db, current, to(11, "0xb"))).toBe(false);
   });
 
   test("the watch starts at the chain's head when it is first watched, and a restart does not change that", async () => {
     const { chain, mustTake, takeAfter } = await makeCursor();
     expect(await advanceCursor(db, await mustTake(), to(11, "0xb"))).toBe(true);
-    expect(await ensureCursor(db, { chain, number: 99, hash: "0xz", dueAt: now, assets: [] })).toBe(false);
-    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: "0xb" });
+    expect(await ensureCursor(db, { chain, number: 99, blockId: "0xz", dueAt: now, assets: [] })).toBe(false);
+    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, blockId: "0xb" });
   });
 });
 
@@ -102,13 +102,13 @@ describe("the cursor", () => {
       Array.from({ length: 10 }, (_, index) => advanceCursor(db, cursor, to(11, `0xb${index}`))),
     );
     expect(moved.filter(Boolean)).toHaveLength(1);
-    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, hash: `0xb${moved.indexOf(true)}` });
+    expect(await takeAfter("a", LEASE_MS)).toMatchObject({ number: 11, blockId: `0xb${moved.indexOf(true)}` });
   });
 
   test("the cursor does not move from another block of the same height or from another height", async () => {
     const { mustTake } = await makeCursor();
     const cursor = await mustTake();
-    expect(await advanceCursor(db, { ...cursor, hash: "0xother" }, to(11, "0xb"))).toBe(false);
+    expect(await advanceCursor(db, { ...cursor, blockId: "0xother" }, to(11, "0xb"))).toBe(false);
     expect(await advanceCursor(db, { ...cursor, number: 9 }, to(11, "0xb"))).toBe(false);
   });
 

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import {
   claimObservation,
@@ -39,8 +40,8 @@ const at = new Date();
 const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 const newChain = () => `eip155:${Math.floor(Math.random() * 2 ** 48)}`;
 
-const readTransfer = (id: string) =>
-  db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+const readTransfer = async (id: string) =>
+  readFamilyRow(await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow());
 async function makeTransfer(chain = newChain()): Promise<TransferRow> {
   const asset = `${chain}/erc20:0x${"a1".repeat(20)}`;
   return readTransfer((await insertTransferRow(db, merchant, { asset })).id);
@@ -52,7 +53,7 @@ const movementOf = (
   transfer: TransferRow,
   more: { transfer_id?: string; block_number?: number; booked?: boolean },
 ) => ({
-  ...{ chain: transfer.chain, block_hash: hex(32), block_number: 10, log_index: 1, tx_hash: hex(32) },
+  ...{ chain: transfer.chain, block_id: hex(32), block_number: 10, log_index: 1, tx_hash: hex(32) },
   ...{ token: transfer.token, payer: transfer.payer, receiver: transfer.receiver, amount: transfer.amount },
   ...{ authorization_nonce: transfer.authorization_nonce, transfer_id: null as string | null, observed_at: at },
   ...more,
@@ -116,7 +117,7 @@ describe("a movement", () => {
     const row = movementOf(transfer, { booked: true });
     await insertObservations(db, [row]);
     await insertObservations(db, [{ ...row, booked: false, transfer_id: transfer.id }]);
-    const stored = await db.selectFrom("observation").selectAll().where("block_hash", "=", row.block_hash).execute();
+    const stored = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(stored).toMatchObject([{ booked: true, transfer_id: null }]);
   });
 
@@ -157,7 +158,7 @@ const signed = (
 ) => ({
   ...{ lane_id, nonce: more.nonce ?? 0, replacement: more.replacement ?? 0, chain, hash: hex(32) },
   ...{ bytes: randomBytes(8), gas_limit: 1n, max_fee_per_gas: 1n, max_priority_fee_per_gas: 1n },
-  ...{ state: "signed" as const, created_at: at, broadcast_at: null, block_number: null, block_hash: null },
+  ...{ state: "signed" as const, created_at: at, broadcast_at: null, block_number: null, block_id: null },
   ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
   nonce_account: more.account ?? null,
   nonce_value: more.account ? "a nonce" : null,

@@ -15,7 +15,7 @@ const countGroups = async () => (await db.selectFrom("ledger_group").select("id"
 /** A transfer of a settlement or a refund, as the watcher reports it once it is confirmed. */
 const makeConfirmed = (facts: Pick<ConfirmedTransfer, "purpose"> & Partial<ConfirmedTransfer>): ConfirmedTransfer => ({
   ...{ id: `trf_${facts.purpose}`, payment_id: null, settlement_id: null, refund_id: null, chain: chain.id },
-  ...{ asset: chain.asset, receiver: fixture.destination, amount: 1_000_000n, block_number: 1, block_hash: "0xb" },
+  ...{ asset: chain.asset, receiver: fixture.destination, amount: 1_000_000n, block_number: 1, block_id: "0xb" },
   ...{ tx_hash: "0xt", log_index: 0, ...facts },
 });
 

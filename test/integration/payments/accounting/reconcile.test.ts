@@ -110,7 +110,7 @@ test("money that moved in unread blocks is a mismatch with its account, asset an
   await steal(chain, 2_000_000n);
   const block = Number(await chain.client.getBlockNumber());
   const { hash } = await chain.client.getBlock({ blockNumber: BigInt(block) });
-  await fixture.db.updateTable("chain_cursor").set({ number: block, hash, final_number: block }).execute();
+  await fixture.db.updateTable("chain_cursor").set({ number: block, block_id: hash, final_number: block }).execute();
   const [line, ...others] = await differences(fixture, chain);
   expect(others).toEqual([]);
   expect(line).toMatchObject({

@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
@@ -136,7 +137,7 @@ test("a watcher finds a valid signature among garbage attempts and remakes the t
   const [{ data }] = confirmed.results as [{ data: [Hex] }];
   await own.watch();
   const reorg = await prepareReorg(chain);
-  await relayByThirdParty(chain, encodeTransfer(toAuthorization(option), data[0]));
+  await relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(option)), data[0]));
   await own.watch();
   expect(await own.transfers()).toMatchObject([{ state: "included", signature: expect.any(Buffer) }]);
   await reorg();

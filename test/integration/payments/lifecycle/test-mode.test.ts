@@ -2,6 +2,7 @@ import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { fundBuyer, startChain, transfersTo } from "../../../support/evm-chain.ts";
@@ -40,7 +41,7 @@ test("a signature made in test mode can never move money, because the token refu
     .executeTakeFirstOrThrow();
   const row = await fixture.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
   const [{ data }] = row.results as [{ data: [Hex] }];
-  const call = { to: chain.contracts.token, data: encodeTransfer(toAuthorization(option), data[0]) };
+  const call = { to: chain.contracts.token, data: encodeTransfer(toAuthorization(readEvmRow(option)), data[0]) };
   await expect(chain.client.call(call)).rejects.toThrow(/authorization is expired/);
   // The token also refuses it when the transaction is sent without a simulation.
   const hash = await chain.client.sendTransaction({ ...call, gas: 200_000n });

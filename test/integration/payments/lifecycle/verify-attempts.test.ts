@@ -1,6 +1,7 @@
 import type { Hex } from "viem";
 import { describe, expect, test } from "vitest";
 import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { createVerify } from "../../../../payments/lifecycle/verify-batches.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { fundBuyer, fundBuyers, mine, sendUsdc, startChain, transfersTo } from "../../../support/evm-chain.ts";
@@ -152,7 +153,7 @@ describe("attempts", () => {
     const row = await fixture.db.selectFrom("attempt").selectAll().where("id", "=", attempt).executeTakeFirstOrThrow();
     const [{ data }] = row.results as [{ data: [Hex] }];
     const before = (await transfersTo(chain, chain.keys.treasury.address)).length;
-    const hash = await relayByThirdParty(chain, encodeTransfer(toAuthorization(option), data[0]));
+    const hash = await relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(option)), data[0]));
     await fixture.watch();
     await fixture.verify(attempt);
     await fixture.relay();

@@ -36,7 +36,7 @@ await execute(
 test("a sweep that enqueues a settlement again does not reset its age", async () => {
   await execute(
     url,
-    `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
+    `insert into chain_cursor (chain, number, block_id, final_number) values ('${here}', 5, '0x05', 5)`,
     `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
       values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
         '${start.toISOString()}', '${after(2).toISOString()}')`,
@@ -119,7 +119,7 @@ test("a nonce's age is counted from its first transaction, whatever its replacem
 test("a chain's lag is counted from the last time it reached the head or from its first block, and a removed chain is not reported", async () => {
   await execute(
     url,
-    `insert into chain_cursor (chain, number, hash, final_number) values ('eip155:1', 1, '', 1)`,
+    `insert into chain_cursor (chain, number, block_id, final_number) values ('eip155:1', 1, '', 1)`,
     "update chain_cursor set reached_head_at = null",
     `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
   );

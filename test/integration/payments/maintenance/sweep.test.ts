@@ -43,7 +43,7 @@ await execute(
   `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
     values ('stl_1', 'mrch_1', 'live', '${here}/erc20:0x00', 1, 100, 'due',
       '${after(-2).toISOString()}', '${start.toISOString()}')`,
-  `insert into chain_cursor (chain, number, hash, final_number) values ('${here}', 5, '0x05', 5)`,
+  `insert into chain_cursor (chain, number, block_id, final_number) values ('${here}', 5, '0x05', 5)`,
 );
 
 test("the sweep leaves a payment to its own job for five seconds after the deadline and enqueues overdue settlements at once", async () => {

@@ -135,7 +135,7 @@ describe("an EIP-2612 token through Permit2", () => {
         buyer.address,
         transfer.amount,
         BigInt(transfer.authorization_nonce),
-        BigInt(transfer.valid_before),
+        BigInt(transfer.valid_before ?? 0),
         `0x${transfer.signature.toString("hex")}`,
       ],
     });

@@ -178,6 +178,17 @@ describe("a deleted destination", () => {
   });
 });
 
+test("a push on a chain that has left the networks file is refused, and a log line names its transaction", async () => {
+  const fixture = await makeMerchant([assets.push]);
+  const buyer = privateKeyToAccount(newKey().privateKey);
+  await mintTestToken(chain, assets.push, buyer.address);
+  await chain.client.setBalance({ address: buyer.address, value: parseEther("1") });
+  const { paymentId, option, results } = await sign(fixture, buyer);
+  Object.assign(fixture.deps, { chains: new Map() });
+  expect(await fixture.confirm(paymentId, option.id, results)).toMatchObject(WITHDRAWN);
+  expect(fixture.lines.some((line) => line.includes("option that has ended") && line.includes(paymentId))).toBe(true);
+});
+
 test("a new treasury withdraws the options that pay the old one, and money sent to the old one is not booked", async () => {
   const own = await startChain();
   const before = await makeMerchantFixture(own);

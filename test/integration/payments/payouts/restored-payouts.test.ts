@@ -362,7 +362,7 @@ test("an observation with a payout's number stops the payout from being sent, ev
   await fixture.settle(id);
   const payout = async () => (await fixture.transfers()).find(({ settlement_id }) => settlement_id === id);
   const { token, payer, authorization_nonce } = (await payout()) ?? { token: "", payer: "", authorization_nonce: "" };
-  const place = { chain: chain.id, block_hash: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
   const movement = { token, payer, receiver: newKey().address.toLowerCase(), amount: 7n, authorization_nonce };
   await insertObservations(fixture.db, [{ ...place, ...movement, transfer_id: null, observed_at: fixture.deps.now() }]);
   await fixture.relay();

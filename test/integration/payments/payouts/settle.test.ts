@@ -254,7 +254,7 @@ test("the ledger of complete payments sums to zero and matches the chain payment
   expect(groups.filter(({ kind }) => kind !== "gas")).toHaveLength(11);
   for (const group of groups) {
     const receipt = await own.client.getTransactionReceipt({ hash: group.tx_hash as `0x${string}` });
-    expect(receipt.blockHash).toBe(group.block_hash);
+    expect(receipt.blockHash).toBe(group.block_id);
     if (group.kind !== "gas") expect(receipt.logs.map((log) => log.logIndex)).toContain(group.log_index);
   }
   for (const [index, id] of ids.entries()) {

@@ -33,7 +33,7 @@ test("a reorg below the final height lands the same bytes again, and payments be
   const [repeated, ...others] = await fixture.db.selectFrom("transaction").selectAll().execute();
   expect(others).toEqual([]);
   expect(repeated).toMatchObject({ hash: finalRow?.hash, state: "final" });
-  expect(repeated?.block_hash).not.toBe(finalRow?.block_hash);
+  expect(repeated?.block_id).not.toBe(finalRow?.block_id);
   expect(await fixture.status(one)).toMatchObject({ state: "succeeded", info: { txId: finalRow?.hash } });
 
   const two = await fixture.pay(second);

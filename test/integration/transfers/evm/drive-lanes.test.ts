@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { encodeTransfer, hashAuthorization } from "../../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain, transfersTo, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeTransfersFixture, relayByThirdParty } from "../../../support/transfers-fixture.ts";
@@ -178,7 +179,7 @@ test("a third party's own transfer under a buyer's nonce, with the same amount, 
   const [token] = fixture.evm.tokens.values();
   if (!row || !token) throw new Error("there is no transfer");
   // EIP-3009 nonces are per payer, and anyone can read them on chain.
-  const same = { ...toAuthorization(row), from: stranger.address };
+  const same = { ...toAuthorization(readEvmRow(row)), from: stranger.address };
   const signature = await stranger.sign({ hash: hashAuthorization(token.separator ?? "0x", same) });
   await relayByThirdParty(chain, encodeTransfer(same, signature));
   await fixture.watch();

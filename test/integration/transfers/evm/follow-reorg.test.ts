@@ -41,7 +41,7 @@ describe.each([1, 2, 3])("a reorg of %i blocks after a transfer was included", (
     expect(fixture.confirmed.map(({ id, tx_hash }) => ({ id, tx_hash }))).toEqual([
       { id: one.id, tx_hash: before?.tx_hash },
     ]);
-    expect(fixture.confirmed[0]?.block_hash).not.toBe(before?.block_hash);
+    expect(fixture.confirmed[0]?.block_id).not.toBe(before?.block_id);
     expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
     expect((await fixture.transactions()).map((row) => row.state)).toEqual(["final"]);
     const moves = (await eventsOf(fixture, one.id)).map((event) => event.to_state);

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { listCalls } from "../../../../transfers/evm/authorization-calls.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
@@ -19,7 +20,7 @@ test("a transfer that no reading showed is found when its authorization expires,
   await fixture.watch();
   const [transfer] = await fixture.transfers();
   if (!transfer) throw new Error("there is no transfer");
-  const data = listCalls(fixture.evm, transfer)[0]?.data ?? "0x";
+  const data = listCalls(fixture.evm, readEvmRow(transfer))[0]?.data ?? "0x";
   proxy.alter((method, params, result) => (isReading(method, params) ? [] : result));
   const hash = await relayByThirdParty(chain, data);
   await fixture.watch();

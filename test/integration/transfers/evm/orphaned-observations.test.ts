@@ -31,7 +31,7 @@ test("a transfer whose observation is orphaned between listing and confirmation 
 
 test("a transfer whose observation moved above the final height is confirmed only later, with its new block", async () => {
   const { fixture, ids, listed, upTo, confirm } = await twoListed();
-  const moved = { block_number: upTo + 1, block_hash: `0x${"99".repeat(32)}`, tx_hash: `0x${"77".repeat(32)}` };
+  const moved = { block_number: upTo + 1, block_id: `0x${"99".repeat(32)}`, tx_hash: `0x${"77".repeat(32)}` };
   await fixture.db
     .updateTable("observation")
     .set(moved)

@@ -2,9 +2,10 @@ import { randomBytes } from "node:crypto";
 import { type Hex, type PrivateKeyAccount, parseAbi, toHex } from "viem";
 import { describe, expect, test } from "vitest";
 import { hashAuthorization } from "../../../../chains/evm/eip3009.ts";
+import { readEvmRow } from "../../../../db/chain-families.ts";
 import { operator } from "../../../../local/chain-client.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
-import type { Signed } from "../../../../transfers/verification.ts";
+import type { EvmSigned } from "../../../../transfers/verification.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture, relayByThirdParty } from "../../../support/transfers-fixture.ts";
@@ -13,7 +14,7 @@ const chain = await startChain();
 const proxy = await startFaultProxy({ target: chain.url });
 const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
 const { verifier } = fixture.deps;
-const verify = async (one: Signed) => (await verifier.verify([one], "key"))[0];
+const verify = async (one: EvmSigned) => (await verifier.verify([one], "key"))[0];
 const [token] = fixture.evm.tokens.values();
 const adminAbi = parseAbi(["function blacklist(address)", "function pause()", "function unpause()"]);
 const administer = async (functionName: "pause" | "unpause" | "blacklist", args: [] | [Hex] = []) => {
@@ -21,7 +22,7 @@ const administer = async (functionName: "pause" | "unpause" | "blacklist", args:
   await chain.client.waitForTransactionReceipt({ hash: await chain.client.writeContract(call as never) });
 };
 
-async function authorize(by: PrivateKeyAccount, more: Partial<Signed> = {}): Promise<Signed> {
+async function authorize(by: PrivateKeyAccount, more: Partial<EvmSigned> = {}): Promise<EvmSigned> {
   const facts = {
     chain: chain.id,
     asset: chain.asset,
@@ -60,7 +61,7 @@ describe("an authorization", () => {
     });
   });
 
-  test.each<[string, Partial<Signed>]>([
+  test.each<[string, Partial<EvmSigned>]>([
     ["another payment of the same amount", { authorization_nonce: toHex(randomBytes(32)) }],
     ["another amount", { amount: 999_999n }],
     ["another receiver", { receiver: `0x${"bb".repeat(20)}` }],
@@ -102,7 +103,7 @@ describe("an authorization", () => {
     if (!row) throw new Error("no row");
     await relayByThirdParty(chain, one.call);
     await fixture.watch();
-    expect(await verify({ ...row, proof: one.signature, permit: null })).toMatchObject({ ok: true });
+    expect(await verify({ ...readEvmRow(row), proof: one.signature, permit: null })).toMatchObject({ ok: true });
   });
 });
 

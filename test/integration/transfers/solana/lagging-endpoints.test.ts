@@ -105,5 +105,5 @@ test("a transaction with a newer blockhash does not expire early when a lagging 
   await fixture.verify(attemptId);
   const [transfer] = await fixture.transfers();
   expect(transfer?.state).toBe("ready");
-  expect(Number(transfer?.valid_before)).toBeGreaterThanOrEqual(lastValidBlockHeight);
+  expect(Number(transfer?.last_valid_height)).toBeGreaterThanOrEqual(lastValidBlockHeight);
 });

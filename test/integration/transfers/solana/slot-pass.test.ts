@@ -77,7 +77,7 @@ test("the watcher reads the statuses of transactions in flight 256 at a time, an
         Array.from({ length: count }, (_, index) => ({
           ...{ ...like, hash: base58.encode(randomBytes(64)), nonce: from + index, state: "signed" as const },
           ...{ created_at: now(), broadcast_at: new Date(now().getTime() + 60_000), last_valid_height: 1_000_000_000 },
-          ...{ block_number: null, block_hash: null, fee: null, reverted: null },
+          ...{ block_number: null, block_id: null, fee: null, reverted: null },
         })),
       )
       .execute();

@@ -274,7 +274,7 @@ describe("a transaction whose blockhash has expired", () => {
   test("a transaction that was never submitted can be submitted until the height that expires its blockhash is final", async () => {
     const { paymentId } = await makeAccepted();
     await solana.knobs.pause();
-    const last = (await rowsOf(paymentId)).transfers[0]?.valid_before ?? 0;
+    const last = (await rowsOf(paymentId)).transfers[0]?.last_valid_height ?? 0;
     const finalHeight = async () => (await connection.getEpochInfo("finalized")).blockHeight ?? 0;
     await solana.knobs.jump(last - (await finalHeight()));
     expect(await finalHeight()).toBe(last);

@@ -14,7 +14,6 @@ import { describe, expect, test } from "vitest";
 import { tokenAbi } from "../../../../chains/evm/abi.ts";
 import {
   type Authorization,
-  deriveNonce,
   domainSeparator,
   encodeTransfer,
   hashAuthorization,
@@ -132,29 +131,6 @@ describe("the typed data for wallets", () => {
     expect(await verifyTypedData(check as never)).toBe(true);
   });
 });
-
-describe("the nonce of an authorization", () => {
-  test("differs by deployment, purpose, payment and merchant", () => {
-    const nonces = [
-      deriveNonce("shop", ["payment", "pay_1"]),
-      deriveNonce("shop2", ["payment", "pay_1"]),
-      deriveNonce("shop", ["payment", "pay_2"]),
-      deriveNonce("shop", ["settlement", "pay_1"]),
-      deriveNonce("shop", ["settlement", "mrch_1", "asset", "1"]),
-      deriveNonce("shop", ["settlement", "mrch_1", "asset", "2"]),
-      deriveNonce("shop", ["settlement", "mrch_2", "asset", "1"]),
-      deriveNonce("shop", ["settlement", "mrch_1", "asset", "11"]),
-      deriveNonce("shop", ["settlement", "mrch_1", "asset1", "1"]),
-    ];
-    expect(new Set(nonces).size).toBe(nonces.length);
-    for (const nonce of nonces) expect(nonce).toMatch(/^0x[0-9a-f]{64}$/);
-  });
-
-  test("is deterministic, so that signing again cannot pay twice", () => {
-    expect(deriveNonce("shop", ["payment", "pay_1"])).toBe(deriveNonce("shop", ["payment", "pay_1"]));
-  });
-});
-
 test.each([0, 1, 27, 28])("a signature with v of %i is encoded with v of 27 or 28", (v) => {
   const authorization = randomAuthorization();
   const [r, s] = [randomHex(32), `0x${"1".repeat(64)}` as Hex];

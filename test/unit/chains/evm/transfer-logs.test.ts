@@ -44,7 +44,7 @@ const readTransferLogs = (logs: readonly RpcLog[]) => pair(logs, { collector, di
 test("a Transfer directly after its AuthorizationUsed log is read with the authorization's nonce", () => {
   expect(readTransferLogs([used(3), moved(4)])).toEqual([
     {
-      blockHash: `0x${"b1".repeat(32)}`,
+      blockId: `0x${"b1".repeat(32)}`,
       blockNumber: 16,
       txHash,
       logIndex: 4,
@@ -191,7 +191,7 @@ const anyLog = fc.record({
 test("no log that a contract can emit, in any order, makes the reader throw or return an invalid movement", () => {
   const property = fc.property(fc.array(anyLog, { maxLength: 12 }), (logs) => {
     const seen = readTransferLogs(logs as unknown as RpcLog[]);
-    const places = seen.map(({ blockHash, logIndex }) => `${blockHash} ${logIndex}`);
+    const places = seen.map(({ blockId, logIndex }) => `${blockId} ${logIndex}`);
     expect(new Set(places).size).toBe(places.length);
     for (const { amount, payer, receiver } of seen) {
       expect(amount > 0n && amount <= maxUint256).toBe(true);

@@ -6,7 +6,7 @@ import {
   unmatchedGroup,
 } from "../../../../payments/accounting/ledger-groups.ts";
 
-const place = { chain: "eip155:1", block_number: 7, block_hash: "0xb", tx_hash: "0xt", log_index: 3 } as const;
+const place = { chain: "eip155:1", block_number: 7, block_id: "0xb", tx_hash: "0xt", log_index: 3 } as const;
 const movement = { id: "trf_1", asset: "a", amount: 5n, ...place };
 
 const groups = [
@@ -33,7 +33,7 @@ test("every booking has a unique natural key", () => {
 });
 
 test("an unmatched movement into or out of the treasury is an exception, and a movement from the treasury to itself is not", () => {
-  const chain = { chain: "eip155:1", family: "evm", treasury: "0xours" };
+  const chain = { chain: "eip155:1", treasury: "0xours" };
   const group = (payer: string, receiver: string) =>
     unmatchedGroup(chain as never, { ...place, token: "0xa", payer, receiver, amount: 5n } as never);
   const entries = (amount: bigint) => [

@@ -122,9 +122,25 @@ describe("the content of a file", () => {
     return file;
   };
 
-  test("is not part of the error if it is not JSON", async () => {
-    const file = await write(`{"deployment": "${secret}"`);
-    expect(messageOf(() => readNetworks(file))).not.toContain(secret);
+  test("is not part of the error if it is not JSON; the line is", async () => {
+    const file = await write(`{\n  // A comment.\n  "deployment": ${secret}\n}`);
+    const message = messageOf(() => readNetworks(file));
+    expect(message).toContain("networks file a.txt (NETWORKS_FILE) is invalid:\n  line 3: is not JSON");
+    expect(message).not.toContain(secret);
+  });
+
+  test("may have comments and trailing commas", async () => {
+    const text = JSON.stringify(document({}), null, 2).replace(/"chains": \[/, "$& // one chain\n/* below */");
+    const file = await write(text.replace(/\n\}$/, ",\n}"));
+    expect(readNetworks(file).chains).toHaveLength(1);
+  });
+
+  test("names each place that is not filled in, with its line", async () => {
+    const rpc = [{ name: "one", url: "FILL IN: the URL" }];
+    const file = await write(JSON.stringify({ ...document({ rpc }), deployment: "FILL IN: a name" }, null, 2));
+    const message = messageOf(() => readNetworks(file));
+    expect(message).toContain("line 2: deployment: is not filled in");
+    expect(message).toMatch(/line \d+: chains\.0\.rpc\.0\.url: is not filled in/);
   });
 
   test("is read as a key without its final line feed", async () => {
@@ -138,6 +154,49 @@ describe("the content of a file", () => {
     expect(message).toContain(file);
     expect(message).not.toMatch(/[0-9a-f]{60}/);
     expect(messageOf(() => readKey({ file: `${file}.gone` }))).toContain(`${file}.gone`);
+  });
+});
+
+describe("a folder of networks files", () => {
+  const parent = mkdtemp(join(tmpdir(), "networks-test-"));
+  afterAll(async () => rm(await parent, { recursive: true }));
+  const second = {
+    ...network,
+    chain: "eip155:31338",
+    assets: [{ ...asset, asset: asset.asset.replace("31337", "31338") }],
+  };
+  const fill = async (files: Record<string, object | string>) => {
+    const path = await mkdtemp(join(await parent, "folder-"));
+    for (const [name, content] of Object.entries(files)) await writeFile(join(path, name), JSON.stringify(content));
+    return path;
+  };
+
+  test("is read as one file, in the order of the names", async () => {
+    const other = { deployment: "test", chains: [second] };
+    const path = await fill({ "b.json": document({}), "a.jsonc": other, "readme.txt": "not read" });
+    const networks = readNetworks(path);
+    expect([networks.deployment, networks.chains.map(({ chain }) => chain)]).toEqual([
+      "test",
+      ["eip155:31338", "eip155:31337"],
+    ]);
+  });
+
+  test.each<[string, Record<string, object>, string]>([
+    [
+      "names two deployments",
+      { "a.json": document({}), "b.json": { deployment: "other", chains: [second] } },
+      "deployment",
+    ],
+    ["lists a chain twice", { "a.json": document({}), "b.json": document({}) }, "chains: a chain is listed twice"],
+    ["has an invalid file", { "a.json": document({}), "b.json": document({ rpc: [] }) }, "networks file b.json"],
+    ["has no networks file", {}, "no .json or .jsonc file"],
+  ])("that %s is refused", async (_what, files, text) => {
+    const path = await fill(files);
+    expect(messageOf(() => readNetworks(path))).toContain(text);
+  });
+
+  test("that does not exist is refused", () => {
+    expect(messageOf(() => readNetworks("/nowhere"))).toContain("NETWORKS_FILE");
   });
 });
 

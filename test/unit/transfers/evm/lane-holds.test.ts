@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isLaneHeld } from "../../../../payments/maintenance/system-gauges.ts";
+import { isLaneHeld } from "../../../../transfers/evm/lane-holds.ts";
 
 const policy = { maxFeePerGas: 100n, priorityFeePerGas: 1n };
 const idle = { inFlight: 0, lowestMaxFee: null, lowestPriorityFee: null };
@@ -30,5 +30,4 @@ test.each([
 
 test("a lane whose chain was removed from the networks file is not held", () => {
   expect(isLaneHeld(flying(50n), undefined, policy)).toBe(false);
-  expect(isLaneHeld(flying(50n), { baseFee: 500n, waiting: true }, undefined)).toBe(false);
 });

@@ -1,16 +1,15 @@
 import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
-import { getSolanaChain } from "../../chains/open-chains.ts";
 import { buildPayment } from "../../chains/solana/build-payment.ts";
 import { chooseLane } from "../../chains/solana/choose-lane.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
 import { recentBlockhash } from "../../chains/solana/recent-blockhash.ts";
-import { type OptionRow, recordBlockhash } from "../../db/queries/payment-options.ts";
+import { recordBlockhash, type SolanaOptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
-import { PAYMENT_UNITS, toSplTransfer } from "../../transfers/solana/spl-transfer.ts";
-import type { PaymentDeps } from "../payment-deps.ts";
-import type { WalletAction } from "../views.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import type { WalletAction } from "../wallet-driver.ts";
+import { PAYMENT_UNITS, toSplTransfer } from "./spl-transfer.ts";
 
 /**
  * Slots for which an option with a new blockhash is valid. A blockhash is valid for 150 blocks; the margin leaves time
@@ -29,10 +28,10 @@ export function blockhashEnd(chain: SolanaChain, now: Date): Date {
  * money. Throws `ChainError` when the cluster cannot be read.
  */
 export async function buildSolanaAction(
-  deps: PaymentDeps,
-  { option, mode }: { option: OptionRow; mode: Mode },
+  deps: Pick<TransferDeps, "db" | "now">,
+  chain: SolanaChain,
+  { option, mode }: { option: SolanaOptionRow; mode: Mode },
 ): Promise<WalletAction> {
-  const chain = getSolanaChain(deps.chains, option.chain);
   const now = deps.now();
   const isLive = mode === "live";
   const blockhash = isLive ? (await recentBlockhash(chain, now.getTime())).blockhash : inventBlockhash(option);
@@ -45,12 +44,6 @@ export async function buildSolanaAction(
   return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
 }
 
-function inventBlockhash(option: OptionRow): string {
+function inventBlockhash(option: SolanaOptionRow): string {
   return base58.encode(createHash("sha256").update(`test ${option.id}`).digest());
-}
-
-/** Returns the earlier of two times, either of which may be null. */
-export function earlier(one: Date | null, other: Date | null): Date | null {
-  if (one === null || other === null) return one ?? other;
-  return one < other ? one : other;
 }

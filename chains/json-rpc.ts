@@ -1,7 +1,7 @@
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { cleanText } from "../../runtime/clean-text.ts";
-import { ChainError } from "../errors.ts";
+import { cleanText } from "../runtime/clean-text.ts";
+import { ChainError } from "./errors.ts";
 
 /** A JSON-RPC call to one endpoint. Returns the result; the caller checks its shape. Throws ChainError. */
 export type Call = (method: string, params: readonly unknown[]) => Promise<unknown>;
@@ -10,8 +10,8 @@ export type Call = (method: string, params: readonly unknown[]) => Promise<unkno
 const CONNECTIONS = 64;
 
 const Answer = z.object({
-  result: z.unknown(),
-  error: z.object({ code: z.number(), message: z.string() }).optional(),
+  result: z.unknown().optional(),
+  error: z.object({ code: z.number(), message: z.string() }).nullish(),
 });
 
 /**

@@ -5,12 +5,12 @@ import { permitTransferJson } from "../../chains/evm/collector-contract.ts";
 import { permitJson } from "../../chains/evm/eip2612.ts";
 import { typedDataJson } from "../../chains/evm/eip3009.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
-import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { toAuthorization, toPermitTransfer, toPushData } from "../../transfers/evm/authorization-calls.ts";
-import type { WalletAction } from "../views.ts";
+import type { EvmOptionRow } from "../../db/queries/payment-options.ts";
+import type { WalletAction } from "../wallet-driver.ts";
+import { toAuthorization, toPermitTransfer, toPushData } from "./authorization-calls.ts";
 
 /** Returns what a wallet has to execute for an EVM option, in order. Each action yields one result. */
-export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] {
+export function listEvmActions(chain: EvmChain, row: EvmOptionRow): WalletAction[] {
   const sign = (json: string): WalletAction => {
     const account = parseAccountId(row.account)?.address ?? row.payer;
     return { chain: row.chain, method: "eth_signTypedData_v4", params: [account, json] };
@@ -28,15 +28,13 @@ export function listEvmActions(chain: EvmChain, row: OptionRow): WalletAction[] 
       return [...listAllowanceActions(chain, row, { sign, send }), sign(permitTransferJson(chain, withChecksum(row)))];
     case "push":
       return [send(toPushData(row))];
-    case "spl":
-      throw new Error(`${row.asset} is not an EVM asset`);
   }
 }
 
 type ActionBuilders = { sign: (json: string) => WalletAction; send: (data: Hex) => WalletAction };
 
 /** Returns the actions that grant Permit2 an allowance of exactly this payment's amount. */
-function listAllowanceActions(chain: EvmChain, row: OptionRow, { sign, send }: ActionBuilders): WalletAction[] {
+function listAllowanceActions(chain: EvmChain, row: EvmOptionRow, { sign, send }: ActionBuilders): WalletAction[] {
   if (!row.allowance) return [];
   if (row.allowance.by === "permit") {
     const { tokenDomain } = getEvmToken(chain, row.asset);
@@ -50,7 +48,7 @@ function listAllowanceActions(chain: EvmChain, row: OptionRow, { sign, send }: A
   return row.allowance.zeroAllowanceFirst ? [approve(0n), approve(row.amount)] : [approve(row.amount)];
 }
 
-function authorizationJson(chain: EvmChain, row: OptionRow): string {
+function authorizationJson(chain: EvmChain, row: EvmOptionRow): string {
   const { tokenDomain } = getEvmToken(chain, row.asset);
   if (!tokenDomain) throw new Error(`${row.asset} has no EIP-712 domain for authorizations`);
   const authorization = toAuthorization(row);
@@ -62,7 +60,7 @@ function authorizationJson(chain: EvmChain, row: OptionRow): string {
 }
 
 /** Returns the permit with a checksummed token address: some wallets reject an address without its checksum. */
-function withChecksum(row: OptionRow) {
+function withChecksum(row: EvmOptionRow) {
   const permit = toPermitTransfer(row);
   return { ...permit, token: getAddress(permit.token) };
 }

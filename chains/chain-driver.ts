@@ -1,0 +1,75 @@
+import type { Metrics } from "../runtime/metrics.ts";
+import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
+import type { AssetId } from "./caip.ts";
+import type { FeedState } from "./evm/price-feeds.ts";
+import type { Chain } from "./open-chains.ts";
+
+/** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
+export type NetworkDetails = NonNullable<EvmNetwork["addEthereumChain"]>;
+
+/**
+ * The keys that send a transfer: the lanes, the lane of contract wallets, or the relayers that sign a payer's own
+ * transaction and pay its fee.
+ */
+export type Sender = "lanes" | "wallet lane" | "relayers";
+
+/** A balance of ours: the treasury's of a token (CAIP-19), or a lane's of the native asset. */
+export type Holding = { asset: string } | { lane: string };
+
+/** Balances at a height, in the order asked for. Undefined for a token that can no longer be located. */
+export type HeldBalances = { height: number; balances: readonly (bigint | undefined)[] };
+
+/**
+ * What differs between the chain families and needs nothing but the chain. Each family implements it once, and
+ * `findChainDriver` finds the implementation by CAIP-2 namespace. Networks and chains passed to a driver are of its family.
+ */
+export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = {
+  /** The SLIP-44 coin type of the native asset, which CAIP-19 names it by. */
+  readonly nativeCoin: number;
+  /** The CAIP-19 namespace of tokens. */
+  readonly tokenNamespace: string;
+  /** The largest amount of a token that can be asked for, minor units. */
+  readonly maxAmount: bigint;
+  /** False where nodes return only current balances. */
+  readonly readsPastBalances: boolean;
+
+  /** Returns an address in the form in which rows store it and addresses are compared. */
+  normalizeAddress(address: string): string;
+  /** Returns a CAIP-19 asset in the form in which assets are compared. */
+  normalizeAsset(asset: string): string;
+  /** Returns true for a text that has the form of an address. */
+  isAddress(text: string): boolean;
+  /** Validates an address that somebody typed. Returns the error, or undefined. */
+  validateAddress(address: string): string | undefined;
+  /** Validates that an asset is a token. Returns the error, or undefined. */
+  validateToken(asset: AssetId): string | undefined;
+  /** Returns the scope that the number of a movement is unique in: its block or its transaction. */
+  movementScope(place: { block_id: string; tx_hash: string }): string;
+  /** Returns who sends a transfer. `isWallet`: its payer is a contract wallet. */
+  senderOf(transfer: { isWallet?: boolean }): Sender;
+
+  /** Returns the usual time between blocks, milliseconds. */
+  blockMs(network: N): number;
+  /** Returns the usual time from inclusion to confirmation, milliseconds, or its upper bound where the chain decides. */
+  finalityMs(network: N): number;
+  /** Returns true for a network that makes blocks on demand, such as a local Anvil. */
+  makesBlocksOnDemand(network: N): boolean;
+  /** Returns what a wallet needs in order to add the network; undefined where the networks file does not say. */
+  detailsOf(network: N): NetworkDetails | undefined;
+  /**
+   * Lists addresses where a payout would be lost or come back to us: our own accounts, and contracts from which either no
+   * account or any account can take the money.
+   */
+  listOwnAddresses(network: N): string[];
+
+  /** Opens a network without sending a request. */
+  open(network: N, metrics: Metrics): C;
+  /** Compares the networks file's entry with the chain. Throws ChainError if they differ. */
+  check(chain: C): Promise<void>;
+  /** Lists our token accounts whose histories are read separately; none where the watcher reads all assets from blocks. */
+  listHistoryAccounts(chain: C): string[];
+  /** Reads balances at a height, or the current ones where nodes return no others. Throws ChainError. */
+  readBalances(chain: C, holdings: readonly Holding[], height: number): Promise<HeldBalances>;
+  /** Reads a price feed, and the sequencer uptime feed if there is one. Throws ChainError. */
+  readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedState>;
+};

@@ -1,0 +1,51 @@
+import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
+import { type AssetId, parseAssetId } from "../caip.ts";
+import type { ChainDriver } from "../chain-driver.ts";
+import { findTokenAccount } from "./build-payment.ts";
+import { checkSolanaChain } from "./check-solana-chain.ts";
+import { isAddress } from "./ed25519-keys.ts";
+import { readFinalBalances } from "./final-balances.ts";
+import { openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
+
+/** The driver of Solana clusters (CAIP-2 namespace `solana`). */
+export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
+  nativeCoin: 501,
+  tokenNamespace: "token",
+  // The token programs store amounts as u64.
+  maxAmount: 2n ** 64n - 1n,
+  readsPastBalances: false,
+
+  normalizeAddress: (address) => address,
+  normalizeAsset: (asset) => asset,
+  isAddress,
+  validateAddress: (address) => (isAddress(address) ? undefined : "expected an address of 32 bytes in base58"),
+  validateToken,
+  movementScope: ({ tx_hash }) => tx_hash,
+  senderOf: () => "relayers",
+
+  blockMs: ({ slotMs }) => slotMs,
+  finalityMs: ({ finality, slotMs }) => (finality === "confirmed" ? 3 : 32) * slotMs,
+  makesBlocksOnDemand: () => false,
+  detailsOf: () => undefined,
+  listOwnAddresses,
+
+  open: openSolanaChain,
+  check: checkSolanaChain,
+  listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
+  readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
+  readPriceFeed: async ({ chain }) => {
+    throw new Error(`${chain} has no price feeds`);
+  },
+};
+
+function validateToken({ namespace, token }: AssetId): string | undefined {
+  if (namespace !== "token") return "expected a token, such as solana:5eykt4U…/token:EPjFWdd5…";
+  return isAddress(token) ? undefined : "expected a mint's address in base58";
+}
+
+function listOwnAddresses({ treasury, lanes, assets }: SolanaNetwork): string[] {
+  const tokenAccounts = assets.map(({ asset, program }) =>
+    findTokenAccount(treasury.address, parseAssetId(asset)?.token ?? "", program),
+  );
+  return [treasury.address, ...lanes.map(({ address }) => address), ...tokenAccounts];
+}

@@ -1,0 +1,76 @@
+import { formatEther, formatGwei } from "viem";
+import { readBlock } from "../../../chains/evm/blocks.ts";
+import { readGasBalance } from "../../../chains/evm/evm-broadcast.ts";
+import { lowerCaseHex } from "../../../chains/evm/hex.ts";
+import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
+import { chooseFees, type Fees } from "../../../transfers/evm/gas-fees.ts";
+import { hasWalletLane } from "../../../transfers/evm/lane-signers.ts";
+import { BASE_GAS } from "../../../transfers/evm/multicall-batch.ts";
+import { failure, type Outcome, ok, warning } from "../finding.ts";
+import type { Check } from "../run-checks.ts";
+
+/**
+ * Gas of a payment and its payout, each in a transaction of its own: twice the 85,712 that `npm run bench` measures for one
+ * relay. In the batches of a busy chain both together take about a quarter.
+ */
+const GAS_PER_PAYMENT = 172_000n;
+/** A lane with gas for fewer payments gets a warning. */
+export const FEW_PAYMENTS = 100n;
+
+/** Checks the fee ceiling against the current base fee, and each lane's gas. */
+export function laneChecks(chain: EvmChain): Check[] {
+  const { rpc, network } = chain;
+  return [
+    {
+      name: "gas",
+      async run() {
+        const { baseFee } = await readBlock(rpc, "latest");
+        const fees = chooseFees(baseFee, network.fees);
+        const current = baseFee + network.fees.priorityFeePerGas;
+        const lanes = network.lanes.map(async ({ address }, index) => {
+          const balance = await readGasBalance(rpc, lowerCaseHex(address));
+          const least = gasLimitOf(chain, index) * (fees?.maxFeePerGas ?? network.fees.maxFeePerGas);
+          return describeLane({
+            name: `lane ${index} gas`,
+            address,
+            balance,
+            least,
+            perPayment: GAS_PER_PAYMENT * current,
+          });
+        });
+        return [describeFees(fees, current, network.fees.maxFeePerGas), ...(await Promise.all(lanes))];
+      },
+    },
+  ];
+}
+
+function describeFees(fees: Fees | undefined, current: bigint, ceiling: bigint): Outcome {
+  const name = "fee ceiling";
+  const detail = `gas costs ${formatGwei(current)} gwei, the ceiling is ${formatGwei(ceiling)} gwei`;
+  return fees
+    ? ok(name, detail)
+    : failure(name, detail, "Raise fees.maxFeePerGas, or nothing is sent until gas is cheaper.");
+}
+
+/** The gas limit of the smallest transaction that a lane sends. The last of several lanes sends for contract wallets. */
+function gasLimitOf(chain: EvmChain, index: number): bigint {
+  const { lanes, walletGas, assets } = chain.network;
+  const isWalletLane = hasWalletLane(chain) && index === lanes.length - 1;
+  return BASE_GAS + BigInt(isWalletLane ? walletGas : Math.max(...assets.map(({ transferGas }) => transferGas)));
+}
+
+/** Returns the outcome for a lane by what its balance pays for. All amounts in wei; `least` is what one transaction needs. */
+function describeLane(lane: {
+  name: string;
+  address: string;
+  balance: bigint;
+  least: bigint;
+  perPayment: bigint;
+}): Outcome {
+  const { name, address, balance, least, perPayment } = lane;
+  const payments = balance / perPayment;
+  const detail = `${formatEther(balance)} of the native coin: about ${payments} payments at the current fee`;
+  const remedy = `Send native coins to ${address}.`;
+  if (balance < least) return failure(name, `${detail}; one transaction needs ${formatEther(least)}`, remedy);
+  return payments < FEW_PAYMENTS ? warning(name, detail, remedy) : ok(name, detail);
+}

@@ -1,0 +1,344 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { hexToNumber, numberToHex } from "viem";
+import { afterEach, expect, test } from "vitest";
+import { newKey } from "../../../../local/networks-document.ts";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
+import { makeMint } from "../../../../local/spl-tokens.ts";
+import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
+
+const world = await startPreflight();
+const { chain, solana, evmProxy, solanaProxy } = world;
+const [evm, cluster] = [chain.id, solana.id];
+
+afterEach(() => {
+  for (const { fault, alter } of [evmProxy, solanaProxy]) {
+    fault.refuse(false);
+    fault.delay(0);
+    fault.fail(undefined);
+    alter(undefined);
+  }
+});
+
+/** What a run must find, besides rows that are ok. */
+type Expected = { chain: string; endpoint?: string; check: string; status: string; detail?: string; remedy?: string };
+
+/** Runs preflight and expects these findings, in this order, to be all that are not ok. */
+async function expectFindings(document: Document, expected: Expected[], options: Parameters<typeof world.run>[1] = {}) {
+  const { code, stdout, findings } = await world.run(document, options);
+  const matching = expected.map(({ detail = "", remedy = "", ...exact }) =>
+    expect.objectContaining({
+      ...exact,
+      detail: expect.stringContaining(detail),
+      remedy: expect.stringContaining(remedy),
+    }),
+  );
+  expect(findings.filter(({ status }) => status !== "ok")).toEqual(matching);
+  expect(code).toBe(expected.some(({ status }) => status === "error") ? 1 : 0);
+  expect(stdout).not.toContain(SECRET);
+  return findings;
+}
+
+const at = (chainId: string) => ({ chain: chainId, endpoint: "local-1" });
+const isTag = (params: unknown[], tag: string) => params[0] === tag;
+
+test("a deployment without problems passes: every row is ok, and the table fits into 120 columns", async () => {
+  const { code, stdout } = await world.run(world.document(), { args: [] });
+  const lines = stdout.trimEnd().split("\n");
+  expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/^All \d+ checks are ok\.$/)]);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+  expect(stdout).not.toContain(SECRET);
+  for (const row of [
+    "latency",
+    "safe",
+    "finalized",
+    "log range",
+    "Permit2",
+    "nonce accounts",
+    "clock",
+    "price EUR/USD",
+  ])
+    expect(stdout).toMatch(new RegExp(`^ {2}ok .*${row}`, "m"));
+});
+
+test("the process prints JSON, shows progress on stderr, and exits with 1 when there is an error", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].assets[0].decimals = 18;
+  await writeFile(world.networksFile, JSON.stringify(document));
+  const args = ["ops/preflight/main.ts", "--networks", world.networksFile, "--json"];
+  const failed: unknown = await promisify(execFile)(process.execPath, args, { env: world.env }).catch((error) => error);
+  expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^checking .*\n$/) });
+  expect(JSON.parse((failed as { stdout: string }).stdout)).toMatchObject({ status: "error" });
+});
+
+test("a call without a networks file, or with an invalid one, exits with 2 and names the problem", async () => {
+  expect(await world.run({ ...world.document(), chains: [] }, { args: [] })).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining("chains"),
+  });
+  expect(await world.run(world.document(), { args: ["--colour"] })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--colour"),
+  });
+});
+
+test("an endpoint of another chain is an error, and the other endpoint serves the remaining checks", async () => {
+  evmProxy.alter((method, _params, result) => (method === "eth_chainId" ? "0x1" : result));
+  const findings = await expectFindings(world.document("eip155:"), [
+    { ...at(evm), check: "chain id", status: "error", detail: "serves chain id 1", remedy: evm },
+  ]);
+  expect(findings.filter(({ endpoint }) => endpoint === "local-1")).toHaveLength(1);
+  expect(findings.map(({ check }) => check)).toContain("USDC domain");
+});
+
+test("an endpoint of another Solana cluster is an error", async () => {
+  solanaProxy.alter((method, _params, result) => (method === "getGenesisHash" ? "1".repeat(44) : result));
+  await expectFindings(world.document("solana:"), [{ ...at(cluster), check: "chain id", status: "error" }]);
+});
+
+test("an endpoint that is down is an error, and a chain without any other is not checked further", async () => {
+  evmProxy.fault.refuse(true);
+  await expectFindings(world.document("eip155:"), [
+    { ...at(evm), check: "chain id", status: "error", detail: "no answer (", remedy: "Check the endpoint's URL" },
+  ]);
+  const document = world.document("eip155:");
+  document.chains[0].rpc.shift();
+  const findings = await expectFindings(document, [
+    { chain: "all", check: "clock", status: "warning", detail: "no endpoint sent its time" },
+    { ...at(evm), check: "chain id", status: "error" },
+    { chain: evm, check: "endpoints", status: "warning" },
+    { chain: evm, check: "chain", status: "error", detail: "no endpoint serves it" },
+  ]);
+  expect(findings.filter(({ check }) => check.startsWith("key of"))).toHaveLength(2);
+});
+
+test("an endpoint that does not answer in time is an error", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].rpcTimeoutMs = 300;
+  evmProxy.fault.delay(500);
+  await expectFindings(document, [{ ...at(evm), check: "chain id", status: "error", detail: "no answer (timeout)" }]);
+});
+
+test("an endpoint far behind the others is an error", async () => {
+  evmProxy.alter((method, params, result) => {
+    const block = result as { number: `0x${string}` };
+    if (method !== "eth_getBlockByNumber" || !isTag(params, "latest")) return result;
+    return { ...block, number: numberToHex(hexToNumber(block.number) - 60) };
+  });
+  await expectFindings(world.document("eip155:"), [
+    { ...at(evm), check: "head agreement", status: "error", detail: "60 blocks behind" },
+  ]);
+  solanaProxy.alter((method, params, result) =>
+    method === "getSlot" && JSON.stringify(params).includes("confirmed") ? Number(result) - 1_000 : result,
+  );
+  await expectFindings(world.document("solana:"), [
+    { ...at(cluster), check: "head agreement", status: "error", detail: "slots behind" },
+  ]);
+});
+
+test("an endpoint on a fork is an error", async () => {
+  evmProxy.alter((method, _params, result) =>
+    method === "eth_getBlockByNumber" ? { ...(result as object), hash: `0x${"f0".repeat(32)}` } : result,
+  );
+  await expectFindings(world.document("eip155:"), [{ ...at(evm), check: "same block", status: "error" }]);
+});
+
+test("an endpoint whose newest block is old is an error", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].maxHeadAgeMs = 60_000;
+  evmProxy.alter((method, _params, result) =>
+    method === "eth_getBlockByNumber" ? { ...(result as object), timestamp: numberToHex(1_700_000_000) } : result,
+  );
+  await expectFindings(document, [{ ...at(evm), check: "head age", status: "error" }]);
+});
+
+test("an endpoint that reads the logs of few blocks at once is a warning that names how many", async () => {
+  evmProxy.fault.fail(({ method, params }) => {
+    const [{ fromBlock = "0x0", toBlock = "0x0" } = {}] = params as {
+      fromBlock?: `0x${string}`;
+      toBlock?: `0x${string}`;
+    }[];
+    const blocks = hexToNumber(toBlock) - hexToNumber(fromBlock) + 1;
+    const isRefused = method === "eth_getLogs" && blocks > 10;
+    return isRefused ? { code: -32_005, message: "eth_getLogs is limited to a 10 block range" } : undefined;
+  });
+  await expectFindings(world.document("eip155:"), [
+    { ...at(evm), check: "log range", status: "warning", detail: "7 blocks at once; logRange is 500" },
+  ]);
+});
+
+test("an endpoint that does not know the network's tag of finality is an error", async () => {
+  const document = world.document("eip155:");
+  evmProxy.fault.fail(({ params }) =>
+    isTag(params, "finalized") ? { code: -39_001, message: "Unknown block" } : undefined,
+  );
+  const missing = { ...at(evm), check: "finalized", detail: "Unknown block" };
+  await expectFindings(document, [{ ...missing, status: "warning" }]);
+  document.chains[0].finality = "finalized";
+  await expectFindings(document, [
+    { chain: evm, endpoint: "local-0", check: "same block", status: "warning", detail: "not compared" },
+    { ...at(evm), check: "same block", status: "warning", detail: "not compared" },
+    { ...missing, status: "error" },
+  ]);
+});
+
+test("an endpoint that answers two of 20 calls slowly is a warning with its percentiles", async () => {
+  let calls = 0;
+  evmProxy.fault.delay(550, ({ method }) => {
+    calls += Number(method === "eth_blockNumber");
+    return method === "eth_blockNumber" && calls <= 2;
+  });
+  await expectFindings(world.document("eip155:"), [
+    { ...at(evm), check: "latency", status: "warning", detail: "of 20 calls" },
+  ]);
+});
+
+test.each<[string, (entry: Document) => void, Omit<Expected, "chain" | "status">]>([
+  [
+    "without code at its address",
+    ({ assets, chain: id }) => {
+      assets[0].asset = `${id}/erc20:0x${"0e".repeat(20)}`;
+    },
+    { check: "USDC code", detail: "no contract" },
+  ],
+  [
+    "with other decimals",
+    ({ assets }) => {
+      assets[0].decimals = 18;
+    },
+    { check: "USDC decimals", detail: "the token has 6, the networks file 18", remedy: "Set decimals to 6" },
+  ],
+  [
+    "with another domain name",
+    ({ assets }) => {
+      assets[0].domain.name = "USD Coin v2";
+    },
+    { check: "USDC domain", detail: 'its version() "2"' },
+  ],
+  [
+    "of another kind",
+    ({ assets }) => {
+      assets[3] = { ...assets[3], kind: "eip3009", domain: { name: "Permit Token", version: "1" } };
+    },
+    { check: "PUSH kind", detail: "authorizationState" },
+  ],
+])("a token %s is an error", async (_what, change, expected) => {
+  const document = world.document("eip155:");
+  change(document.chains[0]);
+  await expectFindings(document, [{ chain: evm, status: "error", ...expected }]);
+});
+
+test("a missing Multicall3, Permit2, Collector or Disburser is an error with its remedy", async () => {
+  const document = world.document("eip155:");
+  document.prices = [];
+  const contracts = [
+    ["Multicall3", chain.contracts.multicall, "Correct multicall"],
+    ["Permit2", world.permit2, "Correct permit2"],
+    ["Collector", world.collector, `collector deploy ${evm}`],
+    ["Disburser", await disburserOf(), `disburser deploy ${evm}`],
+  ] as const;
+  for (const [check, address, remedy] of contracts) {
+    const bytecode = (await chain.client.getCode({ address })) ?? "0x";
+    await chain.client.setCode({ address, bytecode: "0x" });
+    await expectFindings(document, [{ chain: evm, check, status: "error", remedy }]);
+    await chain.client.setCode({ address, bytecode });
+  }
+});
+
+async function disburserOf(): Promise<`0x${string}`> {
+  const { findings } = await world.run(world.document("eip155:"));
+  const detail = findings.find(({ check }) => check === "Disburser")?.detail ?? "";
+  return detail.replace("at ", "") as `0x${string}`;
+}
+
+test("a lane without gas is an error that names its address", async () => {
+  const [lane, relayer] = [newKey(), newSolanaKey()];
+  const document = world.document("eip155:");
+  document.chains[0].lanes[0] = { address: lane.address, key: { env: "NEW_LANE" } };
+  await expectFindings(
+    document,
+    [{ chain: evm, check: "lane 0 gas", status: "error", detail: "about 0 payments", remedy: lane.address }],
+    { env: { NEW_LANE: lane.privateKey } },
+  );
+  const onSolana = world.document("solana:");
+  onSolana.chains[0].lanes.push({ address: relayer.address, key: { env: "NEW_LANE" } });
+  await expectFindings(
+    onSolana,
+    [{ chain: cluster, check: "lane 1 gas", status: "error", detail: "at least 0 payments", remedy: relayer.address }],
+    { env: { NEW_LANE: relayer.secretKey } },
+  );
+});
+
+test("a fee ceiling below the current price of gas is an error", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].fees = { maxFeePerGas: "1", priorityFeePerGas: "1" };
+  await expectFindings(document, [{ chain: evm, check: "fee ceiling", status: "error", remedy: "fees.maxFeePerGas" }]);
+});
+
+test("a key that cannot be reached, or belongs to another address, is an error that does not show it", async () => {
+  const row = { chain: evm, check: "key of lane 0", status: "error" };
+  await expectFindings(world.document("eip155:"), [{ ...row, detail: "environment variable LANE_KEY_0" }], {
+    env: { LANE_KEY_0: "" },
+  });
+  const other = newKey();
+  const { stdout, findings } = await world.run(world.document("eip155:"), { env: { LANE_KEY_0: other.privateKey } });
+  expect(findings).toContainEqual(expect.objectContaining(row));
+  expect(stdout).not.toContain(other.privateKey.slice(4, 30));
+  await expectFindings(
+    world.document("solana:"),
+    [{ chain: cluster, check: "key of treasury", status: "error", detail: "SOLANA_TREASURY_KEY" }],
+    { env: { SOLANA_TREASURY_KEY: "" } },
+  );
+});
+
+test("a price feed whose answer is older than the file allows is an error", async () => {
+  const document = world.document("eip155:");
+  document.prices[0].maxAgeSeconds = 60;
+  await expectFindings(document, [{ chain: evm, check: "price EUR/USD", status: "error", detail: "seconds old" }]);
+});
+
+test("a screening oracle without a contract, and an unreadable screening list, are errors", async () => {
+  const document = world.document("eip155:");
+  document.chains[0].screening.oracle = `0x${"0e".repeat(20)}`;
+  await expectFindings(document, [
+    { chain: evm, check: "screening oracle", status: "error", detail: "does not answer" },
+  ]);
+  await expectFindings(
+    world.document("eip155:"),
+    [{ chain: "all", check: "screening list", status: "error", detail: "ENOENT" }],
+    { env: { SCREENING_LIST_FILE: "/nowhere/screened-accounts" } },
+  );
+  await expectFindings(world.document("solana:"), [{ chain: "all", check: "screening list", status: "warning" }], {
+    env: { SCREENING_LIST_FILE: "" },
+  });
+});
+
+test("a machine whose clock is 40 s ahead is an error", async () => {
+  await expectFindings(
+    world.document("eip155:"),
+    [{ chain: "all", check: "clock", status: "error", detail: "s ahead of", remedy: "Run NTP" }],
+    { now: () => new Date(Date.now() + 40_000) },
+  );
+});
+
+test("missing token and nonce accounts on Solana are warnings, because the first worker creates them", async () => {
+  const document = world.document("solana:");
+  const mint = await makeMint(solana.client);
+  document.chains[0].assets[0].asset = `${cluster}/token:${mint.address}`;
+  await expectFindings(document, [
+    { chain: cluster, check: "USDC account", status: "warning", detail: "does not exist", remedy: "0.00203928 SOL" },
+  ]);
+  await expectFindings({ ...world.document("solana:"), deployment: "another" }, [
+    { chain: cluster, check: "nonce accounts", status: "warning", detail: "0 of 8 exist" },
+  ]);
+});
+
+test("a mint with other decimals is an error", async () => {
+  const document = world.document("solana:");
+  document.chains[0].assets[0].decimals = 9;
+  await expectFindings(document, [
+    { chain: cluster, check: "USDC mint", status: "error", detail: "the mint has 6 decimals, not 9" },
+  ]);
+});
