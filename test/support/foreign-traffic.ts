@@ -5,7 +5,7 @@ import { deployTestContract, testContract } from "./test-contracts.ts";
 
 /** Gas of one transfer of USDC to an account that has some, inside a loop, and of the transaction around it. */
 const TRANSFER_GAS = 16_000n;
-const TRANSACTION_GAS = 1_000_000n;
+const TRANSACTION_GAS = 250_000n;
 
 /**
  * Returns a function that makes transfers of the chain's USDC between strangers, all in one transaction.
