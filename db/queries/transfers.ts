@@ -319,11 +319,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ blockNumber: number; blockId: string; logIndex: number }[]> {
+): Promise<{ block_number: number; block_id: string; log_index: number; receiver: string }[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number as blockNumber", "s.block_id as blockId", "s.log_index as logIndex"])
+    .select(["s.block_number", "s.block_id", "s.log_index", "s.receiver"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)

@@ -65,12 +65,11 @@ export async function runBlockPass(
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
-    const { number } = watched.cursor;
     const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: handlers.unsolicited });
     watched.cursor = read.cursor;
     newest = read.at;
-    // This was a range read, which a single endpoint must read again before anything in it is confirmed.
-    if (watched.cursor.number > number + READ_AHEAD) rereadFrom = watched.cursor.number;
+    // A single endpoint must read a range again before anything in it is confirmed.
+    if (read.isRange) rereadFrom = watched.cursor.number;
     await attempt(confirm);
   }
   if (newest && watched.cursor.number === head.number) {
@@ -150,7 +149,7 @@ async function readNextBlocks(
   deps: TransferDeps,
   chain: EvmChain,
   { cursor, head, unsolicited }: { cursor: Cursor; head: Head; unsolicited: BookUnsolicited },
-): Promise<{ cursor: Cursor; at: Date | undefined }> {
+): Promise<{ cursor: Cursor; at: Date | undefined; isRange: boolean }> {
   // One endpoint reads the whole range, so that another one can make the second reading.
   const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
     const reader = { ...chain, rpc };
@@ -161,7 +160,7 @@ async function readNextBlocks(
     );
   });
   const last = reading?.blocks.at(-1);
-  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined, isRange: false };
   const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
   const count = await deps.db.transaction().execute(async (db) => {
     // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
@@ -179,7 +178,7 @@ async function readNextBlocks(
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
-  return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at };
+  return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at, isRange: reading.isRange };
 }
 
 /** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */

@@ -1,7 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
-import type { BlockRange } from "../../chains/evm/block-ranges.ts";
 import { readBlock, readHead } from "../../chains/evm/blocks.ts";
 import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
