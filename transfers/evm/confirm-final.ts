@@ -77,7 +77,7 @@ async function confirmFrom(
   const { cursor, to, handlers, budget, rpc } = args;
   const range = { from: cursor.finalNumber + 1, to };
   const reason = "an endpoint omitted them";
-  for await (const { part, found } of readAgain(deps, chain, { range, rpc })) {
+  for await (const { part, found } of rereadRange(deps, chain, { range, rpc })) {
     await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: handlers.unsolicited, reason });
     await bookUpTo(deps, chain, { cursor, final: part.to, handlers });
     budget.parts -= 1;
@@ -89,7 +89,7 @@ async function confirmFrom(
  * Reads the movements of our accounts in a range a second time, in parts. Throws ChainError `endpoints_disagree` when a part
  * lacks a log that proves a transfer, and `rpc_behind` on a chain with a single endpoint.
  */
-function readAgain(
+function rereadRange(
   deps: Pick<TransferDeps, "db">,
   chain: EvmChain,
   { range, rpc }: { range: BlockRange; rpc: Rpc },
@@ -156,7 +156,7 @@ async function recheckFirstReading(
   const range = { from: cursor.finalNumber + 1, to: run.to };
   try {
     await compareWithEndpoint(deps, chain, reader, run.to);
-    for await (const _ of readAgain(deps, chain, { range, rpc: reader.rpc }));
+    for await (const _ of rereadRange(deps, chain, { range, rpc: reader.rpc }));
   } catch (error) {
     if (isDisagreement(error)) Object.assign(cursor, await followReorg(deps, chain, cursor, range.from));
     else if (!(error instanceof ChainError) || !error.transient) throw error;
@@ -242,7 +242,7 @@ async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number>
   return (await readBlock(chain.rpc, finality)).number;
 }
 
-/** Throws when the second reading of blocks lacks a log that proves a transfer; see `readAgain`. */
+/** Throws when the second reading of blocks lacks a log that proves a transfer; see `rereadRange`. */
 function requireProofs(
   chain: EvmChain,
   proofs: readonly { block_number: number; block_id: string; log_index: number }[],
