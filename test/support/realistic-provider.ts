@@ -170,8 +170,6 @@ export async function startRealisticProvider({ target, ...first }: { target: str
   };
 }
 
-type RealisticProvider = Awaited<ReturnType<typeof startRealisticProvider>>;
-
 /** Returns a number that looks random, and is the same in every run. */
 const pick = (request: number) => Math.floor((Math.sin(request) + 1) * 100_000);
 
