@@ -7,9 +7,9 @@ import { openChain } from "../../local/chain-client.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import type { Service } from "../../local/service.ts";
-import { entryPoints } from "../../local/service-process.ts";
 import { setUpContracts } from "../../local/set-up-contracts.ts";
 import type { Contracts } from "../../local/usdc.ts";
+import { openBuilder } from "../../scripts/build.ts";
 import { execute, namedDatabase } from "./execute-sql.ts";
 
 /** The services that all test files share; a file gets them by vitest's `inject("services")`. */
@@ -20,6 +20,8 @@ export type SharedServices = {
   redisUrl: string;
   anvilUrl: string;
   contracts: Contracts;
+  /** The folder of the built service, which tests start. */
+  build: string;
 };
 
 declare module "vitest" {
@@ -28,7 +30,13 @@ declare module "vitest" {
   }
 }
 
-type Running = { shared: Promise<SharedServices>; users: number; close(): Promise<void> };
+type Running = {
+  shared: Promise<SharedServices>;
+  users: number;
+  /** Builds the service from changed sources. */
+  rebuild(): Promise<void>;
+  close(): Promise<void>;
+};
 
 /** Several vitest projects share the services, but each loads its own copy of this module. */
 const slot = globalThis as { paymentServiceTestServices?: Running };
@@ -38,6 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   slot.paymentServiceTestServices ??= start();
   const running = slot.paymentServiceTestServices;
   running.users += 1;
+  project.onTestsRerun(() => running.rebuild());
   try {
     project.provide("services", await running.shared);
   } catch (error) {
