@@ -90,13 +90,6 @@ export async function waitReady(started: ServiceProcess, withinMs = 30_000): Pro
   if (started.isGone()) throw new Error(`${role} ended instead of starting; its last output:\n${started.tail()}`);
 }
 
-/** Starts a process and waits until it is ready. */
-export async function startProcess(options: ProcessOptions & { readyMs?: number }): Promise<ServiceProcess> {
-  const started = await launchProcess(options);
-  await waitReady(started, options.readyMs);
-  return started;
-}
-
 /** Returns the variables that every program may need. Any other variable of this process must not reach the service. */
 function inherited(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "NODE_COMPILE_CACHE"];

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { context, type Plugin } from "esbuild";
+import { build, type Plugin } from "esbuild";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -28,33 +28,30 @@ const constantModules = [
   "db/migration-names.ts",
   "db/migrations/initial/statements.ts",
   "ops/bull-board/runbooks.ts",
-];
+].map((path) => join(root, path));
 
-/** Packages that stay in node_modules; `*` stands for any name. */
+/** Packages that a build does not contain, but loads from node_modules; `*` stands for any name. */
 export const externalPackages = [
   // They load compiled code.
   ...["bigint-buffer", "bufferutil", "msgpackr-extract", "secp256k1", "sharp", "utf-8-validate"],
   // They serve files of their own folders.
   ...["@bull-board/*", "@fastify/swagger-ui"],
-  // Node warns of a module that tr46 uses, except in node_modules.
-  "tr46",
+  // It uses Node's deprecated `punycode`. Node warns of that, except in node_modules.
+  "whatwg-url",
 ];
 
-/** Gives CommonJS packages within a bundle the variables that Node gives them. */
+/** Gives CommonJS packages in a bundle the variables that Node gives them. */
 const commonJsVariables = `\
 import { createRequire as createRequireOfBundle } from "node:module";
 const { dirname: __dirname, filename: __filename } = import.meta;
 const require = createRequireOfBundle(import.meta.url);`;
 
-export type Builder = {
-  /** Builds the current sources. Throws when they cannot be bundled; the build that was there before then stays. */
-  build(): Promise<void>;
-  close(): Promise<void>;
-};
-
-/** Opens a builder that writes every program of the service to a folder, as bundles of the sources with their packages. */
-export async function openBuilder(outdir: string): Promise<Builder> {
-  const esbuild = await context({
+/**
+ * Writes every program of the service to a folder, bundled with its packages. Throws when the sources cannot be bundled; then
+ * the folder stays as it was.
+ */
+export async function buildPrograms(outdir: string, { sourcemap }: { sourcemap: boolean }): Promise<void> {
+  const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: programs,
     outdir: resolve(outdir),
@@ -65,7 +62,7 @@ export async function openBuilder(outdir: string): Promise<Builder> {
     target: "node24",
     // The settings of tsconfig.json that matter here; the image is built without that file.
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, target: "es2025" } },
-    sourcemap: true,
+    sourcemap,
     sourcesContent: false,
     external: externalPackages,
     banner: { js: commonJsVariables },
@@ -73,21 +70,14 @@ export async function openBuilder(outdir: string): Promise<Builder> {
     write: false,
     logLevel: "warning",
   });
-  return {
-    async build() {
-      const { outputFiles } = await esbuild.rebuild();
-      await writeFiles(outdir, outputFiles);
-    },
-    close: () => esbuild.dispose(),
-  };
+  await writeFiles(outdir, outputFiles);
 }
 
 const evaluateConstants: Plugin = {
   name: "constants",
-  setup(build) {
-    const paths = new Set(constantModules.map((path) => join(root, path)));
-    build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      if (!paths.has(path)) return undefined;
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      if (!constantModules.includes(path)) return undefined;
       // A new address for each build, because Node evaluates a module only once per address.
       const values: object = await import(`${pathToFileURL(path)}?${randomUUID()}`);
       const lines = Object.entries(values).map(([name, value]) => `export const ${name} = ${toSource(value)};`);
@@ -96,17 +86,18 @@ const evaluateConstants: Plugin = {
   },
 };
 
-/** Returns the source text of a value that consists of objects, arrays, texts and Buffers. */
+/** Returns the source text of a value that consists of objects, arrays, strings and Buffers. Throws for any other value. */
 export function toSource(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (Buffer.isBuffer(value)) return `Buffer.from("${value.toString("base64")}", "base64")`;
   if (Array.isArray(value)) return `[${value.map(toSource).join(",")}]`;
-  if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype)
-    return `{${Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}:${toSource(member)}`)}}`;
-  throw new Error(`a build cannot contain this value: ${value}`);
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    throw new Error(`a build cannot contain this value: ${String(value)}`);
+  const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}:${toSource(member)}`);
+  return `{${members.join(",")}}`;
 }
 
-/** Replaces the files of a folder one by one, so that a program that starts meanwhile reads no half of a file. */
+/** Replaces the files of a folder, each at once, so that a program that starts meanwhile never reads half of a file. */
 async function writeFiles(dir: string, files: readonly { path: string; contents: Uint8Array }[]): Promise<void> {
   await mkdir(dir, { recursive: true });
   for (const { path, contents } of files) {
@@ -114,15 +105,8 @@ async function writeFiles(dir: string, files: readonly { path: string; contents:
     await writeFile(unfinished, contents);
     await rename(unfinished, path);
   }
-  const names = new Set(files.map(({ path }) => basename(path)));
-  for (const name of await readdir(dir)) if (!names.has(name)) await rm(join(dir, name), { force: true });
+  const written = new Set(files.map(({ path }) => basename(path)));
+  for (const name of await readdir(dir)) if (!written.has(name)) await rm(join(dir, name), { force: true });
 }
 
-if (import.meta.main) {
-  const builder = await openBuilder(join(root, "dist"));
-  try {
-    await builder.build();
-  } finally {
-    await builder.close();
-  }
-}
+if (import.meta.main) await buildPrograms(join(root, "dist"), { sourcemap: true });

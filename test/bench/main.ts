@@ -4,6 +4,7 @@ import { createProgress } from "../../local/progress.ts";
 import { startStack } from "../../local/stack.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { buildService, builtService } from "../support/built-service.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
@@ -14,7 +15,7 @@ import { benchSolana } from "./bench-solana.ts";
 const help = `usage: npm run bench -- [options]
 
 Pays payments end to end and prints the cost, beside a raw loop on the same machine in the same run.
-Uses the running stack (npm start), or starts its own.
+Uses the running stack (npm start), or builds the service as the image does and starts its own.
 
   --payments N      the number of payments (default 500)
   --concurrency N   payments, or requests, in flight at once (default 32)
@@ -84,9 +85,7 @@ const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
 const dir = running ? settings.STACK_DIR : join(settings.STACK_DIR, "bench");
 const networksFile = join(dir, "networks.json");
-const own = running
-  ? undefined
-  : await startStack(await withFreePorts({ ...settings, STACK_DIR: dir, LOG_LEVEL: "warn" }), progress.say);
+const own = running ? undefined : await startOwn();
 const stack = running ?? own?.file();
 let failure: unknown;
 try {
@@ -105,3 +104,10 @@ try {
 await own?.stop();
 if (failure) console.error(failure instanceof Error ? failure.message : failure);
 process.exit(failure ? 1 : 0);
+
+async function startOwn() {
+  progress.say("building the service");
+  await buildService();
+  const own = await withFreePorts({ ...settings, STACK_DIR: dir, LOG_LEVEL: "warn" });
+  return startStack(own, progress.say, { build: builtService });
+}
