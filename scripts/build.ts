@@ -7,7 +7,7 @@ import { build, type Plugin } from "esbuild";
 const root = fileURLToPath(new URL("../", import.meta.url));
 
 /** The programs of the service. `<outdir>/<name>.js` starts each. */
-const programs = {
+export const programs = {
   api: "api/main.ts",
   worker: "workers/main.ts",
   "bull-board": "ops/bull-board/main.ts",
