@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { makeMint } from "../../../../local/spl-tokens.ts";
+import { builtService } from "../../../support/built-service.ts";
 import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
 
 const world = await startPreflight();
@@ -66,7 +67,7 @@ test("the process prints JSON, shows progress on stderr, and exits with 1 when t
   const document = world.document("eip155:");
   document.chains[0].assets[0].decimals = 18;
   await writeFile(world.networksFile, JSON.stringify(document));
-  const args = ["ops/preflight/main.ts", "--networks", world.networksFile, "--json"];
+  const args = [`${builtService}/preflight.js`, "--networks", world.networksFile, "--json"];
   const failed: unknown = await promisify(execFile)(process.execPath, args, { env: world.env }).catch((error) => error);
   expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^checking .*\n$/) });
   expect(JSON.parse((failed as { stdout: string }).stdout)).toMatchObject({ status: "error" });
