@@ -65,11 +65,11 @@ async function readGauges(fixture: MerchantFixture) {
   const { deps, evm } = fixture;
   await readIssuerActions(deps, evm);
   const { tokenUpgraded, tokenPaused, treasuryBlocked } = deps.metrics;
-  const valueOf = async (gauge: typeof tokenPaused) => (await gauge.get()).values[0]?.value;
+  const read = async (gauge: typeof tokenPaused) => (await gauge.get()).values[0]?.value;
   return {
-    upgraded: await valueOf(tokenUpgraded),
-    paused: await valueOf(tokenPaused),
-    treasuryBlocked: await valueOf(treasuryBlocked),
+    upgraded: await read(tokenUpgraded),
+    paused: await read(tokenPaused),
+    treasuryBlocked: await read(treasuryBlocked),
   };
 }
 
