@@ -94,11 +94,11 @@ describe.skipIf(!file)("the published Lighthouse program", () => {
     source,
   );
 
-  test("takes nothing but the fee from a fee payer whose lamports a guard reads", () => {
+  test("the published Lighthouse program takes nothing but the fee from a fee payer whose lamports a guard reads", () => {
     expect(run(openRuntime(), facts, [afterwards])).toMatchObject({ failed: false, arrived: 12_500_000n, paid: FEE });
   });
 
-  test("fails a payment whose fee payer has paid for another one since, at the cost of one fee", () => {
+  test("the published Lighthouse program fails a payment whose fee payer has paid for another one since, at the cost of one fee", () => {
     const svm = openRuntime();
     const owner = key(relayer.address).toBytes();
     svm.setAccount(owner, new Account(FUNDS - 1n, new Uint8Array(), SystemProgram.programId.toBytes(), false, 0n));
@@ -121,7 +121,7 @@ describe.skipIf(!file)("the published Lighthouse program", () => {
     ["a token account's mint", forms.assertToken(forms.mintedBy(key(mint).toBytes())), [source]],
     ["a token account's owner", forms.assertToken(forms.ownedBy(key(buyer.address).toBytes())), [source]],
     ["a state", forms.assertTokenMulti(forms.initialized, forms.notNative, forms.noCloseAuthority), [source]],
-  ])("understands a guard on %s, as our parser does", (_, data, accounts) => {
+  ])("the published Lighthouse program understands a guard on %s, as our parser does", (_, data, accounts) => {
     const program = LIGHTHOUSE_PROGRAM;
     expect(validateGuards([{ number: 1, program, accounts, data: Uint8Array.from(data) }], relayer.address)).toEqual(
       [],

@@ -201,7 +201,7 @@ describe("a wallet's compute budget with", () => {
 });
 
 describe("a wallet's guards", () => {
-  test("are accepted up to four, before, between and after our instructions", () => {
+  test("a wallet's guards are accepted up to four, before, between and after our instructions", () => {
     for (const count of [1, 2, 3, 4]) {
       const guards = Array.from({ length: count }, usualGuard);
       const [limit, price, ...body] = built();
@@ -212,7 +212,7 @@ describe("a wallet's guards", () => {
     }
   });
 
-  test("are accepted where Phantom puts them, with its lengths, also if they read the fee payer's lamports", () => {
+  test("a wallet's guards are accepted where Phantom puts them, with its lengths, also if they read the fee payer's lamports", () => {
     const [limit, price, ...body] = built();
     if (!limit || !price) throw new Error("no budget");
     const [own, source] = [buyer.address, account(buyer.address)];
@@ -230,7 +230,7 @@ describe("a wallet's guards", () => {
     expect(reasonsOf([...built(), guard(forms.assertInfo(forms.lamports(1n)), own)])).toEqual([]);
   });
 
-  test("are refused if there are five", () => {
+  test("a wallet's guards are refused if there are five", () => {
     expect(reasonsOf([...built(), ...Array.from({ length: 5 }, usualGuard)])).toEqual([
       "there are 5 Lighthouse guards, 4 are allowed",
     ]);
@@ -265,28 +265,31 @@ describe("a wallet's guards", () => {
     ],
   ];
 
-  test.each([...ofInfo, ...ofData])("that assert %s are accepted for the payer and for the receiver", (_, data) => {
-    expect(reasonsOf([...built(), guard(data, source)])).toEqual([]);
-    expect(reasonsOf([...built(), guard(data, account(treasury))])).toEqual([]);
-  });
+  test.each([...ofInfo, ...ofData])(
+    "a wallet's guards that assert %s are accepted for the payer and for the receiver",
+    (_, data) => {
+      expect(reasonsOf([...built(), guard(data, source)])).toEqual([]);
+      expect(reasonsOf([...built(), guard(data, account(treasury))])).toEqual([]);
+    },
+  );
 
-  test("that compare two accounts are accepted", () => {
+  test("a wallet's guards that compare two accounts are accepted", () => {
     expect(reasonsOf([...built(), guard(forms.assertDelta(64, 64, 0n), source, account(treasury))])).toEqual([]);
     const lamportsSince = [4, 0, 0, 0, 0, ...new Array(16).fill(0), forms.EQUAL];
     expect(reasonsOf([...built(), guard(lamportsSince, source, source)])).toEqual([]);
   });
 
-  test.each(ofInfo)("that assert %s are accepted for the fee payer", (_, data) => {
+  test.each(ofInfo)("a wallet's guards that assert %s are accepted for the fee payer", (_, data) => {
     expect(reasonsOf([...built(), guard(data, relayer.address)])).toEqual([]);
   });
 
-  test.each(ofData)("that assert %s are refused for the fee payer", (_, data) => {
+  test.each(ofData)("a wallet's guards that assert %s are refused for the fee payer", (_, data) => {
     expect(reasonsOf([...built(), guard(data, relayer.address)]).join()).toContain(
       `names the fee payer ${relayer.address}, which only AssertAccountInfo may`,
     );
   });
 
-  test("that compare the fee payer with another account are refused", () => {
+  test("a wallet's guards that compare the fee payer with another account are refused", () => {
     const data = forms.assertDelta(64, 64, 0n);
     for (const accounts of [[relayer.address, source] as const, [source, relayer.address] as const])
       expect(reasonsOf([...built(), guard(data, ...accounts)]).join()).toContain("names the fee payer");
@@ -305,7 +308,7 @@ describe("a wallet's guards", () => {
     ["are of an unknown kind", [18, 0, 0], "the unknown kind 18"],
     ["are of the last kind", [255, 0, 0], "the unknown kind 255"],
     ["are empty", [], "the unknown kind (empty)"],
-  ])("that %s are refused with their own reason", (_, data, reason) => {
+  ])("a wallet's guards that %s are refused with their own reason", (_, data, reason) => {
     const reasons = reasonsOf([...built(), guard(data, source)]);
     expect(reasons).toHaveLength(1);
     expect(reasons[0]).toContain(reason);
@@ -323,11 +326,11 @@ describe("a wallet's guards", () => {
     ["announce a long list", [10, 0, 128, 1, ...forms.noDelegate]],
     ["have a number that does not end", [2, 0, ...new Array(11).fill(255), 0, 0, 0]],
     ["have only their kind", [5]],
-  ])("that %s are refused", (_, data) => {
+  ])("a wallet's guards that %s are refused", (_, data) => {
     expect(reasonsOf([...built(), guard(data, source)]).join()).toContain("is not in the form that its source defines");
   });
 
-  test("that name more or fewer accounts than their form has are refused", () => {
+  test("a wallet's guards that name more or fewer accounts than their form has are refused", () => {
     const data = forms.assertInfo(forms.lamports(1n));
     expect(reasonsOf([...built(), guard(data)]).join()).toContain("names 0 accounts, its form has 1");
     expect(reasonsOf([...built(), guard(data, source, relayer.address)]).join()).toContain("names 2 accounts");
@@ -336,13 +339,13 @@ describe("a wallet's guards", () => {
   test.each([
     ["another relayer", secondRelayer],
     ["the treasury", treasury],
-  ])("that name %s are refused", (_, address) => {
+  ])("a wallet's guards that name %s are refused", (_, address) => {
     expect(reasonsOf([...built(), guard(forms.assertInfo(forms.lamports(1n)), address)])).toEqual([
       `${address} is ours and has no place here`,
     ]);
   });
 
-  test("that write their own account at our expense are refused for both", () => {
+  test("a wallet's guards that write their own account at our expense are refused for both", () => {
     const write = new TransactionInstruction({
       programId: key(LIGHTHOUSE_PROGRAM),
       keys: [
@@ -358,7 +361,7 @@ describe("a wallet's guards", () => {
     expect(reasons).toContain(`${stranger} must not be writable`);
   });
 
-  test("that require another signature are refused", () => {
+  test("a wallet's guards that require another signature are refused", () => {
     const signed = new TransactionInstruction({
       ...usualGuard(),
       keys: [{ pubkey: key(stranger), isSigner: true, isWritable: false }],
