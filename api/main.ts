@@ -1,12 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { sql } from "kysely";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainError } from "../chains/errors.ts";
 import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
-import { openDb } from "../db/open.ts";
+import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { listStatuses } from "../payments/lifecycle/read-payment.ts";
 import { resizeOldLogos } from "../payments/merchants/logos.ts";
@@ -139,10 +138,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
 function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): () => Promise<Readiness> {
   let migrated = false;
   return async () => {
-    const postgres = await sql`select 1`.execute(db).then(
-      () => true,
-      () => false,
-    );
+    const postgres = await isReachable(db);
     migrated ||= postgres && (await isMigrated(db));
     const checks = { postgres, migrated, listening: isListening(), clock: isTrusted(clock) };
     return { ok: Object.values(checks).every(Boolean), checks };

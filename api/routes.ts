@@ -15,7 +15,7 @@ import { sendRefusal } from "./http/http-errors.ts";
 import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
-import { addressGroup, paymentGroup } from "./http/rate-limits.ts";
+import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
 import { createOperations } from "./merchant/create-operations.ts";
 import { listOperations } from "./merchant/list-operations.ts";
 import { merchantOperations } from "./merchant/merchant-operations.ts";
@@ -68,7 +68,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
     url: operation.path,
     onRequest: async (request, reply) => {
       // The limit by address comes first: it bounds the guessing of keys.
-      const addressRefusal = await deps.limits.address(addressGroup(request.ip), reply);
+      const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (addressRefusal) return sendRefusal(reply, addressRefusal);
       const authenticated = await authenticate(deps, request.headers, operation.access);
       if (!authenticated.ok) return sendRefusal(reply, authenticated);
@@ -115,7 +115,7 @@ async function limitPayment(
 ): Promise<Refusal | undefined> {
   const { id } = resolveLink(deps, request.params);
   const known = paymentId.safeParse(id);
-  return known.success ? deps.limits.payment(paymentGroup(known.data, request.ip), reply) : undefined;
+  return known.success ? deps.limits.payment(paymentLimitKey(known.data, request.ip), reply) : undefined;
 }
 
 /**

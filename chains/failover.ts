@@ -1,7 +1,7 @@
 import pRetry from "p-retry";
 import type { Metrics } from "../runtime/metrics.ts";
 import { countEndpoints } from "./endpoint-agreement.ts";
-import { ChainError } from "./errors.ts";
+import { ChainError, type ChainErrorCode } from "./errors.ts";
 
 /** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
 const SUSPEND_MS = 5_000;
@@ -12,6 +12,8 @@ export type Query<Client, T> = (client: Client) => Promise<T>;
 export type FailoverEndpoint<Client> = {
   name: string;
   isSuspended(): boolean;
+  /** Returns true while the endpoint has asked us to wait (`waitMs` of its last error). It is not asked meanwhile. */
+  isWaiting(): boolean;
   /** Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). */
   request<T>(method: string, query: Query<Client, T>): Promise<T>;
   /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
@@ -23,7 +25,8 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last. Throws ChainError `rpc_unreachable` if all endpoints fail, and `wrong_chain` if one of them serves another chain.
+   * last. Throws ChainError `rpc_unreachable` if all endpoints fail, `wrong_chain` if one of them serves another chain, and
+   * `logs_refused` if one of them answers but shows the logs of a block in no way.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
   /** Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Ignores endpoints that do not answer. */
@@ -56,14 +59,22 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
         try {
+          if (endpoint.isWaiting())
+            throw new ChainError("rpc_unreachable", {
+              detail: `${endpoint.name} of ${network.chain} limits the rate of calls`,
+            });
           return await work(endpoint);
         } catch (error) {
           if (!isFailover(error)) throw error;
           errors.push(error);
         }
       }
-      const wrongChain = errors.findLast(({ code }) => code === "wrong_chain");
-      throw wrongChain ?? new ChainError("rpc_unreachable", { cause: errors.at(-1), detail });
+      const find = (wanted: ChainErrorCode) => errors.findLast(({ code }) => code === wanted);
+      throw (
+        find("wrong_chain") ??
+        find("logs_refused") ??
+        new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })
+      );
     },
     async check() {
       const results = await Promise.allSettled(opened.map(({ identify }) => identify()));
@@ -80,6 +91,7 @@ function openEndpoint<Client>(
   const { network, metrics, isFailover } = options;
   const client = options.connect(url);
   let suspendedUntil = 0;
+  let waitingUntil = 0;
   let isRightChain = false;
 
   const send = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
@@ -110,10 +122,15 @@ function openEndpoint<Client>(
   const endpoint: FailoverEndpoint<Client> = {
     name,
     isSuspended: () => suspendedUntil > performance.now(),
+    isWaiting: () => waitingUntil > performance.now(),
     request,
     requestOrSuspend: (method, query) =>
       request(method, query).catch((error: unknown) => {
-        if (isFailover(error)) suspendedUntil = performance.now() + SUSPEND_MS;
+        if (isFailover(error)) {
+          const now = performance.now();
+          waitingUntil = Math.max(waitingUntil, now + (error.waitMs ?? 0));
+          suspendedUntil = Math.max(suspendedUntil, now + (error.waitMs ?? SUSPEND_MS));
+        }
         throw error;
       }),
   };

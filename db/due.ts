@@ -5,7 +5,7 @@ import type { Db, Verification } from "./tables.ts";
 export type DueRow = { id: string; retry: number };
 /** A due attempt, with the way it is verified. */
 export type DueAttempt = DueRow & { verification: Verification };
-export type DueTransfer = DueRow & { chain: string; isWallet: boolean };
+export type DueTransfer = DueRow & { chain: string; smart_wallet: boolean };
 type DueOf = { payment: DueRow; attempt: DueAttempt };
 
 const returned = {
@@ -69,7 +69,7 @@ export function takeEqualShares<T extends Shared>({ table, ...args }: Args & { t
   return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
-/** Takes at most `limit` due transfers of each chain. `isWallet` is true when the payer is a contract wallet. */
+/** Takes at most `limit` due transfers of each chain. `smart_wallet` is true when the payer is a contract wallet. */
 export async function takeDueTransfers(db: Db, args: Args & { chains: readonly string[] }): Promise<DueTransfer[]> {
   const { rows } = await selectDueTransfers(args).execute(db);
   return rows;
@@ -81,7 +81,7 @@ export function selectDueTransfers(args: Args & { chains: readonly string[] }) {
     select f.id from unnest(${args.chains}::text[]) as c (chain) cross join lateral (
       select id from transfer t where t.chain = c.chain and t.due_at <= ${until(args)} order by due_at limit ${args.limit}
     ) f`;
-  return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_retries as retry, chain, smart_wallet as "isWallet"`;
+  return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_retries as retry, chain, smart_wallet`;
 }
 
 /** Returns the latest due time that counts as passed. */

@@ -52,7 +52,7 @@ export async function readMigrations(): Promise<Migrations> {
  * blocking writes. Throws the database's error when a migration fails, whose transaction is then rolled back.
  * @param db a pool of at least two connections
  */
-export async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
+async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
   const all = migrations ?? (await readMigrations());
   return whileLocked(db, async () => {
     const ran = await migrateEach(db, all, onWait);

@@ -30,7 +30,7 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
     at: Date;
     set?: ColumnUpdates<M>;
     detail?: Record<string, unknown>;
-    where?: RawBuilder<unknown>;
+    where?: RawBuilder<unknown> | undefined;
   },
 ): Promise<string[]> {
   if (move.ids.length === 0) return [];

@@ -1,6 +1,6 @@
-import { Kysely, PostgresDialect } from "kysely";
+import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
-import type { Tables } from "./tables.ts";
+import type { Db, Tables } from "./tables.ts";
 
 const INT8 = 20;
 const NUMERIC = 1700;
@@ -61,4 +61,12 @@ export function openDb(
       waiting: pool.waitingCount,
     }),
   });
+}
+
+/** Returns true when Postgres answers. */
+export async function isReachable(db: Db): Promise<boolean> {
+  return sql`select 1`.execute(db).then(
+    () => true,
+    () => false,
+  );
 }

@@ -746,6 +746,7 @@ CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
+CREATE INDEX destination_change_left ON public.destination_change USING btree (at) WHERE (before IS NOT NULL);
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
@@ -779,6 +780,8 @@ CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
+CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
+CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
 CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);

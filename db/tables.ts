@@ -15,7 +15,6 @@ export type {
   Kind,
   Listing,
   Mode,
-  OptionKind,
   Purpose,
   Verification,
 } from "./tables/column-types.ts";

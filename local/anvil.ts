@@ -134,7 +134,7 @@ function packaged(): string | undefined {
 const answers = async (url: string): Promise<boolean> => (await rpc(url, "eth_chainId")) !== undefined;
 
 /** Makes one JSON-RPC call without a client. Returns undefined when there is no answer or it is an error. */
-export async function rpc(url: string, method: string, params: unknown[] = []): Promise<unknown> {
+async function rpc(url: string, method: string, params: unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "content-type": "application/json" };
   const response = await fetch(url, { method: "POST", headers, body }).catch(() => undefined);

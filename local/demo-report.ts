@@ -24,7 +24,7 @@ export async function printHistory(databaseUrl: string, paymentId: string, print
 }
 
 /** Returns the history as lines of text. */
-export function describeHistory({ moves, transactions, settlement, ledger }: History): string[] {
+function describeHistory({ moves, transactions, settlement, ledger }: History): string[] {
   const timeline = moves.map(
     ({ at, machine, from, to }) => `  ${clock(at)}  ${machine.padEnd(11)} ${from === "new" ? "" : `${from} → `}${to}`,
   );

@@ -72,10 +72,10 @@ function describeChain(
   contracts: Contracts,
   keys: ChainKeys,
   url: string,
-  { ANVIL_BLOCK_TIME }: StackSettings,
+  { ANVIL_BLOCK_TIME, EVM_RPC_URL }: StackSettings,
 ): NetworkOptions {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
-  return { chain, contracts, keys, rpcUrls: [url], blockMs, change: { batchGas: BATCH_GAS } };
+  return { chain, contracts, keys, rpcUrls: [EVM_RPC_URL ?? url], blockMs, change: { batchGas: BATCH_GAS } };
 }
 
 /** Writes the networks file of the stack and returns its path. */

@@ -13,11 +13,11 @@ const run = promisify(execFile);
 export async function findRedis(say: Say | undefined): Promise<RedisProgram | undefined> {
   const program = programFrom("REDIS_SERVER") ?? findProgram("redis-server", ["/usr/bin", "/usr/local/bin"]);
   if (program !== undefined) return { program };
-  return await unpacked(say);
+  return await unpackPackage(say);
 }
 
 /** Unpacks Debian's redis-server and the libraries that this machine lacks. It installs nothing and needs no root. */
-async function unpacked(say: Say | undefined): Promise<RedisProgram | undefined> {
+async function unpackPackage(say: Say | undefined): Promise<RedisProgram | undefined> {
   const kept = resolve(".local", "packages", "redis");
   const before = await programIn(kept);
   if (before !== undefined) return before;

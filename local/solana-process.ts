@@ -11,7 +11,7 @@ export type SolanaOptions = {
   /** Milliseconds between slots; 400 as on mainnet when unset. */
   slotMs?: number;
   /** Number of later slots after which a transaction is final; 32 when unset. */
-  finalAfter?: number;
+  finalityDepth?: number;
   /** The genesis hash, for a second chain in the same test. */
   genesis?: string;
   /** Ignores SOLANA_RPC_URL; for tests that stop and start it. */
@@ -30,7 +30,7 @@ export async function startSolana({ say, ...options }: SolanaOptions = {}): Prom
   if (options.own !== true && given !== undefined && given !== "") return givenService(given, "SOLANA_RPC_URL");
   const port = options.port ?? (await freePair());
   const url = `http://127.0.0.1:${port}`;
-  const flags = { port, "slot-ms": options.slotMs, "final-after": options.finalAfter, genesis: options.genesis };
+  const flags = { port, "slot-ms": options.slotMs, "finality-depth": options.finalityDepth, genesis: options.genesis };
   const line = Object.entries(flags).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
   );
@@ -71,7 +71,7 @@ export async function callSolana(url: string, method: string, params: readonly u
   return result;
 }
 
-/** What only the local Solana can do. On another one every knob says that it is none. */
+/** Controls that only the local Solana has. On another cluster, each of them throws an error that says so. */
 export type SolanaTestControls = {
   setSlotMs(ms: number): Promise<void>;
   /** Makes no slots until `resume`; transactions still land in the newest slot. */

@@ -12,6 +12,8 @@ const Settings = z.object({
   /** Metrics port of the api; those of the workers and bull-board follow it. */
   METRICS_PORT: port.default(9464),
   ANVIL_PORT: port.default(8545),
+  /** Where the service reaches Anvil, such as a proxy that counts; Anvil's own URL when unset. */
+  EVM_RPC_URL: z.url().optional(),
   /** WebSockets use the next port. */
   SOLANA_PORT: port.default(8899),
   /** Milliseconds between the local Solana's slots. */

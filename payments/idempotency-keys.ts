@@ -1,12 +1,19 @@
 import { createHash } from "node:crypto";
 import { commitIfOk } from "../db/in-transaction.ts";
+import {
+  claimKey,
+  deleteOldKeys,
+  findResponse,
+  type IdempotencyKey,
+  recordResponse,
+} from "../db/queries/idempotency-keys.ts";
 import type { Db } from "../db/tables.ts";
 import { done, type Result, refuse } from "./error-codes.ts";
 import type { Caller } from "./merchants/accounts.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 /** Minimum retention of a response, milliseconds (design, part 9). */
-export const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
+const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
 
 /** A request with an idempotency key: its caller, operation and key, and a digest of everything that was sent. */
 export type IdempotentRequest = {
@@ -46,20 +53,17 @@ export async function findStoredResponse(
   deps: Deps,
   request: IdempotentRequest,
 ): Promise<Result<StoredResponse> | undefined> {
-  const kept = await deps.db
-    .selectFrom("idempotency")
-    .select(["digest", "status", "response_body"])
-    .where("account_id", "=", request.caller.accountId)
-    .where("mode", "=", request.caller.mode)
-    .where("operation", "=", request.operation)
-    .where("key", "=", request.key)
-    .executeTakeFirst();
+  const kept = await findResponse(deps.db, toRowKey(request));
   if (!kept) return undefined;
   if (!kept.digest.equals(request.digest))
     return refuse("idempotency_conflict", "Idempotency-Key: was used for another request");
   if (kept.status === null || kept.response_body === null)
     throw new Error("an idempotency key was committed without a response");
   return done({ status: kept.status, text: kept.response_body, replayed: true });
+}
+
+function toRowKey({ caller, operation, key }: IdempotentRequest): IdempotencyKey {
+  return { account_id: caller.accountId, mode: caller.mode, operation, key };
 }
 
 /**
@@ -72,28 +76,16 @@ export async function runIdempotent(
   request: IdempotentRequest,
   work: (db: Db) => Promise<Result<{ status: number; body: object }>>,
 ): Promise<Result<StoredResponse>> {
-  const { operation, key, digest } = request;
-  const { accountId: account_id, mode } = request.caller;
+  const rowKey = toRowKey(request);
   const ran = await commitIfOk(deps.db, async (db): Promise<Result<StoredResponse | undefined>> => {
     // Blocks while another transaction holds the key.
-    const claimed = await db
-      .insertInto("idempotency")
-      .values({ account_id, mode, operation, key, digest, created_at: deps.now() })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirst();
-    if (claimed.numInsertedOrUpdatedRows === 0n) return done(undefined);
+    const isClaimed = await claimKey(db, { ...rowKey, digest: request.digest, created_at: deps.now() });
+    if (!isClaimed) return done(undefined);
     const result = await work(db);
     if (!result.ok) return result;
     const { status, body } = result.value;
     const text = JSON.stringify(body);
-    await db
-      .updateTable("idempotency")
-      .set({ status, response_body: text })
-      .where("account_id", "=", account_id)
-      .where("mode", "=", mode)
-      .where("operation", "=", operation)
-      .where("key", "=", key)
-      .execute();
+    await recordResponse(db, rowKey, { status, response_body: text });
     return done({ status, text, replayed: false });
   });
   if (!ran.ok) return ran;
@@ -105,21 +97,5 @@ export async function runIdempotent(
 
 /** Deletes responses past their retention, at most `limit`. Returns how many. */
 export async function deleteExpiredResponses(deps: Deps, limit: number): Promise<number> {
-  const before = new Date(deps.now().getTime() - RESPONSE_RETENTION_MS);
-  const { numDeletedRows } = await deps.db
-    .deleteFrom("idempotency")
-    .where(({ eb, refTuple }) =>
-      eb(
-        refTuple("account_id", "mode", "operation", "key"),
-        "in",
-        eb
-          .selectFrom("idempotency")
-          .select(["account_id", "mode", "operation", "key"])
-          .where("created_at", "<", before)
-          .limit(limit)
-          .$asTuple("account_id", "mode", "operation", "key"),
-      ),
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+  return deleteOldKeys(deps.db, { before: new Date(deps.now().getTime() - RESPONSE_RETENTION_MS), limit });
 }

@@ -16,7 +16,7 @@ type JobSpec<D> = {
   /** Jobs that one process runs concurrently. */
   concurrency: number;
   /** Merges jobs that are enqueued at the same moment into one, for handlers that take several units of work. */
-  merge?: (all: readonly D[]) => D;
+  merge?: (all: readonly [D, ...D[]]) => D;
 };
 
 /** The API request that caused the job, if any. Only log lines use it. */
@@ -49,13 +49,17 @@ const tick = z.strictObject({ at: z.number().int().min(0), ...withRequest });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 
-const mergeAttempts = (all: readonly z.infer<typeof attemptRefs>[]) => ({
-  attemptIds: all.flatMap(({ attemptIds }) => attemptIds) as [string, ...string[]],
-  requestIds: all.flatMap(({ requestId }) => requestId ?? []),
-});
+type AttemptRefs = z.infer<typeof attemptRefs>;
 
-/** Every job that this service runs. A new entry does not compile until workers/handlers.ts handles it. */
-export const catalog = {
+const mergeAttempts = (all: readonly [AttemptRefs, ...AttemptRefs[]]): AttemptRefs => {
+  const [first, ...others] = all;
+  return {
+    attemptIds: [...first.attemptIds, ...others.flatMap(({ attemptIds }) => attemptIds)],
+    requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+  };
+};
+
+const jobs = {
   "verify-signature": job({
     data: attemptRefs,
     subject: (d) => d.attemptIds[0],
@@ -149,13 +153,17 @@ export const catalog = {
   sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
 } as const;
 
-export type QueueName = keyof typeof catalog;
-export type JobData<N extends QueueName> = z.infer<(typeof catalog)[N]["data"]>;
-export const queueNames = memberNames(catalog);
+export type QueueName = keyof typeof jobs;
+type Payloads = { [N in QueueName]: z.infer<(typeof jobs)[N]["data"]> };
+export type JobData<N extends QueueName> = Payloads[N];
+
+/** Every job that this service runs. A new entry does not compile until workers/handlers.ts handles it. */
+export const catalog: { readonly [N in QueueName]: JobSpec<Payloads[N]> } = jobs;
+export const queueNames = memberNames(jobs);
 
 /** Returns true for the name of a queue. */
 export function isQueueName(name: string): name is QueueName {
-  return Object.hasOwn(catalog, name);
+  return Object.hasOwn(jobs, name);
 }
 
 /**
@@ -163,6 +171,5 @@ export function isQueueName(name: string): name is QueueName {
  * raises `retry`, so that a failed job that is kept for inspection never blocks its row.
  */
 export function jobId<N extends QueueName>(queue: N, data: JobData<N>, retry: number): string {
-  const subject = catalog[queue].subject as (data: JobData<N>) => string;
-  return `${queue}-${subject(data)}-${retry}`;
+  return `${queue}-${catalog[queue].subject(data)}-${retry}`;
 }

@@ -79,7 +79,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     let outcome: JobResult | "gave_up";
     try {
       const [requestId, ...others] = listRequests(job);
-      const work = () => handle(parsed.data as JobData<N>, options.signal);
+      const work = () => handle(parsed.data, options.signal);
       const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
       outcome = await options.inContext(context, work).catch((cause: unknown) => handleError(job, cause));
     } catch (error) {

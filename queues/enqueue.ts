@@ -106,10 +106,12 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
 const MAX_MERGED = 100;
 
 function mergeRequests<N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): JobRequest<N>[] {
-  const merge = catalog[name].merge as ((all: readonly JobData<N>[]) => JobData<N>) | undefined;
+  const { merge } = catalog[name];
   if (!merge || requests.length === 1) return [...requests];
   const merged: JobRequest<N>[] = [];
-  for (let from = 0; from < requests.length; from += MAX_MERGED)
-    merged.push({ data: merge(requests.slice(from, from + MAX_MERGED).map(({ data }) => data)) });
+  for (let from = 0; from < requests.length; from += MAX_MERGED) {
+    const [first, ...others] = requests.slice(from, from + MAX_MERGED).map(({ data }) => data);
+    if (first) merged.push({ data: merge([first, ...others]) });
+  }
   return merged;
 }

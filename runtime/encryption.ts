@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 
 /** A text encrypted with the key that `keyId` names: 12 bytes of nonce, 16 bytes of tag, then the ciphertext. */
-export type Encrypted = { keyId: string; ciphertext: Buffer };
+type Encrypted = { keyId: string; ciphertext: Buffer };
 
 /** Encrypts values that are stored in the database (AES-256-GCM, NIST SP 800-38D). */
 export type Encryption = {

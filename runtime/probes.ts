@@ -49,7 +49,7 @@ async function answer(deps: ProbeDeps, method: string, url: string, response: Se
 }
 
 /** Returns the response of `/readyz`; the api also serves it on its own port. */
-export async function readiness(deps: Pick<ProbeDeps, "ready" | "isDraining">): Promise<Readiness> {
+async function readiness(deps: Pick<ProbeDeps, "ready" | "isDraining">): Promise<Readiness> {
   if (deps.isDraining?.() === true) return { ok: false, checks: { accepting: false } };
   try {
     return await withTimeout(deps.ready(), readyMs, "the readiness check");

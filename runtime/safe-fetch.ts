@@ -30,7 +30,7 @@ export type SafeFetchRequest = {
  * Why there is no response: no connection, the time limit, an address that is not on the public internet, or a response
  * or URL that is not accepted.
  */
-export type SafeFetchError = "unreachable" | "timeout" | "private_address" | "unfit";
+export type SafeFetchError = "unreachable" | "timeout" | "private_address" | "unusable";
 
 type Response = { status: number; headers: Dispatcher.ResponseData["headers"]; body: Buffer };
 
@@ -52,9 +52,9 @@ export type SafeFetchOptions = {
 };
 
 /** An error whose message is for the caller of the API. Any other error is reported as "cannot be reached". */
-class Unfit extends Error {
+class Unusable extends Error {
   readonly error: SafeFetchError;
-  constructor(reason: string, error: SafeFetchError = "unfit") {
+  constructor(reason: string, error: SafeFetchError = "unusable") {
     super(reason);
     this.error = error;
   }
@@ -86,7 +86,7 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
     } catch (error) {
       if (signal.aborted || error instanceof TimeoutError)
         return { ok: false, error: "timeout", reason: `took longer than ${timeoutMs / 1_000} s` };
-      if (error instanceof Unfit) return { ok: false, error: error.error, reason: error.message };
+      if (error instanceof Unusable) return { ok: false, error: error.error, reason: error.message };
       return { ok: false, error: "unreachable", reason: "cannot be reached" };
     }
   };
@@ -102,7 +102,7 @@ export function validateUrl(options: SafeFetchOptions, text: string): string | u
     if (isIP(host)) checkAddresses(options, [host]);
     return undefined;
   } catch (error) {
-    if (error instanceof Unfit) return error.message;
+    if (error instanceof Unusable) return error.message;
     throw error;
   }
 }
@@ -114,17 +114,17 @@ async function follow(client: Client, request: SafeFetchRequest, signal: AbortSi
     const [location] = [response.headers["location"]].flat();
     if (response.status < 300 || response.status > 399 || location === undefined || request.redirects === 0)
       return response;
-    if (hops >= request.redirects) throw new Unfit(`redirects more than ${request.redirects} times`);
+    if (hops >= request.redirects) throw new Unusable(`redirects more than ${request.redirects} times`);
     url = readUrl(client, URL.parse(location, url.href)?.href ?? "");
   }
 }
 
 function readUrl({ allowPrivate }: SafeFetchOptions, text: string): URL {
   const url = URL.parse(text);
-  if (!url) throw new Unfit("expected a URL");
+  if (!url) throw new Unusable("expected a URL");
   if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:"))
-    throw new Unfit("expected an https URL");
-  if (url.username || url.password) throw new Unfit("holds a user name or password");
+    throw new Unusable("expected an https URL");
+  if (url.username || url.password) throw new Unusable("holds a user name or password");
   return url;
 }
 
@@ -176,19 +176,19 @@ function lookupChecked(options: SafeFetchOptions): LookupFunction {
   };
 }
 
-/** Returns the first address of a name; throws Unfit when one of its addresses is private. */
+/** Returns the first address of a name; throws Unusable when one of its addresses is private. */
 async function resolveChecked(options: SafeFetchOptions, name: string): Promise<string> {
   const addresses = await (options.resolve ?? resolveName)(name);
   const [first] = addresses;
-  if (first === undefined) throw new Unfit("the name has no address", "unreachable");
+  if (first === undefined) throw new Unusable("the name has no address", "unreachable");
   checkAddresses(options, addresses);
   return first;
 }
 
-/** Throws Unfit when one address is private: the owner of a name must not choose which of its addresses is used. */
+/** Throws Unusable when one address is private: the owner of a name must not choose which of its addresses is used. */
 function checkAddresses(options: SafeFetchOptions, addresses: readonly string[]): void {
   if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
-    throw new Unfit("is not on the public internet", "private_address");
+    throw new Unusable("is not on the public internet", "private_address");
 }
 
 /** Returns the host without the brackets of an IPv6 address. */
@@ -213,13 +213,13 @@ async function readBody(
   try {
     const encoding = headers["content-encoding"];
     if (encoding !== undefined && encoding !== ACCEPTED_ENCODING)
-      throw new Unfit("is compressed, which was not requested");
-    if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unfit(tooLarge(maxBytes));
+      throw new Unusable("is compressed, which was not requested");
+    if (Number(headers["content-length"] ?? 0) > maxBytes) throw new Unusable(tooLarge(maxBytes));
     const parts: Buffer[] = [];
     let size = 0;
     for await (const part of body) {
       size += part.length;
-      if (size > maxBytes) throw new Unfit(tooLarge(maxBytes));
+      if (size > maxBytes) throw new Unusable(tooLarge(maxBytes));
       parts.push(part);
     }
     return Buffer.concat(parts);

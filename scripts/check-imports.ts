@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { findFamilyBranches } from "./family-branches.ts";
-import { type Source, valueImports } from "./source-text.ts";
+import { lineOf, type Source, valueImports } from "./source-text.ts";
 
 /** The layers below `payments`, which the operator's commands and the local stack use directly too. */
 const belowPayments = ["transfers", "chains", "db"];
@@ -50,6 +50,20 @@ export function findViolations(sources: readonly Source[]): Violation[] {
   });
 }
 
+/**
+ * Returns the places of SQL outside `db`: values of kysely, such as its template `sql`, and the first calls of a query.
+ * Entry points are not exempt.
+ */
+export function findSql(sources: readonly Source[]): { path: string; line: number }[] {
+  const query = /\.\s*(?:selectFrom|selectNoFrom|insertInto|updateTable|deleteFrom|mergeInto)\s*\(/g;
+  return sources.flatMap(({ path, text }) => {
+    if (moduleOf(path) === "db") return [];
+    const imports = valueImports(text).filter(({ target }) => target === "kysely" || target.startsWith("kysely/"));
+    const queries = [...text.matchAll(query)].map(({ index }) => ({ line: lineOf(text, index) }));
+    return [...imports, ...queries].map(({ line }) => ({ path, line }));
+  });
+}
+
 function readSources(): Source[] {
   const root = new URL("../", import.meta.url);
   return Object.keys(allowedImports).flatMap((module) =>
@@ -68,9 +82,11 @@ if (import.meta.main) {
   const branches = findFamilyBranches(sources);
   for (const { path, line, code } of branches)
     console.error(`${path}:${line} ${code} depends on the chain family: call its driver`);
+  const misplaced = findSql(sources);
+  for (const { path, line } of misplaced) console.error(`${path}:${line} SQL belongs in db/queries`);
   console.log(
-    `imports: ${sources.length} files, ${violations.length} not allowed, ${branches.length} branches by chain family`,
+    `imports: ${sources.length} files, ${violations.length} not allowed; ${branches.length} branches by chain family; ${misplaced.length} places of SQL outside db`,
   );
   // Without any file, the check has read the wrong folder.
-  if (violations.length + branches.length > 0 || sources.length === 0) process.exitCode = 1;
+  if (violations.length + branches.length + misplaced.length > 0 || sources.length === 0) process.exitCode = 1;
 }

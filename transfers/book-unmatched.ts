@@ -55,7 +55,7 @@ export async function bookUnmatched(
 }
 
 /** Returns true for a deposit that is booked together with others of its day. Movements out of the treasury never are. */
-export function isDust(
+function isDust(
   chain: Tokens & { treasury: string },
   row: Pick<UnmatchedObservation, "token" | "payer" | "receiver" | "amount">,
 ): boolean {

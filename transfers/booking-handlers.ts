@@ -20,7 +20,7 @@ export type WatchProgress = { cursor: Cursor; readUpTo?: number } & Reached;
 export type BookConfirmed = (db: Db, confirmed: readonly ConfirmedTransfer[]) => Promise<() => void>;
 
 /** Books the fees of our transactions, in the database transaction that marks them as final. */
-export type BookGas = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
+type BookGas = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
 
 /**
  * Books transfers that can no longer happen, in the database transaction that ends them. Returns a function to call after

@@ -11,16 +11,12 @@ const WATCH_FRESH_MS = 60_000;
 type Deps = Pick<TransferDeps, "db" | "now" | "startedAt" | "epoch" | "chains">;
 
 /**
- * Returns true when a chain's watcher has reached the head since this process started, and has read the chain again since
- * the database last lost commits. The database may lack payments that the chain has, and the watcher must find them
- * before the treasury pays out. Where the history is read separately (Solana), it must also be listed up to the head, and
- * read completely up to a time after this process started.
+ * Returns the epoch in which the treasury may sign on a chain now, for `epoch.pass`, or undefined when it must not sign.
+ * It may sign when the chain's watcher has reached the head since this process started, and has read the chain again since
+ * the database last lost commits: the database may lack payments that the chain has, and the watcher must find them before
+ * the treasury pays out. Where the history is read separately (Solana), it must also be listed up to the head, and read
+ * completely up to a time after this process started.
  */
-export async function isCaughtUp(deps: Deps, chain: string): Promise<boolean> {
-  return (await findTreasuryEpoch(deps, chain)) !== undefined;
-}
-
-/** Returns the epoch in which the treasury may sign on a chain now, for `epoch.pass`, or undefined when it must not sign. */
 export async function findTreasuryEpoch(deps: Deps, chain: string): Promise<string | undefined> {
   const isFresh = (at: Date | null | undefined) =>
     at != null && at > deps.startedAt && Math.abs(deps.now().getTime() - at.getTime()) <= WATCH_FRESH_MS;

@@ -14,7 +14,7 @@ export async function checkUnfinished({ db, chains }: Pick<TransferDeps, "db" | 
 }
 
 /** Returns what the networks file lacks for an asset's unfinished transfers, or undefined. */
-export function describeMissing(chains: Chains, { asset, chain, kind, isPayment, count }: UnfinishedKind) {
+function describeMissing(chains: Chains, { asset, chain, kind, is_payment: isPayment, count }: UnfinishedKind) {
   const token = chains.get(chain)?.tokens.get(asset);
   const unfinished = `${count} unfinished ${count === 1 ? "transfer" : "transfers"}`;
   if (!token) return `${asset} is missing and has ${unfinished}`;

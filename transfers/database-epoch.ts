@@ -11,8 +11,8 @@ export type EpochStore = {
 
 /**
  * Detects that the database has lost commits: after a restore, or a failover to a replica that lacks the last commits. The
- * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain was
- * read again (see caught-up.ts).
+ * transactions of these commits may have been broadcast, so a new epoch begins, and nothing is signed until every chain has
+ * been read again (see caught-up.ts).
  */
 export type Epoch = {
   /** Compares the database with the highest count seen before, and returns the id of the current epoch. */
@@ -22,9 +22,9 @@ export type Epoch = {
   /**
    * Raises the count in a database transaction that stores signed bytes, as its last statement. The result is `ok` when
    * every given epoch, in which the decision to sign was made, is still the current one; otherwise the database has lost
-   * commits and the caller must roll back. `counted` must be awaited after the commit and before the bytes are broadcast.
+   * commits and the caller must roll back. `afterCommit` must be awaited after the commit and before the bytes are broadcast.
    */
-  pass(db: Db, ...epochs: string[]): Promise<{ ok: true; counted: () => Promise<void> } | { ok: false }>;
+  pass(db: Db, ...epochs: string[]): Promise<{ ok: true; afterCommit: () => Promise<void> } | { ok: false }>;
 };
 
 /** Opens the detection of epoch changes for one process. */
@@ -48,7 +48,7 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; l
     if (await beginEpoch(db, { id: row.id, count: floor }))
       log.error(
         { evidence, count: row.count, seen: floor, identity: row.identity, live: row.live },
-        "database lost commits; nothing is signed until every chain was read again",
+        "database lost commits; nothing is signed until every chain has been read again",
       );
     return (await readEpoch(db)).id;
   };
@@ -63,7 +63,7 @@ export function openEpoch({ db, memory, log }: { db: Pool; memory: EpochStore; l
       const row = await incrementEpochCount(tx);
       if (epochs.some((epoch) => epoch !== row.id) || findEvidence({ ...row, count: row.count - 1 }, floor))
         return { ok: false };
-      return { ok: true, counted: () => raiseHighest(row.count) };
+      return { ok: true, afterCommit: () => raiseHighest(row.count) };
     },
   };
 }

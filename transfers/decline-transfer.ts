@@ -1,6 +1,6 @@
-import { sql } from "kysely";
 import { moveRows } from "../db/moves.ts";
 import { claimObservation } from "../db/queries/observations.ts";
+import { endUnsentTransfer } from "../db/queries/transfer-moves.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { SCREENED_OUT } from "./list-screening.ts";
@@ -18,12 +18,8 @@ export type BookDeclined = (db: Db, declined: readonly TransferRow[]) => Promise
  */
 export async function declineTransfer(deps: TransferDeps, row: TransferRow, book: BookDeclined): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
-    const set = { due_at: null, last_error: SCREENED_OUT };
-    const move = { ids: [row.id], from: "ready" as const, to: "ended" as const, at: deps.now(), set };
-    // A transfer that was assigned and became ready again (a reorg, a batch that omitted it) may still be included.
-    const where = sql<boolean>`not exists (
-      select from event where subject = transfer.id and machine = 'transfer' and to_state in ('assigned', 'included'))`;
-    return (await moveRows(db, "transfer", { ...move, where })).length > 0 ? await book(db, [row]) : undefined;
+    const isEnded = await endUnsentTransfer(db, { id: row.id, error: SCREENED_OUT, at: deps.now() });
+    return isEnded ? await book(db, [row]) : undefined;
   });
   if (!afterCommit) return void (await holdTransfer(deps.db, { id: row.id, error: SCREENED_OUT, now: deps.now() }));
   deps.log.warn({ transfer: row.id, chain: row.chain }, "payer failed screening; nothing is sent");

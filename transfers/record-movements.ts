@@ -195,9 +195,17 @@ function listBurned(
     const missing = found.missing.filter(isIn);
     const members = missing.length + found.proved.filter(isIn).length;
     return missing.map(({ id, chain, payer, code_hash, purpose }) => ({
-      ...{ transfer_id: id, lane_id: row.lane_id, nonce: row.nonce, chain, payer, code_hash, purpose },
-      ...{ gas: receipt.gasUsed / BigInt(members), alone: members === 1 },
-      ...{ block_number: receipt.blockNumber, at: found.at },
+      transfer_id: id,
+      lane_id: row.lane_id,
+      nonce: row.nonce,
+      chain,
+      payer,
+      code_hash,
+      purpose,
+      gas: receipt.gasUsed / BigInt(members),
+      alone: members === 1,
+      block_number: receipt.blockNumber,
+      at: found.at,
     }));
   });
 }

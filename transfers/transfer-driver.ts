@@ -38,15 +38,15 @@ export type TransferDriver = {
   runPass(
     deps: TransferDeps,
     watched: WatchProgress,
-    args: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
+    args: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
   ): Promise<void>;
   /** Continues to read histories that have their own cursors. Returns `more` when something is left to read. */
   readHistory(
     deps: TransferDeps,
-    books: Pick<BookingHandlers, "unsolicited" | "gas" | "rent">,
+    handlers: Pick<BookingHandlers, "unsolicited" | "gas" | "rent">,
   ): Promise<"idle" | "more">;
   /** Sends every ready transfer of a sender. Returns `more` when work is left for another run. */
-  send(deps: TransferDeps, sender: Sender, books: SendHandlers): Promise<"idle" | "more">;
+  send(deps: TransferDeps, sender: Sender, handlers: SendHandlers): Promise<"idle" | "more">;
   /** Signs a payout. The chain rejects a second transfer with the same nonce. */
   signPayout(deps: Pick<TransferDeps, "keys">, payout: PayoutRow): Promise<SignedPayout>;
   /** Verifies transfers against the chain. Throws ChainError when the chain cannot be read. */

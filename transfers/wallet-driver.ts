@@ -20,7 +20,7 @@ export type TestWallet = {
 };
 
 /** The part of a transfer that comes from the payer's wallet. Members that a family does not use are left out. */
-export type SignedMembers = {
+type SignedMembers = {
   signature: Buffer;
   permit?: Buffer | null;
   last_valid_height?: number;

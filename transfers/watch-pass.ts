@@ -23,7 +23,7 @@ export type PassResult =
  */
 export async function watchChain(
   deps: TransferDeps,
-  args: { chain: string; signal: AbortSignal; books: BookingHandlers },
+  args: { chain: string; signal: AbortSignal; handlers: BookingHandlers },
 ): Promise<PassResult> {
   const chain = getChain(deps.chains, args.chain);
   const start = await takeCursor(deps.db, { chain: chain.chain, owner: deps.owner, leaseMs: WATCH_LEASE_MS });

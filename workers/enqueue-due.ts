@@ -6,6 +6,7 @@ import { takeDueWork } from "../payments/maintenance/take-due-rows.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { PayoutDeps } from "../payments/payouts/sign-payout.ts";
 import type { QueueName } from "../queues/catalog.ts";
+import type { JobRequest } from "../queues/enqueue.ts";
 
 /** Enqueues a job for every row that is due. Idempotent: any process can run it at any time. */
 export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
@@ -19,9 +20,13 @@ export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
   for (const [queue, due] of Map.groupBy(attempts, verifyQueueOf))
     await deps.enqueue(
       queue,
-      due.map(({ id, retry }) => ({ data: { attemptIds: [id] as [string] }, retry })),
+      due.map(({ id, retry }): JobRequest<"verify-signature"> => ({ data: { attemptIds: [id] }, retry })),
     );
-  const ready = transfers.map(({ id, ...transfer }) => ({ transferId: id, ...transfer }));
+  const ready = transfers.map(({ id, smart_wallet: isWallet, ...transfer }) => ({
+    transferId: id,
+    isWallet,
+    ...transfer,
+  }));
   await enqueueRelays(deps, ready);
   await deps.enqueue(
     "settle",

@@ -38,7 +38,7 @@ export function fillGauges(deps: Deps): void {
         set({ queue: queue.name, state }, count);
   });
   onScrape(metrics.queueOldestSeconds, async (set) => {
-    for (const { table, seconds } of (await read()).owed) set({ queue: queueOf[table] }, seconds);
+    for (const { table, seconds } of (await read()).overdue) set({ queue: queueOf[table] }, seconds);
   });
   onScrape(metrics.transfers, async (set) => {
     for (const { chain, state, count } of (await read()).transfers) set({ chain, state }, count);
@@ -99,10 +99,10 @@ export function fillGauges(deps: Deps): void {
   });
 }
 
-type Set<L extends string> = (labels: Record<L, string>, value: number) => void;
+type SetValue<L extends string> = (labels: Record<L, string>, value: number) => void;
 
 /** Refills a gauge at each scrape. A gauge that cannot be filled is left empty, so it is absent from the scrape. */
-function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: Set<L>) => Promise<void>): void {
+function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: SetValue<L>) => Promise<void>): void {
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
     const filled = fill((labels, value) => found.push([labels, value]));

@@ -11,7 +11,7 @@ import type { Hold } from "../polling/long-polls.ts";
 type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined };
 
 /** The arguments of an operation: parsed input from an authenticated and authorised caller. */
-export type Call<A extends Access, P, Q, B> = {
+type Call<A extends Access, P, Q, B> = {
   caller: Caller;
   merchant: MerchantOf[A];
   requester: Requester;

@@ -97,7 +97,8 @@ export const instant = z.iso
 
 /** Returns the schema of a query parameter that may be repeated. `expected` is the message when a value is invalid. */
 export function repeated<S extends z.ZodType<unknown, string>>(schema: S, expected: string) {
-  return z
-    .union([schema.transform((value) => [value]), z.array(schema).min(1).max(50)], `${expected}, at most 50 of them`)
-    .transform((given) => given as z.output<S>[]);
+  return z.union(
+    [schema.transform((value) => [value]), z.array(schema).min(1).max(50)],
+    `${expected}, at most 50 of them`,
+  );
 }

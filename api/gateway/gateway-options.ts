@@ -37,7 +37,7 @@ export const gatewayOptions = defineOperation({
     );
     return done({
       options,
-      // For old clients: the data that the first such option needs.
+      // Old clients read one request for data per payment: that of the first option that has one.
       collectData: options.find(({ collectData }) => collectData !== null)?.collectData ?? null,
       ...(query.includePaymentInfo ? { info: toPaymentInfo(payment, deps.publicUrl) } : {}),
     });

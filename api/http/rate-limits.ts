@@ -6,7 +6,7 @@ import { type Refusal, refuse } from "../../payments/error-codes.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 
-/** The key of a rate limit. */
+/** What a rate limit counts by. */
 type LimitedBy = "address" | "key" | "payment";
 
 /**
@@ -85,18 +85,18 @@ function createLimit(
  * Returns the rate limit key of a payment's requests: the payment and the address together, so that a third party who has
  * the link cannot use up the buyer's limit.
  */
-export function paymentGroup(paymentId: string, ip: string): string {
-  return `${paymentId} ${addressGroup(ip)}`;
+export function paymentLimitKey(paymentId: string, ip: string): string {
+  return `${paymentId} ${addressLimitKey(ip)}`;
 }
 
 /**
  * Returns the rate limit key of an address: an IPv4 address, or the /64 of an IPv6 address, which one customer owns.
  */
-export function addressGroup(ip: string): string {
+export function addressLimitKey(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip;
   const address = ipaddr.process(ip);
-  if (address.kind() === "ipv4") return address.toString();
-  return `${(address as ipaddr.IPv6).parts
+  if (address instanceof ipaddr.IPv4) return address.toString();
+  return `${address.parts
     .slice(0, 4)
     .map((part) => part.toString(16))
     .join(":")}::/64`;

@@ -5,7 +5,7 @@ import { lowerCaseHex } from "./hex.ts";
  * The CREATE2 deployer, at the same address on nearly every network
  * (github.com/Arachnid/deterministic-deployment-proxy).
  */
-export const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
+const CREATE2_DEPLOYER: Hex = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
 
 const SALT = pad("0x0", { size: 32 });
 

@@ -1,4 +1,4 @@
-import { type Hex, hashTypedData, numberToHex } from "viem";
+import { type Hex, numberToHex } from "viem";
 import type { TokenDomain } from "./eip3009.ts";
 
 /** An allowance that its owner signs (EIP-2612). `value` is in minor units, `deadline` in Unix seconds. */
@@ -36,10 +36,4 @@ export function permitJson(domain: TokenDomain, permit: Permit): string {
       deadline: numberToHex(permit.deadline),
     },
   });
-}
-
-/** Returns the EIP-712 digest that the owner signs. */
-export function hashPermit(domain: TokenDomain, permit: Permit): Hex {
-  const message = { ...permit, deadline: BigInt(permit.deadline) };
-  return hashTypedData({ domain, types, primaryType: "Permit", message });
 }

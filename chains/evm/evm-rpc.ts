@@ -1,8 +1,9 @@
 import { type EIP1193RequestFn, HttpRequestError, hexToNumber, http, type PublicRpcSchema, TimeoutError } from "viem";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
-import { ChainError } from "../errors.ts";
+import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
+import { readWaitMs } from "./rpc-errors.ts";
 
 /** Sends a JSON-RPC request to a chain (EIP-1193). */
 export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
@@ -40,7 +41,8 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
   const failover = openFailover<Send>({
     network,
     metrics,
-    connect: (url) => http(url, { retryCount: 0, timeout: network.rpcTimeoutMs })({}).request,
+    connect: (url) =>
+      http(url, { retryCount: 0, timeout: network.rpcTimeoutMs, onFetchResponse: throwRateLimit })({}).request,
     identify: {
       method: "eth_chainId",
       query: async (send) => {
@@ -48,13 +50,19 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
         return { chain: `eip155:${id}`, description: `chain id ${id}` };
       },
     },
-    toError: (cause, detail) => (isSilence(cause) ? new ChainError("rpc_unreachable", { cause, detail }) : cause),
+    toError: (cause, detail) => {
+      const waitMs = readWaitMs(cause);
+      if (waitMs === undefined && !isSilence(cause)) return cause;
+      return new ChainError("rpc_unreachable", { cause, detail, waitMs });
+    },
     isFailover: isUnavailable,
   });
   const sendTo =
     (endpoint: FailoverEndpoint<Send>): Send =>
     (call) =>
       endpoint.requestOrSuspend(call.method, (send) => send(call));
+  // One function per endpoint, because what an endpoint allows is kept by it (log-ranges.ts).
+  const rpcs = new Map(failover.endpoints.map((endpoint) => [endpoint.name, toRpc(sendTo(endpoint))]));
 
   return {
     rpc: toRpc((call) => {
@@ -64,7 +72,10 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     readFromOneEndpoint: (read) =>
       retryUnreachable(() =>
         failover.run(
-          async (endpoint) => ({ by: endpoint.name, value: await read(toRpc(sendTo(endpoint))) }),
+          async (endpoint) => ({
+            by: endpoint.name,
+            value: await read(rpcs.get(endpoint.name) ?? toRpc(sendTo(endpoint))),
+          }),
           network.chain,
         ),
       ),
@@ -79,14 +90,24 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
   };
 }
 
+/** Throws for the status 429. viem drops the header Retry-After where the body is JSON, and the status where it is not. */
+async function throwRateLimit({ status, headers, url, body }: Response): Promise<void> {
+  if (status !== 429) return;
+  await body?.cancel();
+  throw new HttpRequestError({ status, headers, url });
+}
+
 /** Types a function by the methods of the JSON-RPC API. */
 function toRpc(send: Send): Rpc {
   return send as Rpc;
 }
 
+/** Errors after which another endpoint is asked: no answer, another chain, or logs that this endpoint cannot show. */
+const FAILOVER_CODES: readonly string[] = ["rpc_unreachable", "wrong_chain", "logs_refused"] satisfies ChainErrorCode[];
+
 /** Returns true for the error of an endpoint that gave no answer, or that serves another chain. */
 export function isUnavailable(error: unknown): error is ChainError {
-  return error instanceof ChainError && (error.code === "rpc_unreachable" || error.code === "wrong_chain");
+  return error instanceof ChainError && FAILOVER_CODES.includes(error.code);
 }
 
 /** Returns true if no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (such as 429 or 5xx). */

@@ -24,7 +24,7 @@ export type FeedState = {
   sequencer?: SequencerState;
 };
 /** Whether a rollup's sequencer is up, and since when. `since` is in 1970 until the feed receives its first report. */
-export type SequencerState = { isUp: boolean; since: Date };
+type SequencerState = { isUp: boolean; since: Date };
 
 /** Maximum length of a feed's name, in code points. */
 const MAX_DESCRIPTION_LENGTH = 100;

@@ -1,4 +1,4 @@
-import { BaseError, type Hex, isHex, RpcRequestError } from "viem";
+import { BaseError, type Hex, HttpRequestError, isHex, RpcRequestError } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
 
@@ -43,6 +43,44 @@ export function isUnfunded(error: unknown): boolean {
  */
 export function isOutOfGas(error: unknown): boolean {
   return error instanceof ChainError && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
+}
+
+/** Texts of providers that limit calls, compute units or credits per time. Few of them use one code for it. */
+const RATE_LIMIT =
+  /rate[ -]?limit|too many requests?|request (count|rate|limit)|rps limit|compute units|throughput|quota|capacity limit|capacity exceeded|credits|requests? per (second|minute|day)|under too much load|free tier limit/i;
+
+/**
+ * Returns true if a provider refused a call because of its rate limit. A revert is not a refusal: its text comes from a
+ * contract, which must not be able to suspend an endpoint.
+ */
+export function isRateLimit(error: unknown): boolean {
+  if (findRevertData(error) !== undefined) return false;
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (cause instanceof RpcRequestError)
+      return cause.code === 429 || (RATE_LIMIT.test(cause.details) && !/revert/i.test(cause.details));
+  return false;
+}
+
+/** How long an endpoint with a rate limit is not asked if it does not say how long, and at most, milliseconds. */
+const USUAL_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 60_000;
+
+/**
+ * Returns how long an endpoint must not be asked after an error, milliseconds. Returns undefined if the error is no rate
+ * limit. The header Retry-After states it in seconds or as a date, and some texts do ("retry in 10s").
+ */
+export function readWaitMs(error: unknown, now: Date = new Date()): number | undefined {
+  if (isRateLimit(error)) {
+    const [, seconds] = /retry (?:in|after) (\d+) ?s/i.exec(describeRpcError(error)) ?? [];
+    return toWait(Number(seconds) * 1_000);
+  }
+  if (!(error instanceof HttpRequestError) || error.status !== 429) return undefined;
+  const header = error.headers?.get("retry-after") ?? "";
+  return toWait(/^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now.getTime());
+}
+
+function toWait(ms: number): number {
+  return Number.isFinite(ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, ms)) : USUAL_WAIT_MS;
 }
 
 /** Throws the error of an RPC request as ChainError: unchanged if it is one, otherwise as `rpc_answer`. */

@@ -101,18 +101,15 @@ function markNamed(
 
 /**
  * Sets the natural key of movements that push transactions made, namely the transaction's tag. A push is sent by the payer
- * to the token contract with the call data of exactly this movement. Makes one call per block.
+ * to the token contract with the call data of exactly this movement. Makes one call per transaction.
  * @param candidates movements without a natural key
  */
 export async function matchPushes(rpc: Rpc, candidates: readonly EvmMovement[]): Promise<void> {
-  for (const [blockHash, movements] of Map.groupBy(candidates, (one) => one.blockId)) {
-    const block = await rpc({ method: "eth_getBlockByHash", params: [blockHash, true] }).catch(throwChainError);
-    if (!block) throw new ChainError("rpc_behind", { detail: `block ${blockHash}` });
-    const transactions = block.transactions.filter((one) => typeof one !== "string");
-    const byHash = new Map<string, RpcTransaction>(transactions.map((one) => [one.hash, one]));
+  for (const [hash, movements] of Map.groupBy(candidates, (one) => one.txHash)) {
+    const transaction = await rpc({ method: "eth_getTransactionByHash", params: [hash] }).catch(throwChainError);
     for (const movement of movements) {
-      const transaction = byHash.get(movement.txHash);
-      if (!transaction) throw new ChainError("rpc_behind", { detail: `transaction ${movement.txHash}` });
+      if (transaction?.blockHash !== movement.blockId)
+        throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
       movement.authorizationNonce = findTag(transaction, movement) ?? null;
     }
   }

@@ -5,7 +5,7 @@ import type { SolanaChain } from "./open-solana-chain.ts";
 /**
  * Minimum balance, in lamports, of a relayer that pays for new transactions. It must stay above the rent of an account.
  */
-export const MIN_LANE_LAMPORTS = 3_000_000n;
+const MIN_LANE_LAMPORTS = 3_000_000n;
 /** How long balances are cached, in milliseconds. */
 const CACHE_MS = 10_000;
 

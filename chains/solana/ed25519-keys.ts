@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import { base58 } from "@scure/base";
-import { PublicKey } from "@solana/web3.js";
 
 /**
  * A key that we hold. `sign` returns the 64 bytes of an ed25519 signature over the message, which is not hashed first.
@@ -46,11 +45,6 @@ export function verifySignature(address: string, message: Uint8Array, signature:
 export function isAddress(text: string): boolean {
   // 32 bytes have 32 to 44 digits. The limit protects the decoder, whose time is quadratic in the length.
   return text.length >= 32 && text.length <= 44 && decode(text)?.length === 32;
-}
-
-/** Returns true if the address can have a key. Program-derived addresses are off the curve and have none. */
-export function isOnCurve(address: string): boolean {
-  return isAddress(address) && PublicKey.isOnCurve(address);
 }
 
 function decode(text: string): Uint8Array | undefined {

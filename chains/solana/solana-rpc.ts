@@ -9,7 +9,7 @@ import { type Call, createCall } from "../json-rpc.ts";
 const SLOT_NOT_REACHED = -32_016;
 
 /** A request to one endpoint, through web3.js or, where that is too slow, through a plain call. */
-export type Question<T> = (connection: Connection, call: Call) => Promise<T>;
+type Question<T> = (connection: Connection, call: Call) => Promise<T>;
 
 /** The endpoints of a cluster. Every error is a ChainError. */
 export type SolanaRpc = {

@@ -17,7 +17,7 @@ export type ParsedTransaction = {
   lookupTables: number;
 };
 
-export type ParsedAccount = { address: string; signer: boolean; writable: boolean };
+type ParsedAccount = { address: string; signer: boolean; writable: boolean };
 
 export const SIGNATURE_BYTES = 64;
 

@@ -17,9 +17,18 @@ export async function ensureAccountCursor(
   await db
     .insertInto("account_cursor")
     .values({
-      ...{ chain, account, signature: newest?.signature ?? null, slot: newest?.slot ?? null },
-      ...{ listed_at: null, listed_slot: null, listing: null, read_at: null, read_slot: null, urgent_read_slot: null },
-      ...{ owner: null, lease_until: null },
+      chain,
+      account,
+      signature: newest?.signature ?? null,
+      slot: newest?.slot ?? null,
+      listed_at: null,
+      listed_slot: null,
+      listing: null,
+      read_at: null,
+      read_slot: null,
+      urgent_read_slot: null,
+      owner: null,
+      lease_until: null,
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
@@ -83,7 +92,7 @@ export async function updateReadProgress(
   held: HeldAccount,
   { unreadable }: { unreadable: number },
 ): Promise<void> {
-  // Two subqueries, so that each is one index lookup, however many transactions strangers send.
+  // Two subqueries, so that each is one index lookup, however many transactions third parties send.
   const oldest = (urgent: boolean) => sql`
     select slot, listed_after from history_entry
     where chain = ${held.chain} and account = ${held.account} and urgent = ${urgent} and attempts_made < ${unreadable}

@@ -1,7 +1,7 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import type { Db, Tables, Verification } from "../tables.ts";
-import { type CurrentOption, listOptionsById } from "./payment-options.ts";
+import { type CurrentOption, listOptionsById, type OptionRow } from "./payment-options.ts";
 import { listPayments, type PaymentRow } from "./payments.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
@@ -221,4 +221,71 @@ export async function lockWaiting(db: Db, ids: readonly string[]): Promise<strin
     .forUpdate()
     .execute();
   return rows.map((row) => row.id);
+}
+
+/** Makes a payment's waiting attempts due. Returns how many. */
+export async function makeAttemptsDue(db: Db, { paymentId, at }: { paymentId: string; at: Date }): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable("attempt")
+    .set({ due_at: at })
+    .where("payment_id", "=", paymentId)
+    .where("state", "=", "waiting")
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
+}
+
+/** Returns what wallets sent in the attempts of a quote that are verified by key, newest first. */
+export async function listKeyResults(db: Db, option: Pick<OptionRow, "id" | "payment_id">): Promise<unknown[]> {
+  const rows = await db
+    .selectFrom("attempt")
+    .select("results")
+    .where("payment_id", "=", option.payment_id)
+    .where("option_id", "=", option.id)
+    .where("verification", "=", "key")
+    .orderBy("created_at", "desc")
+    .limit(KEY_ATTEMPTS)
+    .execute();
+  return rows.map(({ results }) => results);
+}
+
+/** Returns the earliest attempt of a quote that waits for verification. */
+export async function findWaitingAttemptOf(
+  db: Db,
+  option: Pick<OptionRow, "id" | "payment_id">,
+): Promise<Pick<AttemptRow, "id" | "verification"> | undefined> {
+  return db
+    .selectFrom("attempt")
+    .select(["id", "verification"])
+    .where("payment_id", "=", option.payment_id)
+    .where("option_id", "=", option.id)
+    .where("state", "=", "waiting")
+    .orderBy("created_at")
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** The confirms of one quote: when the earliest was made that still waits; null when none waits. */
+export type QuoteConfirms = { option_id: string; waiting_since: Date | null };
+
+/** Returns the confirms of payments by quote. A quote without a confirm is not in the result. */
+export async function listQuoteConfirms(db: Db, paymentIds: readonly string[]): Promise<QuoteConfirms[]> {
+  return db
+    .selectFrom("attempt")
+    .select(["option_id", sql<Date | null>`min(created_at) filter (where state = 'waiting')`.as("waiting_since")])
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .groupBy("option_id")
+    .execute();
+}
+
+/** Returns when the verified confirms of payments were made. */
+export async function listVerifiedConfirms(
+  db: Db,
+  paymentIds: readonly string[],
+): Promise<Pick<AttemptRow, "payment_id" | "created_at">[]> {
+  return db
+    .selectFrom("attempt")
+    .select(["payment_id", "created_at"])
+    .where(sql<boolean>`payment_id = any(${paymentIds})`)
+    .where("state", "=", "verified")
+    .execute();
 }

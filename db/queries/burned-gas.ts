@@ -29,14 +29,14 @@ export async function deleteOldBurnedGas(db: Db, args: { before: Date; limit: nu
 
 /**
  * The gas that a payer has burned since `dayAgo`: `gas` in total, in how many `transactions`, and the part since `hourAgo`
- * as `lastHour`. `codeHash` is null for a payer with a plain key.
+ * as `last_hour`. `code_hash` is null for a payer with a plain key.
  */
 export type BurnedByPayer = {
   payer: string;
-  codeHash: string | null;
+  code_hash: string | null;
   transactions: number;
   gas: bigint;
-  lastHour: bigint;
+  last_hour: bigint;
 };
 
 /** Returns the gas burned on a chain by payer and code hash. A transaction that several transfers shared counts for no payer. */
@@ -48,10 +48,10 @@ export async function listBurnedByPayer(
     .selectFrom("burned_gas")
     .select([
       "payer",
-      "code_hash as codeHash",
+      "code_hash",
       sql<number>`count(*)::int`.as("transactions"),
       sql<bigint>`sum(gas)`.as("gas"),
-      sql<bigint>`coalesce(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("lastHour"),
+      sql<bigint>`coalesce(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("last_hour"),
     ])
     .where("chain", "=", args.chain)
     .where("alone", "=", true)
@@ -64,10 +64,10 @@ export async function listBurnedByPayer(
 export async function listWalletsInFlight(
   db: Db,
   chain: string,
-): Promise<{ payer: string; codeHash: string | null }[]> {
+): Promise<{ payer: string; code_hash: string | null }[]> {
   return db
     .selectFrom("transfer")
-    .select(["payer", "code_hash as codeHash"])
+    .select(["payer", "code_hash"])
     .where("chain", "=", chain)
     .where("state", "=", "assigned")
     .where("smart_wallet", "=", true)

@@ -56,12 +56,12 @@ export async function takeCursor(
   args: { chain: string; owner: string; leaseMs: number },
 ): Promise<(Cursor & { assets: string[]; rereading: string[] }) | undefined> {
   const until = fromNow(args.leaseMs);
-  return db
+  const row = await db
     .updateTable("chain_cursor")
     .set({ owner: args.owner, lease_until: until, due_at: until, fence: sql`fence + 1` })
     .where("chain", "=", args.chain)
     .where(sql<boolean>`(lease_until is null or lease_until <= clock_timestamp())`)
-    .returning(["chain", "number", "block_id as blockId", "final_number as finalNumber", "fence", "assets"])
+    .returning(["chain", "number", "block_id", "final_number", "fence", "assets"])
     .returning(
       sql<
         string[]
@@ -70,6 +70,9 @@ export async function takeCursor(
       ),
     )
     .executeTakeFirst();
+  if (!row) return undefined;
+  const { block_id: blockId, final_number: finalNumber, ...same } = row;
+  return { ...same, blockId, finalNumber };
 }
 
 /** Renews the lease. Does nothing when another watcher has it by now. */
@@ -187,9 +190,9 @@ export async function findBlock(
 export async function listBlockSources(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ number: number; sourceEndpoint: string | null }[]> {
-  const { rows } = await sql<{ number: number; sourceEndpoint: string | null }>`
-    select number, source_endpoint as "sourceEndpoint" from chain_block where chain = ${args.chain} and number >= ${args.from}
+): Promise<{ number: number; source_endpoint: string | null }[]> {
+  const { rows } = await sql<{ number: number; source_endpoint: string | null }>`
+    select number, source_endpoint from chain_block where chain = ${args.chain} and number >= ${args.from}
       and number <= coalesce((
         select min(number) from chain_block where chain = ${args.chain} and number >= ${args.to}), ${args.to})
     order by number`.execute(db);

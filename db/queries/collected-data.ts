@@ -127,3 +127,14 @@ export async function listCollected(
     .orderBy("c.id")
     .execute();
 }
+
+/** Deletes data whose retention is over, and returns how many rows. */
+export async function deleteOverdueData(db: Db, args: { now: Date; limit: number }): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("collected_data")
+    .where(
+      sql<boolean>`id in (select id from collected_data where delete_at <= ${args.now} order by delete_at limit ${args.limit})`,
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -12,7 +12,7 @@ export type ExceptionRow = {
   at: Date;
   chain: string;
   /** Null for a day's dust, which is booked in one group. */
-  txHash: string | null;
+  tx_hash: string | null;
   asset: string;
   /** Minor units; negative for an outflow from the treasury that no transfer explains. */
   amount: bigint;
@@ -20,12 +20,12 @@ export type ExceptionRow = {
   payer: string | null;
   receiver: string | null;
   /** The payment that the movement refers to, by its transfer or by its natural key. */
-  paymentId: string | null;
-  paymentState: PaymentState | null;
+  payment_id: string | null;
+  payment_state: PaymentState | null;
   /** The amount of a quote of that payment; preferably a quote of the same payer and amount. */
   asked: bigint | null;
   /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
-  transferId: string | null;
+  transfer_id: string | null;
   /** The newest payment for which this payer had an option, when the movement refers to no payment. */
   perhaps: string | null;
   /** The note of the booking; for dust, the number of deposits and the day. */
@@ -38,8 +38,8 @@ export async function listOpenExceptions(
   args: { id?: number | undefined; limit: number },
 ): Promise<ExceptionRow[]> {
   const { rows } = await sql<ExceptionRow>`
-    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash as "txHash", e.asset, -e.amount as amount, s.payer, s.receiver,
-      p.id as "paymentId", p.state as "paymentState", o.amount as asked, t.id as "transferId",
+    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, s.payer, s.receiver,
+      p.id as payment_id, p.state as payment_state, o.amount as asked, t.id as transfer_id,
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
       ) end as perhaps, g.note

@@ -64,16 +64,16 @@ export async function findOldestPendingEvent(db: Db): Promise<Date | null> {
 export type LaneStatus = {
   chain: string;
   address: string;
-  nextNonce: number;
+  next_nonce: number;
   /** The number of used nonces whose transaction is in no block yet. */
-  inFlight: number;
+  in_flight: number;
   /** When a transaction with the lowest of them was first signed. */
-  oldestAt: Date | null;
+  oldest_at: Date | null;
   /** The maximum fee of the newest transaction, included or not. */
-  newestMaxFee: bigint | null;
+  newest_max_fee: bigint | null;
   /** The fees of the newest transaction with the lowest nonce that is in no block yet. */
-  lowestMaxFee: bigint | null;
-  lowestPriorityFee: bigint | null;
+  lowest_max_fee: bigint | null;
+  lowest_priority_fee: bigint | null;
 };
 
 /** Returns every lane with its transactions in flight. Reads only rows, so every process returns the same. */
@@ -85,13 +85,13 @@ export async function listLaneStatuses(db: Db): Promise<LaneStatus[]> {
         select from transaction twin
         where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')
     )
-    select lane.chain, lane.address, lane.next_nonce as "nextNonce",
-      (select count(distinct nonce)::int from unincluded u where u.lane_id = lane.id) as "inFlight",
-      lowest.first_at as "oldestAt",
+    select lane.chain, lane.address, lane.next_nonce,
+      (select count(distinct nonce)::int from unincluded u where u.lane_id = lane.id) as in_flight,
+      lowest.first_at as oldest_at,
       (select max_fee_per_gas from transaction t where t.lane_id = lane.id order by nonce desc, replacement desc limit 1)
-        as "newestMaxFee",
-      lowest.max_fee_per_gas as "lowestMaxFee",
-      lowest.max_priority_fee_per_gas as "lowestPriorityFee"
+        as newest_max_fee,
+      lowest.max_fee_per_gas as lowest_max_fee,
+      lowest.max_priority_fee_per_gas as lowest_priority_fee
     from lane left join lateral (
       select max_fee_per_gas, max_priority_fee_per_gas, min(created_at) over (partition by nonce) as first_at
       from unincluded u where u.lane_id = lane.id
@@ -106,9 +106,9 @@ export type ChainStatus = {
   chain: string;
   cursor: number;
   /** When a watcher last reached the head; before the first time, the time of the block at which it began. */
-  reachedHeadAt: Date | null;
+  reached_head_at: Date | null;
   /** The base fee of the newest block that was read, wei per gas. */
-  baseFee: bigint | null;
+  base_fee: bigint | null;
   /** True while a transfer is ready to be relayed. */
   waiting: boolean;
 };
@@ -117,8 +117,8 @@ export type ChainStatus = {
 export async function listChainStatuses(db: Db, now: Date): Promise<ChainStatus[]> {
   const { rows } = await sql<ChainStatus>`
     select cursor.chain, cursor.number as cursor,
-      coalesce(cursor.reached_head_at, newest.at) as "reachedHeadAt",
-      newest.base_fee as "baseFee",
+      coalesce(cursor.reached_head_at, newest.at) as reached_head_at,
+      newest.base_fee,
       exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'
         and (t.hold_until is null or t.hold_until <= ${now})) as waiting
     from chain_cursor cursor left join lateral (

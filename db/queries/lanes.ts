@@ -4,7 +4,7 @@ import { fromNow } from "../clock.ts";
 import type { Db } from "../tables.ts";
 
 /** A lease on a lane, with its fencing token: writes with an older fence match no row. */
-export type LaneLease = { id: string; chain: string; address: string; fence: number; nextNonce: number };
+export type LaneLease = { id: string; chain: string; address: string; fence: number; next_nonce: number };
 
 /** Creates a lane. Keeps the nonce of a lane that exists. */
 export async function ensureLane(
@@ -30,7 +30,7 @@ export async function takeLane(
       where chain = ${args.chain} and address = any(${args.addresses}) and (lease_until is null or lease_until <= clock_timestamp())
       order by lease_until nulls first, id limit 1 for update skip locked
     )
-    returning id, chain, address, fence, next_nonce as "nextNonce"`.execute(db);
+    returning id, chain, address, fence, next_nonce`.execute(db);
   return result.rows[0];
 }
 

@@ -41,6 +41,21 @@ export async function keepNewGroups(db: Db, groups: readonly Group[]): Promise<G
   return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));
 }
 
+/** Returns the entries that are booked under a group's natural key, in the order of booking, each with the group's note. */
+export async function listBookedEntries(
+  db: Db,
+  { kind, subject }: Pick<Group, "kind" | "subject">,
+): Promise<(Entry & { note: string | null })[]> {
+  return db
+    .selectFrom("ledger_group as g")
+    .innerJoin("ledger_entry as e", "e.group_id", "g.id")
+    .select(["e.account", "e.asset", "e.amount", "g.note"])
+    .where("g.kind", "=", kind)
+    .where("g.subject", "=", subject)
+    .orderBy("e.id")
+    .execute();
+}
+
 async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<void> {
   const rows = await db
     .insertInto("ledger_group")

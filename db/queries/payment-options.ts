@@ -84,7 +84,7 @@ export async function listOptionsById(db: Db, ids: readonly string[]): Promise<C
 }
 
 /** Selects quotes (`o`) of payments (`p`) with the current destination of the merchant. */
-export function selectCurrent(db: Db) {
+function selectCurrent(db: Db) {
   return db
     .selectFrom("payment_option as o")
     .innerJoin("payment as p", "p.id", "o.payment_id")
@@ -120,4 +120,34 @@ export async function deleteRenewedOptions(
       order by n.created_at limit ${limit}
     )`.execute(db);
   return Number(numAffectedRows ?? 0n);
+}
+
+/** Returns true if a payment has a quote that the buyer's own transaction pays. */
+export async function hasPushOption(db: Db, paymentId: string): Promise<boolean> {
+  const push = await db
+    .selectFrom("payment_option")
+    .select("id")
+    .where("payment_id", "=", paymentId)
+    .where("kind", "=", "push")
+    .executeTakeFirst();
+  return push !== undefined;
+}
+
+/** A quote of a locked payment, with the payment's merchant and deadline. */
+export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
+
+/** Locks the live payments that these authorization nonces of a chain name, in the order of their ids. Returns their quotes. */
+export async function lockQuotes(
+  db: Db,
+  args: { chain: string; authorizationNonces: readonly string[] },
+): Promise<LockedQuote[]> {
+  const quotes = await selectCurrent(db)
+    .select(["p.expires_at as deadline", "p.merchant_id"])
+    .where("o.chain", "=", args.chain)
+    .where(sql<boolean>`o.authorization_nonce = any(${args.authorizationNonces})`)
+    .where("p.mode", "=", "live")
+    .orderBy("p.id")
+    .forUpdate("p")
+    .execute();
+  return quotes.map(readFamilyRow);
 }

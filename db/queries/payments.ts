@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import type { PaymentState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 import { deducted } from "./settlement-deductions.ts";
 
@@ -47,9 +48,12 @@ const readWithMerchant = batchStatements(async (db: Db, ids: readonly string[]) 
  * Returns the transaction that paid out a payment's settlement, and the amount that earlier refunds deducted from the
  * payment. Undefined until the payout is confirmed.
  */
-export async function findPayout(db: Db, paymentId: string): Promise<{ txHash: string; deducted: bigint } | undefined> {
-  const { rows } = await sql<{ txHash: string; deducted: bigint }>`
-    select coalesce(s.tx_hash, g.tx_hash) as "txHash", ${deducted} as deducted from payment p
+export async function findPayout(
+  db: Db,
+  paymentId: string,
+): Promise<{ tx_hash: string; deducted: bigint } | undefined> {
+  const { rows } = await sql<{ tx_hash: string; deducted: bigint }>`
+    select coalesce(s.tx_hash, g.tx_hash) as tx_hash, ${deducted} as deducted from payment p
     join settlement s on s.id = p.settlement_id
     left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
     left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
@@ -66,4 +70,67 @@ export async function lockPayments(db: Db, ids: readonly string[]): Promise<void
 export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
   if (ids.length === 0) return [];
   return db.selectFrom("payment").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
+}
+
+/** Returns a payment without its merchant. */
+export async function findPaymentRow(db: Db, id: string): Promise<PaymentRow | undefined> {
+  return db.selectFrom("payment").selectAll().where("id", "=", id).executeTakeFirst();
+}
+
+/** Returns the id of any payment, of either mode; undefined while there is none. */
+export async function findAnyPaymentId(db: Db): Promise<string | undefined> {
+  return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
+}
+
+/** Selects payments of all accounts. An undefined member does not narrow. */
+export type NewestFilter = {
+  accountId?: string | undefined;
+  merchantId?: string | undefined;
+  state?: PaymentState | undefined;
+  since?: Date | undefined;
+  limit: number;
+};
+
+/** Returns payments, newest first. */
+export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<PaymentRow[]> {
+  let query = db.selectFrom("payment").selectAll();
+  if (filter.accountId) query = query.where("account_id", "=", filter.accountId);
+  if (filter.merchantId) query = query.where("merchant_id", "=", filter.merchantId);
+  if (filter.state) query = query.where("state", "=", filter.state);
+  if (filter.since) query = query.where("created_at", ">=", filter.since);
+  return query.orderBy("created_at", "desc").orderBy("id", "desc").limit(filter.limit).execute();
+}
+
+/** Makes a payment due whose deadline has passed. Returns the number of payments (0 or 1). */
+export async function makePaymentDue(db: Db, { id, at }: { id: string; at: Date }): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable("payment")
+    .set({ due_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "requires_action")
+    .where("expires_at", "<=", at)
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
+}
+
+/** Returns the deadline of a payment that still awaits its buyer, when it has passed. */
+export async function findPassedDeadline(db: Db, { id, at }: { id: string; at: Date }): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom("payment")
+    .select("expires_at")
+    .where("id", "=", id)
+    .where("state", "=", "requires_action")
+    .where("expires_at", "<=", at)
+    .executeTakeFirst();
+  return row?.expires_at;
+}
+
+/** Stores when the expiry of a payment that still awaits its buyer is due. */
+export async function postponeExpiry(db: Db, { id, dueAt }: { id: string; dueAt: Date }): Promise<void> {
+  await db
+    .updateTable("payment")
+    .set({ due_at: dueAt })
+    .where("id", "=", id)
+    .where("state", "=", "requires_action")
+    .execute();
 }

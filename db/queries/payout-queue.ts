@@ -29,12 +29,12 @@ export type Obstacle = (typeof obstacles)[number];
 /** Obstacles that depend on the amount: a smaller payout of the same queue may succeed. */
 export const amountObstacles: readonly Obstacle[] = ["balance_short", "inventory_short"];
 
-export type QueueKey = { kind: PayoutKind; merchantId: string; asset: string; chain: string };
+export type QueueKey = { kind: PayoutKind; merchant_id: string; asset: string; chain: string };
 export type TakenQueue = QueueKey & { version: number; blocked: boolean };
 
-const key = sql`q.kind, q.merchant_id as "merchantId", q.asset, q.chain`;
-const isKey = ({ kind, merchantId, asset, chain }: QueueKey) =>
-  sql`q.kind = ${kind} and q.merchant_id = ${merchantId} and q.asset = ${asset} and q.chain = ${chain}`;
+const key = sql`q.kind, q.merchant_id, q.asset, q.chain`;
+const isKey = ({ kind, merchant_id, asset, chain }: QueueKey) =>
+  sql`q.kind = ${kind} and q.merchant_id = ${merchant_id} and q.asset = ${asset} and q.chain = ${chain}`;
 
 /** SQL: the waiting rows of a queue `q`, by kind. An index serves each of them. */
 const rowsOf: Record<PayoutKind, RawBuilder<unknown>> = {
@@ -82,7 +82,7 @@ export async function listQueuedIds(
     select array(
       select r.id from ${rowsOf[kind]} and r.due_at <= ${now} order by r.due_retries, r.due_at limit q.most
     ) as ids
-    from unnest(${queues.map((one) => one.merchantId)}::text[], ${queues.map((one) => one.asset)}::text[],
+    from unnest(${queues.map((one) => one.merchant_id)}::text[], ${queues.map((one) => one.asset)}::text[],
       ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.limit)}::int[])
       with ordinality as q (merchant_id, asset, chain, most, place)
     order by q.place`.execute(db);
@@ -96,7 +96,7 @@ export async function restQueues(db: Db, args: { kind: PayoutKind; queues: reado
   await sql`
     update payout_queue q set due_at = (select min(r.due_at) from ${rowsOf[kind]}), due_retries = 0,
       blocked_by = null, blocked_at = null
-    from unnest(${queues.map((one) => one.merchantId)}::text[], ${queues.map((one) => one.asset)}::text[],
+    from unnest(${queues.map((one) => one.merchant_id)}::text[], ${queues.map((one) => one.asset)}::text[],
       ${queues.map((one) => one.chain)}::text[], ${queues.map((one) => one.version)}::bigint[])
       as idle (merchant_id, asset, chain, version)
     where q.kind = ${kind} and q.merchant_id = idle.merchant_id and q.asset = idle.asset and q.chain = idle.chain
@@ -104,9 +104,9 @@ export async function restQueues(db: Db, args: { kind: PayoutKind; queues: reado
 }
 
 /** A row with its queue, both read at the same time. */
-export type QueuedRow = QueueKey & { id: string; state: string; version: number; isFresh: boolean };
+export type QueuedRow = QueueKey & { id: string; state: string; version: number; is_fresh: boolean };
 
-/** Returns rows with their queues. `isFresh`: the queue is not blocked and was not taken since its last success. */
+/** Returns rows with their queues. `is_fresh`: the queue is not blocked and was not taken since its last success. */
 export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: readonly string[] }): Promise<QueuedRow[]> {
   const of = {
     settlement: sql`settlement r join payout_queue q on q.kind = 'settlement' and q.merchant_id = r.merchant_id
@@ -115,7 +115,7 @@ export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: read
       and q.asset = coalesce(r.owed_asset, r.asset) and q.chain = split_part(r.asset, '/', 1)`,
   };
   const { rows } = await sql<QueuedRow>`
-    select r.id, r.state, ${key}, q.version, q.due_retries = 0 and q.blocked_by is null as "isFresh"
+    select r.id, r.state, ${key}, q.version, q.due_retries = 0 and q.blocked_by is null as is_fresh
     from ${of[args.kind]} where r.id = any(${args.ids})`.execute(db);
   return rows;
 }
@@ -156,9 +156,9 @@ export async function deferRows(db: Db, args: { kind: PayoutKind; ids: readonly 
 export async function listBlockedKeys(
   db: Db,
   merchantIds: readonly string[],
-): Promise<{ merchantId: string; asset: string }[]> {
-  const { rows } = await sql<{ merchantId: string; asset: string }>`
-    select q.merchant_id as "merchantId", q.asset from payout_queue q
+): Promise<{ merchant_id: string; asset: string }[]> {
+  const { rows } = await sql<{ merchant_id: string; asset: string }>`
+    select q.merchant_id, q.asset from payout_queue q
     where q.kind = 'settlement' and q.merchant_id = any(${merchantIds}) and q.blocked_by <> all(${amountObstacles})`.execute(
     db,
   );
@@ -194,14 +194,14 @@ export async function wakeShortPayouts(db: Db, chain: string): Promise<void> {
       order by merchant_id collate "C", asset collate "C", kind, chain collate "C" for update)`.execute(db);
 }
 
-/** A blocked queue, for operators. `waiting` counts its rows up to 10,000. */
-export type BlockedQueue = QueueKey & { blockedBy: string; since: Date; nextCheckAt: Date; waiting: number };
+/** A blocked queue, with the time of its next check (`due_at`). `waiting` counts its rows up to 10,000. */
+export type BlockedQueue = QueueKey & { blocked_by: string; blocked_at: Date; due_at: Date; waiting: number };
 
 /** Returns blocked queues, the longest blocked first. */
 export async function listBlockedQueues(db: Db, limit: number): Promise<BlockedQueue[]> {
   const count = (kind: PayoutKind) => sql`(select count(*)::int from (select from ${rowsOf[kind]} limit 10000) found)`;
   const { rows } = await sql<BlockedQueue>`
-    select ${key}, q.blocked_by as "blockedBy", q.blocked_at as since, q.due_at as "nextCheckAt",
+    select ${key}, q.blocked_by, q.blocked_at, q.due_at,
       case q.kind when 'settlement' then ${count("settlement")} else ${count("refund")} end as waiting
     from payout_queue q where q.blocked_by is not null order by q.blocked_at limit ${limit}`.execute(db);
   return rows;

@@ -25,3 +25,9 @@ export async function listPendingTransfers(
     .execute();
   return rows.map(readFamilyRow);
 }
+
+/** Locks payers until the commit, in the order of their keys. */
+export async function lockPayers(db: Db, payers: readonly { chain: string; payer: string }[]): Promise<void> {
+  const keys = [...new Set(payers.map(({ chain, payer }) => `payer ${chain} ${payer}`))].sort();
+  await sql`select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`.execute(db);
+}

@@ -81,3 +81,13 @@ export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<Du
     .orderBy("r.id")
     .execute();
 }
+
+/** Returns refunds that have not begun, also held ones, of all merchants or of one, oldest first. */
+export async function listUnbegunRefunds(
+  db: Db,
+  args: { merchantId?: string | undefined; limit: number },
+): Promise<RefundRow[]> {
+  let query = db.selectFrom("refund").selectAll().where("state", "in", ["due", "held"]);
+  if (args.merchantId !== undefined) query = query.where("merchant_id", "=", args.merchantId);
+  return query.orderBy("created_at").orderBy("id").limit(args.limit).execute();
+}

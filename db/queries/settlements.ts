@@ -37,12 +37,12 @@ export async function addToAccumulating(
     update settlement set amount = amount + ${args.amount}, converted = converted or ${args.converted},
       due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end
     where merchant_id = ${args.merchantId} and asset = ${args.asset} and state = 'accumulating'
-    returning id, due_at as "dueAt"`.execute(db);
+    returning id, due_at`.execute(db);
   return rows[0];
 }
 
 /** An accumulating settlement, and when it is due. */
-export type AccumulatingSettlement = { id: string; dueAt: Date };
+export type AccumulatingSettlement = { id: string; due_at: Date };
 
 /** Inserts an accumulating settlement. When another worker inserts one at the same time, adds to that one. */
 export async function beginAccumulating(
@@ -61,7 +61,7 @@ export async function beginAccumulating(
     )
     .returning(["id", "due_at"])
     .executeTakeFirstOrThrow();
-  return { id: row.id, dueAt: row.due_at ?? settlement.dueAt };
+  return { id: row.id, due_at: row.due_at ?? settlement.dueAt };
 }
 
 function toRow(one: NewSettlement, at: Date) {
@@ -93,13 +93,18 @@ export async function linkSettlements(
     where payment.id = pair.payment_id`.execute(db);
 }
 
+/** When an accumulating settlement of a merchant and asset is paid out. */
+export type PayoutSchedule = {
+  merchant_id: string;
+  asset: string;
+  accumulation_ms: number;
+  accumulation_amount: bigint | null;
+};
+
 /** Returns the payout schedules of these merchants, without assets that are paid out at once. */
-export async function listPayoutSchedules(
-  db: Db,
-  merchantIds: readonly string[],
-): Promise<{ merchantId: string; asset: string; ms: number; amount: bigint | null }[]> {
-  const { rows } = await sql<{ merchantId: string; asset: string; ms: number; amount: bigint | null }>`
-    select merchant_id as "merchantId", asset, accumulation_ms as ms, accumulation_amount as amount
+export async function listPayoutSchedules(db: Db, merchantIds: readonly string[]): Promise<PayoutSchedule[]> {
+  const { rows } = await sql<PayoutSchedule>`
+    select merchant_id, asset, accumulation_ms, accumulation_amount
     from settlement_destination where merchant_id = any(${merchantIds}) and accumulation_ms is not null`.execute(db);
   return rows;
 }
@@ -250,4 +255,38 @@ export async function recordDirectPayment(
 ): Promise<void> {
   const { id, destination, txHash: tx_hash } = args;
   await db.updateTable("settlement").set({ destination, tx_hash }).where("id", "=", id).execute();
+}
+
+/** Makes a settlement due and returns it. Undefined when it has begun or still accumulates. */
+export async function makeSettlementDue(
+  db: Db,
+  { id, at }: { id: string; at: Date },
+): Promise<Pick<SettlementRow, "merchant_id" | "asset"> | undefined> {
+  return db
+    .updateTable("settlement")
+    .set({ due_at: at })
+    .where("id", "=", id)
+    .where("state", "=", "due")
+    .returning(["merchant_id", "asset"])
+    .executeTakeFirst();
+}
+
+/**
+ * Moves settlements to `paying` with the destinations that their payouts were signed for, and returns the ids of those that
+ * moved. A settlement whose amount or registered destination has changed since then stays.
+ */
+export async function moveSettlementsToPaying(
+  db: Db,
+  signed: readonly { id: string; destination: string | null; amount: bigint }[],
+  at: Date,
+): Promise<string[]> {
+  const ids = signed.map(({ id }) => id);
+  const destinations = signed.map((one) => one.destination);
+  const amounts = signed.map(({ amount }) => amount);
+  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
+  const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
+    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
+      and d.asset = settlement.asset and d.destination = ${destination})`;
+  const set = { destination, due_at: null };
+  return moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where });
 }

@@ -110,14 +110,14 @@ export async function countUnfinished(db: Db): Promise<{ chain: string; state: s
 }
 
 /** The number of unfinished transfers of one asset and kind. */
-export type UnfinishedKind = { chain: string; asset: string; kind: Kind; isPayment: boolean; count: number };
+export type UnfinishedKind = { chain: string; asset: string; kind: Kind; is_payment: boolean; count: number };
 
 /** Returns the number of unfinished transfers by asset and kind. */
 export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
   return db
     .selectFrom("transfer")
     .select(["chain", "asset", "kind"])
-    .select([sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
+    .select([sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
     .where("state", "not in", ["confirmed", "ended"])
     .groupBy(["chain", "asset", "kind", sql`purpose = 'payment'`])
     .orderBy("asset")
@@ -274,8 +274,13 @@ export async function unassignTransfers(
     at: args.now,
     detail: { reason: args.reason },
     set: {
-      ...{ lane_id: null, lane_nonce: null, alone: true, last_error: args.reason },
-      ...{ retries: sql<number>`retries + 1`, due_at: backOff(args.now), hold_until: backOff(args.now) },
+      lane_id: null,
+      lane_nonce: null,
+      alone: true,
+      last_error: args.reason,
+      retries: sql<number>`retries + 1`,
+      due_at: backOff(args.now),
+      hold_until: backOff(args.now),
     },
   });
 }
@@ -316,11 +321,11 @@ export async function listConfirmable(
 export async function listProofsBetween(
   db: Db,
   args: { chain: string; from: number; to: number },
-): Promise<{ blockNumber: number; blockId: string; logIndex: number }[]> {
+): Promise<{ block_number: number; block_id: string; log_index: number; receiver: string }[]> {
   return db
     .selectFrom("observation as s")
     .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number as blockNumber", "s.block_id as blockId", "s.log_index as logIndex"])
+    .select(["s.block_number", "s.block_id", "s.log_index", "s.receiver"])
     .where("s.chain", "=", args.chain)
     .where("s.orphaned", "=", false)
     .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)

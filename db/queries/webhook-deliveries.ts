@@ -2,105 +2,42 @@ import { type Selectable, sql, type Transaction } from "kysely";
 import type { Db, Mode, Tables } from "../tables.ts";
 import { deducted } from "./settlement-deductions.ts";
 
-export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
 export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
 export type DeliveryState = DeliveryRow["state"];
-
-/** Returns the endpoint of an account and mode that is not deleted; with `lock`, locks it until the commit. */
-export async function findLiveEndpoint(
-  db: Db,
-  args: { accountId: string; mode: Mode },
-  options: { lock?: boolean } = {},
-): Promise<EndpointRow | undefined> {
-  const query = db
-    .selectFrom("webhook_endpoint")
-    .selectAll()
-    .where("account_id", "=", args.accountId)
-    .where("mode", "=", args.mode)
-    .where("deleted_at", "is", null);
-  return (options.lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
-}
-
-/**
- * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
- * is due once more at `retryAt`. `lost`: an earlier job for the endpoint was enqueued or had begun, and never finished.
- */
-export async function takeDueEndpoints(
-  db: Db,
-  args: { now: Date; retryAt: Date; limit: number },
-): Promise<{ id: string; retry: number; lost: boolean }[]> {
-  const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
-    update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
-    from (
-      select e.id, e.lease_until is not null as lost from webhook_endpoint e cross join lateral (
-        select min(at) as since from (
-          (select due_at as at from webhook_delivery where endpoint_id = e.id and due_at <= ${args.now} order by due_at limit 1)
-          union all (select at from webhook_fanout where endpoint_id = e.id order by at limit 1)
-        ) waiting
-      ) oldest
-      where (e.lease_until is null or e.lease_until <= ${args.now}) and oldest.since is not null
-      order by oldest.since limit ${args.limit} for no key update of e skip locked
-    ) found
-    where e.id = found.id
-    returning e.id, e.due_retries as retry, found.lost`.execute(db);
-  return rows;
-}
-
-/** Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease. */
-export async function leaseEndpoint(
-  db: Db,
-  args: { id: string; owner: string; now: Date; until: Date },
-): Promise<EndpointRow | undefined> {
-  const { rows } = await sql<EndpointRow>`
-    update webhook_endpoint set owner = ${args.owner}, lease_until = ${args.until}
-    where id = ${args.id} and (owner is null or owner = ${args.owner} or lease_until <= ${args.now})
-    returning *`.execute(db);
-  return rows[0];
-}
-
-/** Releases an endpoint. */
-export async function releaseEndpoint(db: Db, args: { id: string; owner: string }): Promise<void> {
-  await db
-    .updateTable("webhook_endpoint")
-    .set({ owner: null, lease_until: null })
-    .where("id", "=", args.id)
-    .where("owner", "=", args.owner)
-    .execute();
-}
 
 /** A due event with everything that its payload may contain. Members that do not apply yet are null. */
 export type DueEvent = {
   id: string;
   type: string;
-  stateVersion: number;
+  state_version: number;
   at: Date;
-  attemptsMade: number;
-  paymentId: string;
-  merchantId: string;
+  attempts_made: number;
+  payment_id: string;
+  merchant_id: string;
   mode: Mode;
-  referenceId: string | null;
+  reference_id: string | null;
   unit: string;
   value: bigint;
-  createdAt: Date;
-  expiresAt: Date;
-  failureCode: string | null;
-  cancelledReason: string | null;
-  processingAt: Date | null;
-  succeededAt: Date | null;
-  txId: string | null;
+  created_at: Date;
+  expires_at: Date;
+  failure_code: string | null;
+  cancelled_reason: string | null;
+  processing_at: Date | null;
+  succeeded_at: Date | null;
+  tx_id: string | null;
   payer: string | null;
   asset: string | null;
   amount: bigint | null;
   /** The operator's fee: the total, its fixed part, and the rate of the rest in hundredths of a percent. */
   fee: bigint;
-  feeFixed: bigint;
-  feeBasisPoints: number;
+  fee_fixed: bigint;
+  fee_basis_points: number;
   /** What the merchant receives, when that is in another asset. */
-  owedAsset: string | null;
-  owedAmount: bigint | null;
-  settledTxId: string | null;
-  settledAsset: string | null;
-  settledAmount: bigint | null;
+  owed_asset: string | null;
+  owed_amount: bigint | null;
+  settled_tx_id: string | null;
+  settled_asset: string | null;
+  settled_amount: bigint | null;
 };
 
 /** Returns the due events of an endpoint, oldest first, without those in `without`, which are being sent already. */
@@ -111,15 +48,15 @@ export async function listDueEvents(
   const reached = (state: string) => sql`(
     select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
   const { rows } = await sql<DueEvent>`
-    select d.id, d.type, d.state_version as "stateVersion", d.at, d.attempts_made as "attemptsMade", p.id as "paymentId",
-      p.merchant_id as "merchantId", p.mode, p.reference_id as "referenceId", p.unit, p.value,
-      p.created_at as "createdAt", p.expires_at as "expiresAt", p.failure_code as "failureCode",
-      p.cancelled_reason as "cancelledReason", ${reached("processing")} as "processingAt",
-      ${reached("succeeded")} as "succeededAt", p.tx_id as "txId", o.payer,
+    select d.id, d.type, d.state_version, d.at, d.attempts_made, p.id as payment_id,
+      p.merchant_id, p.mode, p.reference_id, p.unit, p.value,
+      p.created_at, p.expires_at, p.failure_code,
+      p.cancelled_reason, ${reached("processing")} as processing_at,
+      ${reached("succeeded")} as succeeded_at, p.tx_id, o.payer,
       coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
-      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as "feeFixed", coalesce(o.fee_basis_points, 0) as "feeBasisPoints",
-      coalesce(s.tx_hash, g.tx_hash) as "settledTxId", s.asset as "settledAsset", coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as "settledAmount",
-      o.owed_asset as "owedAsset", o.owed_amount as "owedAmount"
+      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as fee_fixed, coalesce(o.fee_basis_points, 0) as fee_basis_points,
+      coalesce(s.tx_hash, g.tx_hash) as settled_tx_id, s.asset as settled_asset, coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as settled_amount,
+      o.owed_asset, o.owed_amount
     from (
       select * from webhook_delivery
       where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])

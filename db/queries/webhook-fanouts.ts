@@ -1,13 +1,13 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
 
-/** The events of one settlement that are still to be written for one endpoint: those of payments with an id above `afterPayment`. */
-export type Fanout = { settlementId: string; at: Date; afterPayment: string };
+/** The events of one settlement that are still to be written for one endpoint: those of payments with an id above `after_payment`. */
+export type Fanout = { settlement_id: string; at: Date; after_payment: string };
 
 /** Locks an endpoint's unfinished fan-outs until the commit and returns them, oldest first. Skips those that are locked elsewhere. */
 export async function lockFanouts(db: Db, args: { endpointId: string; limit: number }): Promise<Fanout[]> {
   const { rows } = await sql<Fanout>`
-    select settlement_id as "settlementId", at, after_payment as "afterPayment" from webhook_fanout
+    select settlement_id, at, after_payment from webhook_fanout
     where endpoint_id = ${args.endpointId} order by at, settlement_id limit ${args.limit}
     for update skip locked`.execute(db);
   return rows;
@@ -17,11 +17,11 @@ export async function lockFanouts(db: Db, args: { endpointId: string; limit: num
 export async function listFanoutPayments(
   db: Db,
   args: { fanouts: readonly Fanout[]; limit: number },
-): Promise<{ id: string; settlementId: string }[]> {
+): Promise<{ id: string; settlement_id: string }[]> {
   const { fanouts, limit } = args;
-  const { rows } = await sql<{ id: string; settlementId: string }>`
-    select p.id, f.id as "settlementId"
-    from unnest(${fanouts.map((one) => one.settlementId)}::text[], ${fanouts.map((one) => one.afterPayment)}::text[])
+  const { rows } = await sql<{ id: string; settlement_id: string }>`
+    select p.id, f.id as settlement_id
+    from unnest(${fanouts.map((one) => one.settlement_id)}::text[], ${fanouts.map((one) => one.after_payment)}::text[])
       with ordinality as f (id, after, place)
     cross join lateral (
       select id from payment where settlement_id = f.id and id > f.after order by id limit ${limit}

@@ -13,8 +13,8 @@ export const bytesOf = (key: Key): Uint8Array => Buffer.from(key, "latin1");
 
 const known = (address: string): Key => keyOf(base58.decode(address));
 export const systemProgram = known("11111111111111111111111111111111");
-export const tokenProgram = known("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
-export const token2022Program = known("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
+const tokenProgram = known("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
+const token2022Program = known("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 export const memoPrograms = [
   known("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"),
   known("Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"),

@@ -14,11 +14,11 @@ const { values } = parseArgs({
   options: {
     port: { type: "string", default: "8899" },
     "slot-ms": { type: "string", default: "400" },
-    "final-after": { type: "string", default: "32" },
+    "finality-depth": { type: "string", default: "32" },
     genesis: { type: "string", default: localGenesis },
   },
 });
-const ledger = openLedger({ finalAfter: Number(values["final-after"]), now: Date.now });
+const ledger = openLedger({ finalityDepth: Number(values["finality-depth"]), now: Date.now });
 const submit = openSubmit(ledger);
 const subscriptions = openSubscriptions(ledger);
 const knobs = openTestControls(ledger, submit, Number(values["slot-ms"]));

@@ -43,8 +43,8 @@ export type Slots = {
   pop(count: number): Slot[];
 };
 
-/** Opens the chain of slots. A slot is final after `finalAfter` later slots. */
-export function openSlots(finalAfter: number, now: () => number): Slots {
+/** Opens the chain of slots. A slot is final after `finalityDepth` later slots. */
+export function openSlots(finalityDepth: number, now: () => number): Slots {
   const chain: Slot[] = [make(0, 0, 0)];
   const byBlockhash = new Map(chain.map((slot) => [slot.blockhash, slot]));
   const times = new Map(chain.map(({ slot, time }) => [slot, time]));
@@ -93,8 +93,8 @@ export function openSlots(finalAfter: number, now: () => number): Slots {
         if (height + lifetime >= slot.height) break;
         byBlockhash.delete(blockhash);
       }
-      if (chain.length > kept + finalAfter) chain.shift();
-      finalHeight = Math.max(finalHeight, slot.height - finalAfter);
+      if (chain.length > kept + finalityDepth) chain.shift();
+      finalHeight = Math.max(finalHeight, slot.height - finalityDepth);
       atHeight(finalHeight).images.clear();
       return slot;
     },

@@ -1,8 +1,8 @@
 import { base58 } from "@scure/base";
 import { invalidParams } from "./validator-errors.ts";
 
-export type Instruction = { program: number; accounts: Uint8Array; data: Uint8Array };
-export type Lookup = { table: Uint8Array; writable: Uint8Array; readonly: Uint8Array };
+type Instruction = { program: number; accounts: Uint8Array; data: Uint8Array };
+type Lookup = { table: Uint8Array; writable: Uint8Array; readonly: Uint8Array };
 
 /** A parsed transaction. Indexes count the static `keys` first, then the keys that lookups load. */
 export type WireTransaction = {

@@ -24,14 +24,14 @@ export type Ledger = {
   onChange(listen: () => void): void;
 };
 
-export type SimulateOptions = { verify: boolean; anyBlockhash: boolean };
+type SimulateOptions = { verify: boolean; anyBlockhash: boolean };
 
-export type LedgerOptions = { finalAfter: number; now: () => number };
+export type LedgerOptions = { finalityDepth: number; now: () => number };
 
 /** Opens the state and history of the chain. Every call is synchronous. */
-export function openLedger({ finalAfter, now }: LedgerOptions): Ledger {
+export function openLedger({ finalityDepth, now }: LedgerOptions): Ledger {
   const bank = openBank();
-  const slots = openSlots(finalAfter, now);
+  const slots = openSlots(finalityDepth, now);
   const history = openHistory();
   const listeners: (() => void)[] = [];
   const notify = (): void => {

@@ -36,7 +36,7 @@ export type Context = {
 };
 
 /** The output of a command: a value for machines, and lines for people (by default the value as a table). */
-export type Output = {
+type Output = {
   value: unknown;
   lines?: string[];
   /** An error that is printed after the output; the command then exits with 1. */

@@ -12,8 +12,15 @@ export function addFailedBookingCommands(program: Command, addAction: AddAction)
       .option("--limit <number>", "at most so many", wholeNumber, "200"),
     async (context, _args, { limit }) => {
       const value = (await listFailures(context.db, Number(limit))).map((row) => ({
-        ...{ id: row.id, chain: row.chain, kind: row.kind, subject: row.subject, error: row.error },
-        ...{ retries: row.retries, firstAt: row.first_at, lastAt: row.last_at, retryAt: row.retry_at },
+        id: row.id,
+        chain: row.chain,
+        kind: row.kind,
+        subject: row.subject,
+        error: row.error,
+        retries: row.retries,
+        firstAt: row.first_at,
+        lastAt: row.last_at,
+        retryAt: row.retry_at,
         ...(row.movement ? { movement: row.movement } : {}),
       }));
       return { value, lines: describeEach(value) };

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { listDestinationChanges } from "../../db/queries/destinations.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
 import {
@@ -10,7 +11,6 @@ import {
 import { changeMerchant, createMerchant, findMerchant, listMerchants } from "../../payments/merchants/merchants.ts";
 import {
   holdPayouts,
-  listDestinationChanges,
   setAcceptsOtherAssets,
   setDirectPayment,
   setPayoutSchedule,
@@ -219,7 +219,7 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
     destinations.command("history <merchant>").description("list every change of a merchant's destinations"),
     async (context, [merchantId = ""]) => {
       await requireMerchant(context, merchantId);
-      return { value: await listDestinationChanges(context, merchantId) };
+      return { value: await listDestinationChanges(context.db, merchantId) };
     },
   );
   addAction(

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { listFeePolicies } from "../../db/queries/fee-policies.ts";
 import { correctLedger, readBalances } from "../../payments/accounting/corrections.ts";
 import { readStatements, toCsv } from "../../payments/accounting/merchant-statements.ts";
 import {
@@ -9,7 +10,7 @@ import {
 } from "../../payments/accounting/resolve-exceptions.ts";
 import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
-import { clearFee, listFees, setFee } from "../../payments/merchants/fee-policies.ts";
+import { clearFee, setFee } from "../../payments/merchants/fee-policies.ts";
 import {
   type AddAction,
   type Context,
@@ -123,9 +124,11 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
   addAction(
     fees.command("list").description("list all fees; a fee of a merchant replaces that of its account"),
     async (context) => {
-      const value = (await listFees(context)).map(({ account_id, merchant_id, basis_points, fixed_micros }) => ({
-        ...{ account: account_id, merchant: merchant_id },
-        ...{ percent: basis_points / 100, fixed: toDecimal(fixed_micros, 6) },
+      const value = (await listFeePolicies(context.db)).map((row) => ({
+        account: row.account_id,
+        merchant: row.merchant_id,
+        percent: row.basis_points / 100,
+        fixed: toDecimal(row.fixed_micros, 6),
       }));
       return { value };
     },

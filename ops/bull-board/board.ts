@@ -25,7 +25,9 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const app = fastify({ bodyLimit: 16 * 1024 });
   const throttle = createLoginThrottle();
   await app.register(async (guarded) => {
-    guarded.addHook("onRequest", (request, reply) => guardRequest({ ...deps, throttle }, request, reply));
+    guarded.addHook("onRequest", (request: GuardedRequest, reply) =>
+      guardRequest({ ...deps, throttle }, request, reply),
+    );
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
   });
@@ -54,8 +56,9 @@ function createBoardPlugin(deps: BoardDeps) {
 }
 
 type GuardDeps = BoardDeps & { throttle: LoginThrottle };
+type GuardedRequest = FastifyRequest<{ Params: Record<string, string | undefined> }>;
 
-async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function guardRequest(deps: GuardDeps, request: GuardedRequest, reply: FastifyReply): Promise<unknown> {
   reply.headers({ "x-frame-options": "DENY", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" });
   const seconds = await deps.throttle.secondsToWait(request.ip);
   if (seconds > 0) {
@@ -72,8 +75,7 @@ async function guardRequest(deps: GuardDeps, request: FastifyRequest, reply: Fas
     return reply.code(401).header("www-authenticate", 'Basic realm="queues", charset="UTF-8"').send("login needed\n");
   }
   if (isRead(request.method)) return undefined;
-  const params = request.params as Record<string, string | undefined>;
-  const action = findAction({ method: request.method, route: request.routeOptions.url, params });
+  const action = findAction({ method: request.method, route: request.routeOptions.url, params: request.params });
   if (action === undefined || isFromElsewhere(request.headers)) {
     deps.log.warn({ operator: user, method: request.method, route: request.routeOptions.url }, "write refused");
     return reply.code(403).send({ error: "Only a retry or a promote from this page is allowed." });

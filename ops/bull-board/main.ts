@@ -1,6 +1,7 @@
 import { Registry } from "prom-client";
 import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
+import { insertOperatorAction } from "../../db/queries/operator-actions.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
@@ -48,7 +49,7 @@ async function serve(config: BoardConfig): Promise<void> {
     login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
     deployment: config.REDIS_PREFIX,
     recordAction: ({ actor, action, queue, jobId }) =>
-      db.insertInto("operator_action").values({ actor, action, queue, job_id: jobId, at: new Date() }).execute(),
+      insertOperatorAction(db, { actor, action, queue, job_id: jobId, at: new Date() }),
     log,
     metrics,
   });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Balance, type BalanceFilter, listBalances } from "../../db/queries/ledger-balances.ts";
-import { type Group, insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
+import { type Group, insertGroups, keepNewGroups, listBookedEntries } from "../../db/queries/ledger-groups.ts";
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -63,14 +63,7 @@ export async function correctLedger(
 
 /** Returns true when exactly these entries and this note are booked under the group's natural key. */
 async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promise<boolean> {
-  const booked = await db
-    .selectFrom("ledger_group as g")
-    .innerJoin("ledger_entry as e", "e.group_id", "g.id")
-    .select(["e.account", "e.asset", "e.amount", "g.note"])
-    .where("g.kind", "=", kind)
-    .where("g.subject", "=", subject)
-    .orderBy("e.id")
-    .execute();
+  const booked = await listBookedEntries(db, { kind, subject });
   const same = booked.map(({ account, asset, amount }) => ({ account, asset, amount }));
   return isDeepStrictEqual(same, [...entries]) && booked.every((row) => row.note === note);
 }

@@ -82,7 +82,9 @@ function keep(deps: Deps, db: Db, chain: string, lines: readonly ReconcileLine[]
   const at = deps.now();
   const rows = lines.map(({ inFlight: in_flight, block: block_number, difference: _, ...line }) => ({
     ...line,
-    ...{ block_number, in_flight, at },
+    block_number,
+    in_flight,
+    at,
   }));
   return keepReconciliation(db, chain, rows);
 }

@@ -4,6 +4,7 @@ import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { listPayments } from "../../db/queries/payments.ts";
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
 import { insertRefund } from "../../db/queries/refunds.ts";
+import type { PaymentState } from "../../db/states.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -24,7 +25,23 @@ import { accounts } from "./ledger-groups.ts";
  * - `dust`: the sum of a day's unmatched deposits below the asset's dust amount.
  */
 export type ExceptionKind = "late" | "double" | "wrong_amount" | "unknown" | "forgotten" | "overpaid" | "left" | "dust";
-export type ExceptionView = { what: ExceptionKind } & Omit<ExceptionRow, "asked" | "booked">;
+/** An open exception, as operators see it. Its fields are those of the row. */
+export type ExceptionView = {
+  what: ExceptionKind;
+  id: number;
+  at: Date;
+  chain: string;
+  txHash: string | null;
+  asset: string;
+  amount: bigint;
+  payer: string | null;
+  receiver: string | null;
+  paymentId: string | null;
+  paymentState: PaymentState | null;
+  transferId: string | null;
+  perhaps: string | null;
+  note: string | null;
+};
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 type Resolved = { id: number; amount: bigint; asset: string };
@@ -32,19 +49,34 @@ type Resolved = { id: number; amount: bigint; asset: string };
 /** Lists open exceptions, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
   const rows = await listOpenExceptions(db, { limit });
-  return rows.map(({ asked, booked, ...row }) => ({ what: classifyException({ asked, booked, ...row }), ...row }));
+  return rows.map((row) => ({
+    what: classifyException(row),
+    id: row.id,
+    at: row.at,
+    chain: row.chain,
+    txHash: row.tx_hash,
+    asset: row.asset,
+    amount: row.amount,
+    payer: row.payer,
+    receiver: row.receiver,
+    paymentId: row.payment_id,
+    paymentState: row.payment_state,
+    transferId: row.transfer_id,
+    perhaps: row.perhaps,
+    note: row.note,
+  }));
 }
 
 /** Returns the cause of an exception. Pure. */
 export function classifyException(
-  row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "paymentId" | "paymentState" | "transferId">,
+  row: Pick<ExceptionRow, "amount" | "asked" | "booked" | "payment_id" | "payment_state" | "transfer_id">,
 ): ExceptionKind {
   if (row.booked === "dust") return "dust";
   if (row.booked === "overpaid") return "overpaid";
-  if (row.amount < 0n) return row.transferId === null ? "left" : "forgotten";
-  if (row.paymentId === null) return "unknown";
+  if (row.amount < 0n) return row.transfer_id === null ? "left" : "forgotten";
+  if (row.payment_id === null) return "unknown";
   if (row.asked !== null && row.asked !== row.amount) return "wrong_amount";
-  return row.paymentState === "succeeded" ? "double" : "late";
+  return row.payment_state === "succeeded" ? "double" : "late";
 }
 
 /**

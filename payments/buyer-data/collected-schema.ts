@@ -18,6 +18,9 @@ export const collectedSchema = {
 
 export type CollectedId = keyof typeof collectedSchema.properties;
 
+/** Returns true for the id of a field of the schema. */
+export const isCollectedId = (id: string): id is CollectedId => Object.hasOwn(collectedSchema.properties, id);
+
 /** The error text for each invalid field. */
 export const fieldErrors: Record<CollectedId, string> = {
   fullName: "expected 1 to 200 characters",

@@ -1,6 +1,10 @@
-import type { Selectable } from "kysely";
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
-import type { Tables } from "../../db/tables.ts";
+import {
+  type CollectionPolicyRow,
+  deleteCollectionPolicy,
+  insertCollectionPolicy,
+  listCollectionPolicies,
+} from "../../db/queries/collection-policies.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -10,7 +14,7 @@ type Deps = Pick<PaymentDeps, "db" | "now">;
  * Selects the payments of a merchant that need buyer data. A null field matches everything. `minimum`: minor units of
  * `unit`.
  */
-export type Policy = Pick<Selectable<Tables["collection_policy"]>, "asset" | "unit" | "minimum">;
+export type Policy = Pick<CollectionPolicyRow, "asset" | "unit" | "minimum">;
 
 /** Returns true when a policy applies: by the paying asset, and from a minimum amount on. */
 export function needsData(policies: readonly Policy[], paid: { asset: string; unit: string; value: bigint }): boolean {
@@ -25,35 +29,23 @@ export function needsData(policies: readonly Policy[], paid: { asset: string; un
 export async function addPolicy(deps: Deps, args: { merchantId: string } & Policy): Promise<{ id: string }> {
   const { merchantId: merchant_id, asset, unit, minimum } = args;
   const id = newId("cpol");
-  await deps.db
-    .insertInto("collection_policy")
-    .values({
-      id,
-      merchant_id,
-      asset: asset === null || asset === undefined ? null : canonicalAsset(asset),
-      unit,
-      minimum,
-      created_at: deps.now(),
-    })
-    .execute();
+  await insertCollectionPolicy(deps.db, {
+    id,
+    merchant_id,
+    asset: asset === null || asset === undefined ? null : canonicalAsset(asset),
+    unit,
+    minimum,
+    created_at: deps.now(),
+  });
   return { id };
 }
 
 /** Lists a merchant's policies in the order of creation. */
-export async function listPolicies(
-  deps: Pick<Deps, "db">,
-  merchantId: string,
-): Promise<Selectable<Tables["collection_policy"]>[]> {
-  return deps.db
-    .selectFrom("collection_policy")
-    .selectAll()
-    .where("merchant_id", "=", merchantId)
-    .orderBy("created_at")
-    .execute();
+export async function listPolicies(deps: Pick<Deps, "db">, merchantId: string): Promise<CollectionPolicyRow[]> {
+  return listCollectionPolicies(deps.db, merchantId);
 }
 
 /** Deletes a policy. Returns false when there is none with that id. */
 export async function removePolicy(deps: Pick<Deps, "db">, id: string): Promise<boolean> {
-  const removed = await deps.db.deleteFrom("collection_policy").where("id", "=", id).returning("id").executeTakeFirst();
-  return removed !== undefined;
+  return deleteCollectionPolicy(deps.db, id);
 }

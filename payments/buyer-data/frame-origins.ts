@@ -1,3 +1,9 @@
+import {
+  deleteFrameOrigin,
+  insertFrameOrigin,
+  listFrameOriginRows,
+  listOriginsOfPayment,
+} from "../../db/queries/frame-origins.ts";
 import type { Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -17,12 +23,7 @@ const isOrigin = (text: string): boolean =>
 
 /** Lists the origins of an account in alphabetical order. */
 export async function listFrameOrigins({ db }: Pick<Deps, "db">, accountId: string): Promise<FrameOrigin[]> {
-  const rows = await db
-    .selectFrom("frame_origin")
-    .select(["origin", "created_at"])
-    .where("account_id", "=", accountId)
-    .orderBy("origin")
-    .execute();
+  const rows = await listFrameOriginRows(db, accountId);
   return rows.map(({ origin, created_at: createdAt }) => ({ origin, createdAt }));
 }
 
@@ -40,11 +41,7 @@ export async function addFrameOrigin(
       "params_validation",
       "origin: expected one such as https://wallet.example, as browsers write it: https (http for localhost only), lower case, no path and no slash at the end",
     );
-  await db
-    .insertInto("frame_origin")
-    .values({ account_id: accountId, origin, created_at: now() })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
+  await insertFrameOrigin(db, { account_id: accountId, origin, created_at: now() });
   return done(await listFrameOrigins({ db }, accountId));
 }
 
@@ -55,13 +52,7 @@ export async function removeFrameOrigin(
   { db }: Pick<Deps, "db">,
   args: { accountId: string; origin: string },
 ): Promise<boolean> {
-  const row = await db
-    .deleteFrom("frame_origin")
-    .where("account_id", "=", args.accountId)
-    .where("origin", "=", args.origin)
-    .returning("origin")
-    .executeTakeFirst();
-  return row !== undefined;
+  return deleteFrameOrigin(db, args);
 }
 
 /** Lists the origins that may embed the data page of a payment. */
@@ -69,13 +60,5 @@ export async function listFramesOf(
   { db }: Pick<Deps, "db">,
   args: { paymentId: string; mode: Mode },
 ): Promise<string[]> {
-  const rows = await db
-    .selectFrom("payment as p")
-    .innerJoin("frame_origin as f", "f.account_id", "p.account_id")
-    .select("f.origin")
-    .where("p.id", "=", args.paymentId)
-    .where("p.mode", "=", args.mode)
-    .orderBy("f.origin")
-    .execute();
-  return rows.map(({ origin }) => origin);
+  return listOriginsOfPayment(db, args);
 }

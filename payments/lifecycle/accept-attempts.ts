@@ -1,7 +1,7 @@
-import { sql } from "kysely";
 import { moveRows } from "../../db/moves.ts";
 import { type AttemptWithContext, lockWaiting } from "../../db/queries/attempts.ts";
 import { keepVerified } from "../../db/queries/collected-data.ts";
+import { moveToProcessing } from "../../db/queries/payment-moves.ts";
 import { lockPayments } from "../../db/queries/payments.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -82,27 +82,9 @@ async function lockAttempts(db: Db, attempts: readonly AttemptWithContext[]): Pr
 
 /** Moves the attempts' payments to `processing`. Returns the attempts whose payments moved. */
 async function movePayments(db: Db, attempts: readonly AttemptWithContext[], at: Date): Promise<AttemptWithContext[]> {
-  const ids = attempts.map(({ payment }) => payment.id);
-  const attemptIds = attempts.map(({ attempt }) => attempt.id);
-  const options = JSON.stringify(Object.fromEntries(attempts.map(({ payment, option }) => [payment.id, option.id])));
-  const set = { due_at: null, option_id: sql<string>`${options}::jsonb ->> payment.id` };
-  const where = sql`exists (select from attempt a
-    where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
-    and ${isStillDestination(attempts)}`;
-  const move = { ids, from: "requires_action", to: "processing", at, set, where } as const;
-  const moved = new Set(await moveRows(db, "payment", move));
+  const verified = attempts.map(({ attempt, payment, option }) => ({ id: payment.id, attemptId: attempt.id, option }));
+  const moved = new Set(await moveToProcessing(db, verified, at));
   return attempts.filter(({ payment }) => moved.has(payment.id));
-}
-
-/** SQL: the destination of a payment that the buyer pays to the merchant directly has not changed. */
-function isStillDestination(attempts: readonly AttemptWithContext[]) {
-  const direct = attempts.filter(({ option }) => option.direct);
-  const column = (of: (whole: AttemptWithContext) => string | null) => direct.map(of);
-  return sql`not exists (
-    select from unnest(${column(({ payment }) => payment.id)}::text[], ${column(({ option }) => option.asset)}::text[],
-      ${column(({ option }) => option.registered)}::text[]) as f (id, asset, destination)
-    where f.id = payment.id and not exists (select from settlement_destination d
-      where d.merchant_id = payment.merchant_id and d.asset = f.asset and d.destination = f.destination))`;
 }
 
 /** Moves the payments of test mode to `succeeded`: test mode moves no money (specification, part 1 and 2.2). */

@@ -1,15 +1,11 @@
-import { sql } from "kysely";
 import { moveRows } from "../../db/moves.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import type { Db } from "../../db/tables.ts";
+import { storeSignatures, type TransferSignatures } from "../../db/queries/payment-transfers.ts";
 import { getResultReader } from "../../transfers/transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { enqueueRelays } from "./relay-transfers.ts";
 import { readResults, readSigned } from "./wallet-results.ts";
-
-/** The signatures that a transfer is relayed with. */
-export type Signatures = { signature: Buffer; permit: Buffer | null };
 
 /**
  * Returns the signatures of a confirm if they are valid key signatures for the option. Returns undefined for a push,
@@ -20,7 +16,7 @@ export function readSignatures(
   deps: Pick<PaymentDeps, "chains">,
   option: OptionRow,
   results: unknown,
-): Signatures | undefined {
+): TransferSignatures | undefined {
   const reader = getResultReader(option.chain);
   if (!reader.canStillRelay(option.kind)) return undefined;
   if (!checkSignature(deps.chains, readSigned(option, results)).ok) return undefined;
@@ -36,7 +32,7 @@ export async function attachSignatures(deps: PaymentDeps, option: OptionRow, res
   const signatures = readSignatures(deps, option, results);
   if (!signatures) return;
   const moved = await deps.db.transaction().execute(async (db) => {
-    const ids = await storeSignatures(db, option.payment_id, signatures);
+    const ids = await storeSignatures(db, { paymentId: option.payment_id, ...signatures });
     const at = deps.now();
     return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
   });
@@ -44,17 +40,4 @@ export async function attachSignatures(deps: PaymentDeps, option: OptionRow, res
     deps,
     moved.map((transferId) => ({ chain: option.chain, transferId })),
   );
-}
-
-async function storeSignatures(db: Db, paymentId: string, signatures: Signatures): Promise<string[]> {
-  const rows = await db
-    .updateTable("transfer")
-    .set(signatures)
-    .where("payment_id", "=", paymentId)
-    .where("purpose", "=", "payment")
-    .where("signature", "is", null)
-    .where(sql<boolean>`state in ('awaited', 'included')`)
-    .returning("id")
-    .execute();
-  return rows.map((row) => row.id);
 }

@@ -1,4 +1,3 @@
-import { sql } from "kysely";
 import { moveRows } from "../../db/moves.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { findCancelObstacle, isCancellable } from "../../db/queries/requesters.ts";
@@ -40,7 +39,7 @@ export async function cancelPayment(
   const limited = by === undefined || by.accountId === before.account_id ? undefined : by.requester;
   if (before.state === "requires_action") {
     const set = { due_at: null, cancelled_reason: reason };
-    const where = limited === undefined ? sql`true` : isCancellable(limited);
+    const where = limited && isCancellable(limited);
     const move = { ids: [before.id], from: "requires_action", to: "cancelled", at: deps.now(), set, where } as const;
     if ((await moveRows(deps.db, "payment", move)).length > 0) {
       deps.metrics.paymentTransitions.inc({ mode: before.mode, from: "requires_action", to: "cancelled" });

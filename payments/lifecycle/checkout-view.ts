@@ -1,6 +1,7 @@
 import type { NetworkDetails } from "../../chains/chain-driver.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { findPaymentOfAnyMode, type PaymentWithMerchant } from "../../db/queries/payments.ts";
+import { hasPushOption } from "../../db/queries/payment-options.ts";
+import { findAnyPaymentId, findPaymentOfAnyMode, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findPayable, isOffered } from "../options/payable-assets.ts";
 import { readTerms } from "../options/terms.ts";
@@ -13,7 +14,7 @@ import { toPaymentView } from "./read-payment.ts";
  * arrived. `unclear`: the payment ended without it, but the buyer may have sent a transaction that we have not
  * observed.
  */
-export type BuyersMoney = "none" | "underway" | "moved" | "unclear";
+type BuyersMoney = "none" | "underway" | "moved" | "unclear";
 
 /** A payment as the checkout page shows it. */
 export type CheckoutView = PaymentView & {
@@ -91,7 +92,7 @@ function toTxUrl({ chains }: Deps, { mode, tx_id: txId, paid_asset: asset }: Pay
 
 /** Returns the id of any payment, in either mode, to check the checkout page with. Undefined while there is none. */
 export async function findAnyPayment({ db }: Pick<Deps, "db">): Promise<string | undefined> {
-  return (await db.selectFrom("payment").select("id").limit(1).executeTakeFirst())?.id;
+  return findAnyPaymentId(db);
 }
 
 async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMoney> {
@@ -105,14 +106,8 @@ async function findMoney(deps: Deps, row: PaymentWithMerchant): Promise<BuyersMo
  * Returns true when an option of the payment is a push. A signature that we relay cannot move money once the payment
  * has ended, but a transaction that the buyer's own wallet sends can.
  */
-async function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
-  const push = await db
-    .selectFrom("payment_option")
-    .select("id")
-    .where("payment_id", "=", row.id)
-    .where("kind", "=", "push")
-    .executeTakeFirst();
-  return push !== undefined;
+function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
+  return hasPushOption(db, row.id);
 }
 
 /** Returns the merchant's success or error URL with `payment_id`. Keeps the URL's own query. */

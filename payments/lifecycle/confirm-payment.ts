@@ -99,9 +99,14 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const now = deps.now();
   const of = { option, deadline: payment.expires_at };
   const attempt: NewAttempt = {
-    ...{ id: newId("att"), payment_id: payment.id, option_id: option.id, digest, results: args.results },
+    id: newId("att"),
+    payment_id: payment.id,
+    option_id: option.id,
+    digest,
+    results: args.results,
     verification: chooseVerification(deps, option, args.results),
-    ...{ created_at: now, due_at: new Date(now.getTime() + REENQUEUE_AFTER_MS) },
+    created_at: now,
+    due_at: new Date(now.getTime() + REENQUEUE_AFTER_MS),
   };
   const keep = given && ((db: Db) => attachData({ ...deps, db }, { attemptId: attempt.id, ...of, given }));
   const written = await writeAttempt(deps, attempt, keep);

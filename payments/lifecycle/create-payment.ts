@@ -1,5 +1,5 @@
-import { sql } from "kysely";
 import { parseAssetId } from "../../chains/caip.ts";
+import { findPayableMerchant } from "../../db/queries/merchants.ts";
 import { insertPayment } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -29,12 +29,6 @@ export type NewPayment = {
 /** A validated payment: its merchant and its default lifetime, milliseconds. */
 export type CheckedPayment = { merchant: { id: string; name: string; logo_id: string | null }; usualMs: number };
 
-/** Creates a payment and starts its lifetime. Refuses like `checkPayment`. */
-export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
-  const checked = await checkPayment(deps, args);
-  return checked.ok ? done(await writePayment(deps, args, checked.value)) : checked;
-}
-
 /**
  * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
  * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant
@@ -47,28 +41,15 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
   if (args.expiresAt && args.expiresAt <= deps.now())
     return refuse("params_validation", "expiresAt: is not in the future");
 
-  const paidIn = sql`from settlement_destination d where d.merchant_id = merchant.id`;
-  const merchant = await deps.db
-    .selectFrom("merchant")
-    .select(["id", "name", "logo_id", "status"])
-    .select(sql<string[]>`array(select asset ${paidIn})`.as("settled"))
-    .select(sql<string[]>`array(select asset ${paidIn} and accepts_other_assets)`.as("takers"))
-    // A buyer who has to enter data needs more time.
-    .select(({ exists, selectFrom }) =>
-      exists(selectFrom("collection_policy").select("id").whereRef("merchant_id", "=", "merchant.id")).as("asks"),
-    )
-    .where("id", "=", args.merchantId)
-    .where("account_id", "=", accountId)
-    .where("mode", "=", mode)
-    .where("deleted_at", "is", null)
-    .executeTakeFirst();
+  const merchant = await findPayableMerchant(deps.db, { merchantId: args.merchantId, accountId, mode });
   if (!merchant) return refuse("merchant_not_found", "no such merchant");
   if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
   const terms = { settled: new Set(merchant.settled), takers: new Set(merchant.takers) };
   // A push asset counts in test mode as well. No wallet is offered it, but the payment can be simulated to its end.
   if ((await findPayable(deps, args.amount, terms)).length === 0)
     return refuse("params_validation", explainUnpayable(deps, args.amount, terms));
-  return done({ merchant, usualMs: merchant.asks ? ASKING_LIFETIME_MS : LIFETIME_MS });
+  // A buyer who has to enter data needs more time.
+  return done({ merchant, usualMs: merchant.has_collection_policy ? ASKING_LIFETIME_MS : LIFETIME_MS });
 }
 
 /** Writes a validated payment and starts its lifetime. */

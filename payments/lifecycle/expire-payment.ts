@@ -1,6 +1,6 @@
-import { sql } from "kysely";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { moveRows } from "../../db/moves.ts";
+import { type ExpiryRules, moveToExpired } from "../../db/queries/payment-moves.ts";
+import { findPassedDeadline, findPaymentRow, postponeExpiry } from "../../db/queries/payments.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /**
@@ -30,61 +30,30 @@ export type Expiry = { decided: true } | { decided: false; waitMs: number };
  */
 export async function expirePayment(deps: PaymentDeps, paymentId: string): Promise<Expiry> {
   const at = deps.now();
-  const moved = await deps.db.transaction().execute((db) =>
-    moveRows(db, "payment", {
-      ids: [paymentId],
-      from: "requires_action",
-      to: "expired",
-      at,
-      where: sql`expires_at <= ${at} and not (${isUndecided(deps, at)})`,
-      set: { due_at: null },
-    }),
-  );
-  if (moved.length === 0) return postpone(deps, paymentId, at);
-  const payment = await deps.db
-    .selectFrom("payment")
-    .select("mode")
-    .where("id", "=", paymentId)
-    .executeTakeFirstOrThrow();
+  const isExpired = await deps.db
+    .transaction()
+    .execute((db) => moveToExpired(db, { id: paymentId, at, rules: toExpiryRules(deps, at) }));
+  if (!isExpired) return postpone(deps, paymentId, at);
+  const payment = await findPaymentRow(deps.db, paymentId);
+  if (!payment) throw new Error(`payment ${paymentId} expired and is gone`);
   deps.metrics.paymentTransitions.inc({ mode: payment.mode, from: "requires_action", to: "expired" });
   await deps.publishPaymentChanges([paymentId]);
   return { decided: true };
 }
 
-/** SQL: a confirm or a movement from before the deadline may still be found. Test mode reads no chain. */
-function isUndecided({ chains }: PaymentDeps, at: Date) {
+function toExpiryRules({ chains }: PaymentDeps, at: Date): ExpiryRules {
   const open = [...chains.values()];
   const onDemand = open.filter(({ chain, network }) => getChainDriver(chain).makesBlocksOnDemand(network));
   const ids = (some: typeof open) => some.map(({ chain }) => chain);
-  return sql`
-    exists (select from attempt a where a.payment_id = payment.id and a.state = 'waiting')
-    or (mode = 'live' and exists (
-      select from payment_option o left join chain_cursor c on c.chain = o.chain
-      where o.payment_id = payment.id and o.chain = any(${ids(open)})
-        and (
-          (o.asset = any(c.assets) or exists (select from asset_backfill u
-            where u.chain = o.chain and u.asset = o.asset and u.since < ${new Date(at.getTime() - GONE_MS)}))
-          and (c.chain_time > payment.expires_at or (o.chain = any(${ids(onDemand)})
-            and c.reached_head_at > payment.expires_at + ${BLOCK_SECOND_MS}::float8 * interval '1 millisecond'))
-        ) is not true))`;
+  const goneSince = new Date(at.getTime() - GONE_MS);
+  return { chains: ids(open), onDemand: ids(onDemand), blockSecondMs: BLOCK_SECOND_MS, goneSince };
 }
 
 /** Schedules the next check of an undecided payment. The delay grows with the time since the deadline. */
 async function postpone(deps: PaymentDeps, paymentId: string, at: Date): Promise<Expiry> {
-  const late = await deps.db
-    .selectFrom("payment")
-    .select("expires_at")
-    .where("id", "=", paymentId)
-    .where("state", "=", "requires_action")
-    .where("expires_at", "<=", at)
-    .executeTakeFirst();
-  if (!late) return { decided: true };
-  const waitMs = Math.min(LONGEST_MS, Math.max(RECHECK_MS, at.getTime() - late.expires_at.getTime()));
-  await deps.db
-    .updateTable("payment")
-    .set({ due_at: new Date(at.getTime() + waitMs + SWEEP_AFTER_MS) })
-    .where("id", "=", paymentId)
-    .where("state", "=", "requires_action")
-    .execute();
+  const deadline = await findPassedDeadline(deps.db, { id: paymentId, at });
+  if (!deadline) return { decided: true };
+  const waitMs = Math.min(LONGEST_MS, Math.max(RECHECK_MS, at.getTime() - deadline.getTime()));
+  await postponeExpiry(deps.db, { id: paymentId, dueAt: new Date(at.getTime() + waitMs + SWEEP_AFTER_MS) });
   return { decided: false, waitMs };
 }

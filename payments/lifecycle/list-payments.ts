@@ -1,3 +1,4 @@
+import { hasMerchant } from "../../db/queries/merchants.ts";
 import {
   type ListedPayment,
   listPaymentRows,
@@ -54,14 +55,9 @@ export async function listMerchantPaymentViews(
   deps: Deps,
   { merchantId, ...rest }: Omit<ListArgs, "merchantIds"> & { merchantId: string },
 ): ReturnType<typeof listPaymentViews> {
-  const merchant = await deps.db
-    .selectFrom("merchant")
-    .select("id")
-    .where("id", "=", merchantId)
-    .where("account_id", "=", rest.accountId)
-    .where("mode", "=", rest.mode)
-    .executeTakeFirst();
-  if (!merchant) return refuse("merchant_not_found", "Merchant-Id: no such merchant");
+  const { accountId, mode } = rest;
+  if (!(await hasMerchant(deps.db, { merchantId, accountId, mode, evenDeleted: true })))
+    return refuse("merchant_not_found", "Merchant-Id: no such merchant");
   return listPaymentViews(deps, { ...rest, merchantIds: [merchantId] });
 }
 

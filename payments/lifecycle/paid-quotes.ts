@@ -1,12 +1,10 @@
-import { sql } from "kysely";
 import type { TokenMovement } from "../../chains/token-movement.ts";
-import type { CurrentOption } from "../../db/queries/payment-options.ts";
+import { listQuoteConfirms, type QuoteConfirms } from "../../db/queries/attempts.ts";
+import { findLastReplaced } from "../../db/queries/destinations.ts";
+import type { LockedQuote } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
 import { hasStaleReceiver } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-
-/** A quote of a locked payment, with the payment's deadline. */
-export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
 
 /**
  * Grace period after a quote's end, milliseconds. Money that the payer sends on their own takes time to reach a block,
@@ -14,8 +12,8 @@ export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string 
  */
 export const QUOTE_GRACE_MS = 10 * 60_000;
 
-/** The confirms by quote, each with the time of the earliest confirm that still waits. */
-type Confirms = ReadonlyMap<string, { waitingSince: Date | null }>;
+/** The confirms by quote. */
+type Confirms = ReadonlyMap<string, QuoteConfirms>;
 
 /**
  * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several
@@ -28,7 +26,11 @@ export async function findPaidQuotes(
   { movements, quotes }: { movements: readonly TokenMovement[]; quotes: readonly LockedQuote[] },
 ): Promise<LockedQuote[]> {
   if (quotes.length === 0) return [];
-  const confirms = await readConfirms(db, quotes);
+  const rows = await listQuoteConfirms(
+    db,
+    quotes.map(({ payment_id }) => payment_id),
+  );
+  const confirms = new Map(rows.map((row) => [row.option_id, row]));
   const paid = new Map<string, LockedQuote>();
   for (const seen of movements) {
     const inTime = quotes.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
@@ -56,7 +58,7 @@ function isFor(seen: TokenMovement, quote: LockedQuote): boolean {
  */
 function isInTime({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): boolean {
   if (at === undefined) return true;
-  const waitingSince = confirms.get(quote.id)?.waitingSince;
+  const waitingSince = confirms.get(quote.id)?.waiting_since;
   if (waitingSince) return at <= quote.deadline || waitingSince <= quote.deadline;
   const quoteEnd = quote.quoted_until && new Date(quote.quoted_until.getTime() + QUOTE_GRACE_MS);
   return at <= quote.deadline && (quoteEnd === null || at <= quoteEnd);
@@ -65,16 +67,6 @@ function isInTime({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms)
 function rank({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): number {
   if (confirms.has(quote.id)) return 2;
   return at === undefined || quote.created_at <= at ? 1 : 0;
-}
-
-async function readConfirms(db: Db, quotes: readonly LockedQuote[]): Promise<Confirms> {
-  const rows = await db
-    .selectFrom("attempt")
-    .select(["option_id", sql<Date | null>`min(created_at) filter (where state = 'waiting')`.as("waitingSince")])
-    .where(sql<boolean>`payment_id = any(${quotes.map(({ payment_id }) => payment_id)})`)
-    .groupBy("option_id")
-    .execute();
-  return new Map(rows.map(({ option_id, waitingSince }) => [option_id, { waitingSince }]));
 }
 
 /**
@@ -90,7 +82,8 @@ async function wentToStaleReceiver(
 ): Promise<boolean> {
   if (!hasStaleReceiver(deps, quote)) return false;
   if (quote.direct && seen.at !== undefined) {
-    const leftAt = await findLeft(db, quote);
+    const { merchant_id: merchantId, asset, chain, receiver } = quote;
+    const leftAt = await findLastReplaced(db, { merchantId, asset, destination: `${chain}:${receiver}` });
     if (leftAt !== null && seen.at <= leftAt) return false;
   }
   const { payment_id: payment, id: option, receiver } = quote;
@@ -99,16 +92,4 @@ async function wentToStaleReceiver(
     "money for a withdrawn option went to a former destination or treasury; it pays nothing",
   );
   return true;
-}
-
-/** Returns when a merchant last replaced a destination; null if never. */
-async function findLeft(db: Db, quote: LockedQuote): Promise<Date | null> {
-  const row = await db
-    .selectFrom("destination_change")
-    .select(({ fn }) => fn.max("at").as("at"))
-    .where("merchant_id", "=", quote.merchant_id)
-    .where("asset", "=", quote.asset)
-    .where(sql<boolean>`lower(before) = ${`${quote.chain}:${quote.receiver}`}`)
-    .executeTakeFirst();
-  return row?.at ?? null;
 }

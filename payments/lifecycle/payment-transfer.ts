@@ -13,10 +13,26 @@ type PaymentTransfer = NewTransfer & { payment_id: string };
 export function toTransfer(option: OptionRow): PaymentTransfer {
   const { payment_id, kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
   return {
-    ...{ id: newId("trf"), purpose: "payment", payment_id, settlement_id: null },
-    ...{ kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before },
-    ...{ signature: null, permit: null },
-    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null, due_at: null },
+    id: newId("trf"),
+    purpose: "payment",
+    payment_id,
+    settlement_id: null,
+    kind,
+    chain,
+    asset,
+    token,
+    payer,
+    receiver,
+    amount,
+    authorization_nonce,
+    valid_before,
+    signature: null,
+    permit: null,
+    lane_id: null,
+    lane_nonce: null,
+    hold_until: null,
+    last_error: null,
+    due_at: null,
   };
 }
 

@@ -35,7 +35,7 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
   const owed = findCredit(row);
   const settlement =
     payout && owed
-      ? { txId: payout.txHash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
+      ? { txId: payout.tx_hash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
       : null;
   return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
 }

@@ -1,6 +1,5 @@
-import { sql } from "kysely";
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
-import { listPendingTransfers } from "../../db/queries/pending-transfers.ts";
+import { listPendingTransfers, lockPayers } from "../../db/queries/pending-transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 
@@ -23,8 +22,10 @@ export async function keepFunded(
   };
   const compared = args.attempts.filter((whole) => countedOf(whole) !== undefined);
   if (compared.length === 0) return [...args.attempts];
-  const keys = [...new Set(compared.map(({ option }) => `payer ${option.chain} ${option.payer}`))].sort();
-  await sql`select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`.execute(db);
+  await lockPayers(
+    db,
+    compared.map(({ option }) => option),
+  );
   const committed = new Map<string, string[]>();
   for (const [chain, here] of Map.groupBy(compared, ({ option }) => option.chain)) {
     const payers = here.map(({ option }) => option.payer);

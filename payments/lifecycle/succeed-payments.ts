@@ -1,6 +1,6 @@
-import { sql } from "kysely";
-import { moveRows } from "../../db/moves.ts";
+import { listVerifiedConfirms } from "../../db/queries/attempts.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
+import { moveToSucceeded } from "../../db/queries/payment-moves.ts";
 import { listPayments, type PaymentRow } from "../../db/queries/payments.ts";
 import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -10,7 +10,7 @@ import { accrue, type Credit } from "../payouts/accrue.ts";
 import { type DirectPayment, settleDirect } from "../payouts/settle-direct.ts";
 
 /** A payment that has just succeeded, with the time of its confirm. */
-export type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
+type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
 /** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
@@ -67,30 +67,13 @@ async function moveSucceeded(
   db: Db,
   transfers: readonly ConfirmedTransfer[],
 ): Promise<Map<string, PaymentRow>> {
-  const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
-  const hashes = transfers.flatMap((transfer) => (transfer.payment_id ? [transfer.tx_hash] : []));
-  // The values are joined by payment id, so that one statement moves all payments.
-  const hash = sql<string>`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`;
-  const ofTransfer = <T extends string | bigint>(column: "asset" | "amount") =>
-    sql<T>`(select t.${sql.ref(column)} from transfer t where t.payment_id = payment.id and t.purpose = 'payment')`;
-  const fee = sql<bigint>`coalesce((select o.fee from payment_option o where o.id = payment.option_id), 0)`;
-  const direct = sql<boolean>`coalesce((select o.direct from payment_option o where o.id = payment.option_id), false)`;
-  const ofOption = <T extends string | bigint>(column: "owed_asset" | "owed_amount") =>
-    sql<T | null>`(select o.${sql.ref(column)} from payment_option o where o.id = payment.option_id)`;
-  const owed = { owed_asset: ofOption<string>("owed_asset"), owed_amount: ofOption<bigint>("owed_amount") };
-  const paid = { paid_asset: ofTransfer<string>("asset"), paid_amount: ofTransfer<bigint>("amount") };
-  const set = { fee, direct, ...owed, tx_id: hash, ...paid };
-  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at: deps.now(), set });
+  const paid = transfers.flatMap(({ payment_id: id, tx_hash: txHash }) => (id ? [{ id, txHash }] : []));
+  const moved = await moveToSucceeded(db, paid, deps.now());
   return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
 }
 
 /** Returns when each payment's verified confirm was accepted. */
 async function readConfirmTimes(db: Db, paymentIds: readonly string[]): Promise<Map<string, Date>> {
-  const rows = await db
-    .selectFrom("attempt")
-    .select(["payment_id", "created_at"])
-    .where(sql<boolean>`payment_id = any(${paymentIds})`)
-    .where("state", "=", "verified")
-    .execute();
+  const rows = await listVerifiedConfirms(db, paymentIds);
   return new Map(rows.map((row) => [row.payment_id, row.created_at]));
 }

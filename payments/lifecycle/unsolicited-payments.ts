@@ -1,21 +1,17 @@
 import { createHash } from "node:crypto";
-import { sql } from "kysely";
 import type { TokenMovement } from "../../chains/token-movement.ts";
-import { readFamilyRow } from "../../db/chain-families.ts";
 import { moveRows } from "../../db/moves.ts";
-import { insertAttempt, lockWaitingOf } from "../../db/queries/attempts.ts";
+import { findWaitingAttemptOf, insertAttempt, listKeyResults, lockWaitingOf } from "../../db/queries/attempts.ts";
 import { attachToOpenedAttempt } from "../../db/queries/collected-data.ts";
-import { type OptionRow, selectCurrent } from "../../db/queries/payment-options.ts";
+import { lockQuotes, type OptionRow } from "../../db/queries/payment-options.ts";
+import type { TransferSignatures } from "../../db/queries/payment-transfers.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { readSignatures, type Signatures } from "./attach-authorizations.ts";
-import { findPaidQuotes, type LockedQuote } from "./paid-quotes.ts";
+import { readSignatures } from "./attach-authorizations.ts";
+import { findPaidQuotes } from "./paid-quotes.ts";
 import { toTransfer } from "./payment-transfer.ts";
-
-/** The maximum number of confirms with a valid key signature that an option has (db/queries/attempts.ts). */
-const ATTEMPTS_READ = 10;
 
 /**
  * Books unsolicited payments: money that names a payment whose buyer has not confirmed. Either another relayer has
@@ -34,7 +30,8 @@ export async function openUnsolicitedPayments(
   chain: string,
   movements: readonly TokenMovement[],
 ): Promise<() => void> {
-  const locked = await lockQuotes(db, chain, movements);
+  const authorizationNonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
+  const locked = await lockQuotes(db, { chain, authorizationNonces });
   const quotes = await findPaidQuotes(deps, db, { movements, quotes: locked });
   // Lock all attempts at once, ordered by id, before any of them is changed (avoids deadlock).
   await lockWaitingOf(
@@ -62,35 +59,12 @@ export async function openUnsolicitedPayments(
   };
 }
 
-/** Locks the payments that the movements name. Returns their quotes. */
-async function lockQuotes(db: Db, chain: string, movements: readonly TokenMovement[]): Promise<LockedQuote[]> {
-  const nonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
-  const quotes = await selectCurrent(db)
-    .select(["p.expires_at as deadline", "p.merchant_id"])
-    .where("o.chain", "=", chain)
-    .where(sql<boolean>`o.authorization_nonce = any(${nonces})`)
-    .where("p.mode", "=", "live")
-    .orderBy("p.id")
-    .forUpdate("p")
-    .execute();
-  return quotes.map(readFamilyRow);
-}
-
 /**
  * Returns the signatures of a stored confirm of the option, if there is one: it waits, or was refused because its
  * authorization was used. They allow us to relay the transfer again after a reorg.
  */
-async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Promise<Signatures | undefined> {
-  const attempts = await db
-    .selectFrom("attempt")
-    .select("results")
-    .where("payment_id", "=", option.payment_id)
-    .where("option_id", "=", option.id)
-    .where("verification", "=", "key")
-    .orderBy("created_at", "desc")
-    .limit(ATTEMPTS_READ)
-    .execute();
-  for (const { results } of attempts) {
+async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Promise<TransferSignatures | undefined> {
+  for (const results of await listKeyResults(db, option)) {
     const signatures = readSignatures(deps, option, results);
     if (signatures) return signatures;
   }
@@ -99,15 +73,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
 
 /** Marks the option's waiting attempt as verified, or writes a verified attempt when none waits. */
 async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
-  const waiting = await db
-    .selectFrom("attempt")
-    .select(["id", "verification"])
-    .where("payment_id", "=", option.payment_id)
-    .where("option_id", "=", option.id)
-    .where("state", "=", "waiting")
-    .orderBy("created_at")
-    .limit(1)
-    .executeTakeFirst();
+  const waiting = await findWaitingAttemptOf(db, option);
   const id = waiting?.id ?? newId("att");
   if (!waiting) {
     const digest = createHash("sha256").update(`unsolicited ${option.id}`).digest();

@@ -12,8 +12,8 @@ import { createBookingHandlers } from "./book-transfers.ts";
 export function createWatch(
   deps: PaymentDeps & TransferDeps,
 ): (args: { chain: string; signal: AbortSignal }) => Promise<PassResult> {
-  const books = createBookingHandlers(deps);
-  return (args) => watchChain(deps, { ...args, books });
+  const handlers = createBookingHandlers(deps);
+  return (args) => watchChain(deps, { ...args, handlers });
 }
 
 /**
@@ -21,8 +21,8 @@ export function createWatch(
  * share the next run.
  */
 export function createHistoryReader(deps: PaymentDeps & TransferDeps): (chain: string) => Promise<"idle" | "more"> {
-  const books = createBookingHandlers(deps);
-  return singleFlight(async (chain) => getTransferDriver(getChain(deps.chains, chain)).readHistory(deps, books));
+  const handlers = createBookingHandlers(deps);
+  return singleFlight(async (chain) => getTransferDriver(getChain(deps.chains, chain)).readHistory(deps, handlers));
 }
 
 /** Lists the chains on which the treasury's history is read separately from the watcher's passes. */

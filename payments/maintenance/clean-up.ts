@@ -1,6 +1,6 @@
-import { sql } from "kysely";
 import { deleteOldRefusedAttempts } from "../../db/queries/attempts.ts";
 import { deleteOldBurnedGas } from "../../db/queries/burned-gas.ts";
+import { deleteOverdueData } from "../../db/queries/collected-data.ts";
 import { deleteRenewedOptions } from "../../db/queries/payment-options.ts";
 import { deleteExpiredResponses } from "../idempotency-keys.ts";
 import { QUOTE_GRACE_MS } from "../lifecycle/paid-quotes.ts";
@@ -27,14 +27,8 @@ export async function cleanUp(
   deps: Pick<PaymentDeps, "db" | "now">,
 ): Promise<{ collected: number; answers: number; attempts: number; gas: number; quotes: number }> {
   const ago = (ms: number) => new Date(deps.now().getTime() - ms);
-  const { numDeletedRows } = await deps.db
-    .deleteFrom("collected_data")
-    .where(
-      sql<boolean>`id in (select id from collected_data where delete_at <= ${deps.now()} order by delete_at limit ${LIMIT})`,
-    )
-    .executeTakeFirst();
   return {
-    collected: Number(numDeletedRows),
+    collected: await deleteOverdueData(deps.db, { now: deps.now(), limit: LIMIT }),
     answers: await deleteExpiredResponses(deps, LIMIT),
     attempts: await deleteOldRefusedAttempts(deps.db, { before: ago(REFUSED_MS), limit: LIMIT }),
     gas: await deleteOldBurnedGas(deps.db, { before: ago(BURNED_MS), limit: LIMIT }),

@@ -1,5 +1,12 @@
-import { sql } from "kysely";
+import { listAccountsWithCounts } from "../../db/queries/accounts.ts";
+import { listApiKeys, listAppIds, revokeCredential } from "../../db/queries/api-keys.ts";
+import { makeAttemptsDue } from "../../db/queries/attempts.ts";
+import { findMerchantDebt, findOwner, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
+import { insertOperatorAction } from "../../db/queries/operator-actions.ts";
+import { makeTransfersDue } from "../../db/queries/payment-transfers.ts";
+import { findPaymentRow, listNewestPayments, makePaymentDue, type NewestFilter } from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -40,36 +47,34 @@ export type PaymentLine = {
 
 /** Lists accounts, newest first, or the account with the given id. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
-  const { rows } = await sql<AccountView>`
-    select a.id, a.name, a.api_version as version, a.created_at as "createdAt", a.wallet_cancellation_allowed as "walletCancellationAllowed",
-      (select count(*)::int from merchant m where m.account_id = a.id and m.deleted_at is null) as merchants,
-      (select count(*)::int from api_key k where k.account_id = a.id and k.revoked_at is null) as keys
-    from account a ${id === undefined ? sql`` : sql`where a.id = ${id}`} order by a.created_at desc, a.id`.execute(db);
-  return rows;
+  const rows = await listAccountsWithCounts(db, id);
+  return rows.map(({ id, name, api_version, created_at, wallet_cancellation_allowed, merchants, keys }) => ({
+    id,
+    name,
+    version: api_version,
+    createdAt: created_at,
+    walletCancellationAllowed: wallet_cancellation_allowed,
+    merchants,
+    keys,
+  }));
 }
 
 /** Lists the API keys of an account. Each has a hint (its last four characters), never the key itself. */
 export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Promise<KeyView[]> {
-  const rows = await db
-    .selectFrom("api_key")
-    .selectAll()
-    .where("account_id", "=", accountId)
-    .orderBy("created_at")
-    .execute();
-  return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, hint: row.hint, scopes: row.scopes },
-    ...{ createdAt: row.created_at, revokedAt: row.revoked_at },
+  const rows = await listApiKeys(db, accountId);
+  return rows.map(({ id, mode, hint, scopes, created_at: createdAt, revoked_at: revokedAt }) => ({
+    id,
+    mode,
+    hint,
+    scopes,
+    createdAt,
+    revokedAt,
   }));
 }
 
 /** Lists the app ids of an account. */
 export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Promise<AppView[]> {
-  const rows = await db
-    .selectFrom("app_id")
-    .selectAll()
-    .where("account_id", "=", accountId)
-    .orderBy("created_at")
-    .execute();
+  const rows = await listAppIds(db, accountId);
   return rows.map(({ id, mode, created_at: createdAt, revoked_at: revokedAt }) => ({ id, mode, createdAt, revokedAt }));
 }
 
@@ -79,35 +84,24 @@ export async function revoke(
   kind: "api_key" | "app_id",
   id: string,
 ): Promise<Result<{ id: string }>> {
-  const row = await db
-    .updateTable(kind)
-    .set({ revoked_at: sql`coalesce(revoked_at, ${now()})` })
-    .where("id", "=", id)
-    .returning("id")
-    .executeTakeFirst();
-  return row ? done(row) : refuse("api_key_not_found", `there is no ${kind === "api_key" ? "key" : "app id"} ${id}`);
+  const isRevoked = await revokeCredential(db, { kind, id, at: now() });
+  return isRevoked
+    ? done({ id })
+    : refuse("api_key_not_found", `there is no ${kind === "api_key" ? "key" : "app id"} ${id}`);
 }
 
 /** Lists payments of all accounts, newest first. An undefined filter matches everything. */
-export async function listPaymentLines(
-  { db }: Pick<Deps, "db">,
-  filter: {
-    accountId?: string | undefined;
-    merchantId?: string | undefined;
-    state?: PaymentState | undefined;
-    since?: Date | undefined;
-    limit: number;
-  },
-): Promise<PaymentLine[]> {
-  let query = db.selectFrom("payment").selectAll();
-  if (filter.accountId) query = query.where("account_id", "=", filter.accountId);
-  if (filter.merchantId) query = query.where("merchant_id", "=", filter.merchantId);
-  if (filter.state) query = query.where("state", "=", filter.state);
-  if (filter.since) query = query.where("created_at", ">=", filter.since);
-  const rows = await query.orderBy("created_at", "desc").orderBy("id", "desc").limit(filter.limit).execute();
+export async function listPaymentLines({ db }: Pick<Deps, "db">, filter: NewestFilter): Promise<PaymentLine[]> {
+  const rows = await listNewestPayments(db, filter);
   return rows.map((row) => ({
-    ...{ id: row.id, mode: row.mode, state: row.state, merchantId: row.merchant_id, reference: row.reference_id },
-    ...{ amount: `${row.value} ${row.unit}`, createdAt: row.created_at, updatedAt: row.updated_at },
+    id: row.id,
+    mode: row.mode,
+    state: row.state,
+    merchantId: row.merchant_id,
+    reference: row.reference_id,
+    amount: `${row.value} ${row.unit}`,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
   }));
 }
 
@@ -116,11 +110,7 @@ export async function findMerchantOwner(
   { db }: Pick<Deps, "db">,
   merchantId: string,
 ): Promise<{ accountId: string; mode: Mode; evenDeleted: true } | undefined> {
-  const row = await db
-    .selectFrom("merchant")
-    .select(["account_id", "mode"])
-    .where("id", "=", merchantId)
-    .executeTakeFirst();
+  const row = await findOwner(db, merchantId);
   return row && { accountId: row.account_id, mode: row.mode, evenDeleted: true };
 }
 
@@ -128,18 +118,10 @@ export async function findMerchantOwner(
 export type MerchantDebt = { deletedAt: Date | null; owed: { asset: string; amount: bigint }[] };
 export type DeletedMerchant = MerchantDebt & { id: string; name: string };
 
-const owedTo = sql<MerchantDebt["owed"]>`(
-  select coalesce(jsonb_agg(jsonb_build_object('asset', b.asset, 'amount', b.amount::text) order by b.asset), '[]')
-  from merchant_balance b where b.merchant_id = merchant.id and b.amount > 0)`;
-
 /** Returns the balances of a merchant, also of a deleted one; undefined when there is no such merchant. */
 export async function readDebt({ db }: Pick<Deps, "db">, merchantId: string): Promise<MerchantDebt | undefined> {
-  const row = await db
-    .selectFrom("merchant")
-    .select(["deleted_at", owedTo.as("owed")])
-    .where("id", "=", merchantId)
-    .executeTakeFirst();
-  return row && { deletedAt: row.deleted_at, owed: toOwed(row.owed) };
+  const row = await findMerchantDebt(db, merchantId);
+  return row && { deletedAt: row.deleted_at, owed: row.owed };
 }
 
 /** Lists the deleted merchants of an account and mode with their balances, most recently deleted first. */
@@ -147,31 +129,16 @@ export async function listDeletedMerchants(
   { db }: Pick<Deps, "db">,
   args: { accountId: string; mode: Mode; limit: number },
 ): Promise<DeletedMerchant[]> {
-  const rows = await db
-    .selectFrom("merchant")
-    .select(["id", "name", "deleted_at", owedTo.as("owed")])
-    .where("account_id", "=", args.accountId)
-    .where("mode", "=", args.mode)
-    .where("deleted_at", "is not", null)
-    .orderBy("deleted_at", "desc")
-    .orderBy("id")
-    .limit(args.limit)
-    .execute();
-  return rows.map(({ id, name, deleted_at: deletedAt, owed }) => ({ id, name, deletedAt, owed: toOwed(owed) }));
+  const rows = await listDeletedMerchantRows(db, args);
+  return rows.map(({ id, name, deleted_at: deletedAt, owed }) => ({ id, name, deletedAt, owed }));
 }
-
-const toOwed = (owed: readonly { asset: string; amount: bigint | string }[]) =>
-  owed.map(({ asset, amount }) => ({ asset, amount: BigInt(amount) }));
 
 /** Records an operator's action in the audit log. */
 export async function recordAction(
   { db, now }: Deps,
   args: { actor: string; action: string; subject: string },
 ): Promise<void> {
-  await db
-    .insertInto("operator_action")
-    .values({ ...args, at: now() })
-    .execute();
+  await insertOperatorAction(db, { ...args, at: now() });
 }
 
 /**
@@ -184,44 +151,15 @@ export async function recordAction(
  */
 export async function retryPayment({ db, now }: Deps, paymentId: string): Promise<Record<string, number> | undefined> {
   const at = now();
-  const payment = await db
-    .selectFrom("payment")
-    .select(["id", "settlement_id"])
-    .where("id", "=", paymentId)
-    .executeTakeFirst();
+  const payment = await findPaymentRow(db, paymentId);
   if (!payment) return undefined;
-  const due = { due_at: at };
-  const queries = {
-    payment: db
-      .updateTable("payment")
-      .set(due)
-      .where("id", "=", paymentId)
-      .where("state", "=", "requires_action")
-      .where("expires_at", "<=", at),
-    attempts: db.updateTable("attempt").set(due).where("payment_id", "=", paymentId).where("state", "=", "waiting"),
-    transfers: db
-      .updateTable("transfer")
-      .set({ ...due, hold_until: null })
-      .where("state", "=", "ready")
-      .where(({ or, eb }) => or([eb("payment_id", "=", paymentId), eb("settlement_id", "=", payment.settlement_id)])),
-    settlements: db
-      .updateTable("settlement")
-      .set(due)
-      .where("id", "=", payment.settlement_id ?? "")
-      .where("state", "=", "due"),
+  const settlementId = payment.settlement_id;
+  const counts = {
+    payment: await makePaymentDue(db, { id: paymentId, at }),
+    attempts: await makeAttemptsDue(db, { paymentId, at }),
+    transfers: await makeTransfersDue(db, { paymentId, settlementId, at }),
   };
-  const counts: Record<string, number> = {};
-  for (const [kind, query] of Object.entries(queries))
-    counts[kind] = Number((await query.executeTakeFirst()).numUpdatedRows);
-  if (counts["settlements"]) await wakeSettlementQueue(db, payment.settlement_id ?? "");
-  return counts;
-}
-
-async function wakeSettlementQueue(db: Db, settlementId: string): Promise<void> {
-  const row = await db
-    .selectFrom("settlement")
-    .select(["merchant_id as merchantId", "asset"])
-    .where("id", "=", settlementId)
-    .executeTakeFirst();
-  if (row) await wakeSettlements(db, row);
+  const settlement = settlementId === null ? undefined : await makeSettlementDue(db, { id: settlementId, at });
+  if (settlement) await wakeSettlements(db, { merchantId: settlement.merchant_id, asset: settlement.asset });
+  return { ...counts, settlements: settlement ? 1 : 0 };
 }

@@ -1,4 +1,11 @@
-import { sql } from "kysely";
+import {
+  findReportedSettlement,
+  listEntriesOf,
+  listEventsOf,
+  listSubjects,
+  listTransactionsOf,
+  type ReportedSettlement,
+} from "../../db/queries/payment-reports.ts";
 import type { Db } from "../../db/tables.ts";
 
 /** All recorded events of one payment, in chronological order. */
@@ -36,39 +43,36 @@ export type History = {
 };
 
 /** Returns the history of a payment, for the demo and the operator's command line. */
-export async function listHistory(deps: { db: Db }, paymentId: string): Promise<History> {
-  const { rows: subjects } = await sql<{ id: string }>`
-    select id from payment where id = ${paymentId}
-    union all select id from attempt where payment_id = ${paymentId}
-    union all select id from transfer where payment_id = ${paymentId} and purpose = 'payment'
-    union all select settlement_id from payment where id = ${paymentId} and settlement_id is not null
-    union all select t.id from transfer t join payment p on p.settlement_id = t.settlement_id
-      where p.id = ${paymentId} and t.purpose = 'settlement'
-    union all select id from refund where payment_id = ${paymentId}
-    union all select t.id from refund r join transfer t on t.refund_id = r.id and t.purpose = 'refund'
-      where r.payment_id = ${paymentId}`.execute(deps.db);
-  const ids = subjects.map((row) => row.id);
-  const { rows: moves } = await sql<History["moves"][number]>`
-    select at, machine, subject, from_state as "from", to_state as "to", detail from event where subject = any(${ids}) order by id`.execute(
-    deps.db,
-  );
-  const { rows: transactions } = await sql<History["transactions"][number]>`
-    select distinct t.lane_id as lane, t.nonce, t.replacement, t.hash, t.state, t.block_number as block, t.gas_used as "gasUsed"
-    from transaction t join transfer f on f.lane_id = t.lane_id and f.lane_nonce = t.nonce
-    where f.id = any(${ids}) order by t.lane_id, t.nonce, t.replacement`.execute(deps.db);
-  const { rows: settlements } = await sql<NonNullable<History["settlement"]>>`
-    select s.id, s.state, s.amount, s.asset, s.destination, coalesce(s.tx_hash, g.tx_hash) as "txHash", s.paid_at as "paidAt",
-      q.blocked_by as "blockedBy"
-    from settlement s join payment p on p.settlement_id = s.id
-    left join payout_queue q on s.state in ('due', 'accumulating') and q.kind = 'settlement'
-      and q.merchant_id = s.merchant_id and q.asset = s.asset
-    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
-    left join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
-    where p.id = ${paymentId}`.execute(deps.db);
-  const { rows: ledger } = await sql<History["ledger"][number]>`
-    select g.at, g.kind, e.account, e.asset, e.amount, g.tx_hash as "txHash"
-    from ledger_group g join ledger_entry e on e.group_id = g.id where g.subject = any(${ids}) order by e.id`.execute(
-    deps.db,
-  );
-  return { moves, transactions, settlement: settlements[0] ?? null, ledger };
+export async function listHistory({ db }: { db: Db }, paymentId: string): Promise<History> {
+  const ids = await listSubjects(db, paymentId);
+  const events = await listEventsOf(db, ids);
+  const transactions = await listTransactionsOf(db, ids);
+  const settlement = await findReportedSettlement(db, paymentId);
+  const entries = await listEntriesOf(db, ids);
+  return {
+    moves: events.map(({ at, machine, subject, from_state: from, to_state: to, detail }) => ({
+      at,
+      machine,
+      subject,
+      from,
+      to,
+      detail,
+    })),
+    transactions: transactions.map((row) => ({
+      lane: row.lane_id,
+      nonce: row.nonce,
+      replacement: row.replacement,
+      hash: row.hash,
+      state: row.state,
+      block: row.block_number,
+      gasUsed: row.gas_used,
+    })),
+    settlement: settlement ? toSettlement(settlement) : null,
+    ledger: entries.map(({ tx_hash: txHash, ...row }) => ({ ...row, txHash })),
+  };
+}
+
+function toSettlement(row: ReportedSettlement): NonNullable<History["settlement"]> {
+  const { tx_hash: txHash, paid_at: paidAt, blocked_by: blockedBy, ...rest } = row;
+  return { ...rest, txHash, paidAt, blockedBy };
 }

@@ -1,4 +1,11 @@
-import { sql } from "kysely";
+import {
+  findReportedPayment,
+  listReportedAttempts,
+  listReportedDeliveries,
+  listReportedTransfers,
+  type ReportedPayment,
+  type ReportedTransfer,
+} from "../../db/queries/payment-reports.ts";
 import type { Db } from "../../db/tables.ts";
 import { type History, listHistory } from "./payment-history.ts";
 
@@ -46,28 +53,66 @@ export type PaymentReport = History & {
 };
 
 /** Returns the report of a payment; undefined when there is no such payment. */
-export async function readPaymentReport(deps: { db: Db }, paymentId: string): Promise<PaymentReport | undefined> {
-  const { db } = deps;
-  const { rows } = await sql<PaymentReport["payment"]>`
-    select p.id, p.state, p.mode, p.account_id as "accountId", p.merchant_id as "merchantId", p.reference_id as reference,
-      p.value || ' ' || p.unit as amount, p.created_at as "createdAt", p.expires_at as "expiresAt", p.tx_id as "txId",
-      (select min(created_at) from refund r where r.payment_id = p.id and r.state <> 'withdrawn') as "refundedAt", o.account as payer, o.amount || ' ' || o.asset as "paysWith"
-    from payment p left join payment_option o on o.id = p.option_id
-    where p.id = ${paymentId}`.execute(db);
-  const [payment] = rows;
+export async function readPaymentReport({ db }: { db: Db }, paymentId: string): Promise<PaymentReport | undefined> {
+  const payment = await findReportedPayment(db, paymentId);
   if (!payment) return undefined;
-  const { rows: attempts } = await sql<PaymentReport["attempts"][number]>`
-    select id, state, refusal, created_at as "createdAt", due_at as "dueAt" from attempt
-    where payment_id = ${paymentId} order by created_at`.execute(db);
-  const { rows: transfers } = await sql<PaymentReport["transfers"][number]>`
-    select t.id, t.purpose, t.state, t.amount, t.asset, t.payer as "from", t.receiver as "to", t.lane_id as lane,
-      t.lane_nonce as nonce, t.retries, t.last_error as "lastError", t.hold_until as "heldUntil", t.due_at as "dueAt"
-    from transfer t where t.purpose = 'payment' and t.payment_id = ${paymentId}
-      or t.purpose = 'settlement' and t.settlement_id = (select settlement_id from payment where id = ${paymentId})
-      or t.purpose = 'refund' and t.refund_id = any(select id from refund where payment_id = ${paymentId})
-    order by t.created_at`.execute(db);
-  const { rows: webhooks } = await sql<PaymentReport["webhooks"][number]>`
-    select id, type, state, attempts_made as "attemptsMade", last_outcome as "lastOutcome", due_at as "dueAt" from webhook_delivery
-    where payment_id = ${paymentId} order by at, id`.execute(db);
-  return { payment, attempts, transfers, webhooks, ...(await listHistory(deps, paymentId)) };
+  const attempts = await listReportedAttempts(db, paymentId);
+  const transfers = await listReportedTransfers(db, paymentId);
+  const deliveries = await listReportedDeliveries(db, paymentId);
+  return {
+    payment: toPayment(payment),
+    attempts: attempts.map(({ id, state, refusal, created_at: createdAt, due_at: dueAt }) => ({
+      id,
+      state,
+      refusal,
+      createdAt,
+      dueAt,
+    })),
+    transfers: transfers.map(toTransfer),
+    webhooks: deliveries.map((row) => ({
+      id: row.id,
+      type: row.type,
+      state: row.state,
+      attemptsMade: row.attempts_made,
+      lastOutcome: row.last_outcome,
+      dueAt: row.due_at,
+    })),
+    ...(await listHistory({ db }, paymentId)),
+  };
+}
+
+function toPayment(row: ReportedPayment): PaymentReport["payment"] {
+  return {
+    id: row.id,
+    state: row.state,
+    mode: row.mode,
+    accountId: row.account_id,
+    merchantId: row.merchant_id,
+    reference: row.reference_id,
+    amount: `${row.value} ${row.unit}`,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    txId: row.tx_id,
+    refundedAt: row.refunded_at,
+    payer: row.payer,
+    paysWith: row.option_asset === null ? null : `${row.option_amount} ${row.option_asset}`,
+  };
+}
+
+function toTransfer(row: ReportedTransfer): PaymentReport["transfers"][number] {
+  return {
+    id: row.id,
+    purpose: row.purpose,
+    state: row.state,
+    amount: row.amount,
+    asset: row.asset,
+    from: row.payer,
+    to: row.receiver,
+    lane: row.lane_id,
+    nonce: row.lane_nonce,
+    retries: row.retries,
+    lastError: row.last_error,
+    heldUntil: row.hold_until,
+    dueAt: row.due_at,
+  };
 }

@@ -20,7 +20,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemStatus = {
-  owed: { table: OverdueTable; seconds: number }[];
+  overdue: { table: OverdueTable; seconds: number }[];
   transfers: { chain: string; state: string; count: number }[];
   /** Payouts on hold because they failed repeatedly before they were broadcast. */
   heldPayouts: { chain: string; count: number }[];
@@ -64,7 +64,7 @@ const unfinished = ["ready", "assigned", "included"];
 export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemStatus> {
   const now = deps.now();
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
-  const owed = await listOldestOverdue(deps.db, now);
+  const overdue = await listOldestOverdue(deps.db, now);
   const counts = await countUnfinished(deps.db);
   const held = await countHeld(deps.db);
   const heldOf = (isPayment: boolean) =>
@@ -88,7 +88,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   return {
     steppedBackAt,
     unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
-    owed: owed.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
+    overdue: overdue.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
       ...counts,
@@ -98,16 +98,16 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,
-      nextNonce: lane.nextNonce,
-      inFlight: lane.inFlight,
-      oldestSeconds: secondsSince(lane.oldestAt),
-      maxFee: lane.newestMaxFee ?? undefined,
+      nextNonce: lane.next_nonce,
+      inFlight: lane.in_flight,
+      oldestSeconds: secondsSince(lane.oldest_at),
+      maxFee: lane.newest_max_fee ?? undefined,
       held: isLaneHeld(
         lane,
         chains.find(({ chain }) => chain === lane.chain),
       ),
     })),
-    chains: chains.map(({ chain, cursor, reachedHeadAt }) => ({
+    chains: chains.map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
       chain,
       cursor,
       lagSeconds: secondsSince(reachedHeadAt),

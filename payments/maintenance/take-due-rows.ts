@@ -6,7 +6,7 @@ import {
   takeDueChains,
   takeDueTransfers,
 } from "../../db/due.ts";
-import { takeDueEndpoints } from "../../db/queries/webhook-deliveries.ts";
+import { takeDueEndpoints } from "../../db/queries/webhook-endpoints.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type DuePayouts, takePayouts } from "../payouts/dispatch-payouts.ts";
 import type { PayoutDeps } from "../payouts/sign-payout.ts";

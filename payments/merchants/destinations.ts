@@ -1,10 +1,18 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
+import {
+  findDestination,
+  insertDestinations,
+  listDestinationRows,
+  removeDestination,
+  updateDestination,
+} from "../../db/queries/destinations.ts";
+import { hasMerchant, lockMerchant } from "../../db/queries/merchants.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { isOwnMerchant, lockMerchant, type Owner } from "./merchants.ts";
+import type { Owner } from "./merchants.ts";
 import { type CheckDeps, findUnserved, validateAsset, validateDestination } from "./validate-destinations.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now"> & CheckDeps;
@@ -18,15 +26,8 @@ export async function listDestinations(
   deps: Pick<Deps, "db">,
   args: Owner & { merchantId: string },
 ): Promise<Result<DestinationView[]>> {
-  if (!(await isOwnMerchant(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
-  const rows = await deps.db
-    .selectFrom("settlement_destination")
-    .select(["id", "asset", "destination"])
-    .where("merchant_id", "=", args.merchantId)
-    .orderBy("created_at")
-    .orderBy("id")
-    .execute();
-  return done(rows);
+  if (!(await hasMerchant(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
+  return done(await listDestinationRows(deps.db, args.merchantId));
 }
 
 /**
@@ -60,10 +61,11 @@ export async function addDestinations(
       taken.add(asset);
     }
     const at = deps.now();
-    await db
-      .insertInto("settlement_destination")
-      .values(rows.map((row) => ({ ...row, merchant_id: args.merchantId, created_at: at, updated_at: at })))
-      .execute();
+    const written = { merchant_id: args.merchantId, created_at: at, updated_at: at };
+    await insertDestinations(
+      db,
+      rows.map((row) => ({ ...row, ...written })),
+    );
     return done(rows);
   });
 }
@@ -82,11 +84,7 @@ export async function changeDestination(
     if (error) return refuse("params_validation", error);
     if ((await findUnserved(deps, [entry])) !== undefined)
       return refuse("params_validation", "destination: the account is not served");
-    await db
-      .updateTable("settlement_destination")
-      .set({ destination, updated_at: deps.now() })
-      .where("id", "=", id)
-      .execute();
+    await updateDestination(db, { id, destination, updated_at: deps.now() });
     return done(before);
   });
   if (!changed.ok) return changed;
@@ -101,12 +99,7 @@ export async function deleteDestination(
   args: Owner & { merchantId: string; id: string },
 ): Promise<Result<{ id: string }>> {
   const deleted = await withMerchantLock(deps, args, async (db) => {
-    const row = await db
-      .deleteFrom("settlement_destination")
-      .where("id", "=", args.id)
-      .where("merchant_id", "=", args.merchantId)
-      .returning(["id", "asset", "destination"])
-      .executeTakeFirst();
+    const row = await removeDestination(db, args);
     return row ? done(row) : noSuchDestination();
   });
   if (!deleted.ok) return deleted;
@@ -128,19 +121,6 @@ export function withMerchantLock<T>(
   return inTransaction(deps.db, async (db) =>
     (await lockMerchant(db, args)) ? work(db) : refuse("merchant_not_found", "no such merchant"),
   );
-}
-
-/** Returns one of a merchant's destinations; undefined when the merchant has none with that id. */
-export function findDestination(
-  db: Db,
-  { merchantId, id }: { merchantId: string; id: string },
-): Promise<DestinationView | undefined> {
-  return db
-    .selectFrom("settlement_destination")
-    .select(["id", "asset", "destination"])
-    .where("id", "=", id)
-    .where("merchant_id", "=", merchantId)
-    .executeTakeFirst();
 }
 
 /** Refuses an unknown destination. The specification's error codes have none of their own for it. */

@@ -1,3 +1,4 @@
+import { deleteFeePolicy, upsertFeePolicy } from "../../db/queries/fee-policies.ts";
 import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -32,35 +33,19 @@ export async function setFee(
   { db, now }: Pick<PaymentDeps, "now"> & { db: Db },
   args: Owner & FeePolicy,
 ): Promise<void> {
-  const { accountId: account_id, merchantId: merchant_id, basisPoints: basis_points, fixedMicros: fixed_micros } = args;
-  await db
-    .insertInto("fee_policy")
-    .values({ account_id, merchant_id, basis_points, fixed_micros, updated_at: now() })
-    .onConflict((conflict) =>
-      conflict.columns(["account_id", "merchant_id"]).doUpdateSet({ basis_points, fixed_micros, updated_at: now() }),
-    )
-    .execute();
+  await upsertFeePolicy(db, {
+    account_id: args.accountId,
+    merchant_id: args.merchantId,
+    basis_points: args.basisPoints,
+    fixed_micros: args.fixedMicros,
+    updated_at: now(),
+  });
 }
 
 /**
  * Deletes a fee policy. Without its own policy a merchant has its account's; without a policy an account pays no fee.
  * Returns false when there was none.
  */
-export async function clearFee({ db }: { db: Db }, { accountId, merchantId }: Owner): Promise<boolean> {
-  const result = await db
-    .deleteFrom("fee_policy")
-    .where("account_id", "=", accountId)
-    .where("merchant_id", merchantId === null ? "is" : "=", merchantId)
-    .executeTakeFirst();
-  return result.numDeletedRows > 0n;
-}
-
-/** Lists every fee policy, an account's own before those of its merchants. */
-export async function listFees({ db }: { db: Db }) {
-  return db
-    .selectFrom("fee_policy")
-    .selectAll()
-    .orderBy("account_id")
-    .orderBy("merchant_id", (order) => order.asc().nullsFirst())
-    .execute();
+export async function clearFee({ db }: { db: Db }, owner: Owner): Promise<boolean> {
+  return deleteFeePolicy(db, owner);
 }

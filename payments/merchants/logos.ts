@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { findLogoBytes, insertLogo, listLogosWiderThan } from "../../db/queries/logos.ts";
+import { replaceLogo } from "../../db/queries/merchants.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { LOGO_PX, type ResizedImage, resizeImage } from "./resize-image.ts";
@@ -9,7 +11,7 @@ const WITHIN_MS = 10_000;
 const REDIRECTS = 3;
 
 /**
- * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses an unfit file with
+ * Fetches a logo over HTTPS, never from a private network, and resizes it. Refuses a file that it cannot use with
  * `params_validation`. A logo is square within 5 %, has 500 to 4096 pixels a side and at most 2 MiB, and is a JPEG,
  * PNG, WebP or AVIF. The format is detected from the bytes, not from the server's content type.
  */
@@ -32,11 +34,7 @@ export async function fetchLogo(deps: Pick<PaymentDeps, "safeFetch">, url: strin
 export async function saveLogo(deps: Pick<PaymentDeps, "db" | "now">, logo: ResizedImage): Promise<string> {
   const id = createHash("sha256").update(logo.bytes).digest("hex");
   const { contentType: content_type, bytes, width, height } = logo;
-  await deps.db
-    .insertInto("logo")
-    .values({ id, content_type, bytes, width, height, created_at: deps.now() })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
+  await insertLogo(deps.db, { id, content_type, bytes, width, height, created_at: deps.now() });
   return id;
 }
 
@@ -45,11 +43,7 @@ export async function findLogo(
   deps: Pick<PaymentDeps, "db">,
   id: string,
 ): Promise<{ contentType: string; bytes: Buffer } | undefined> {
-  const row = await deps.db
-    .selectFrom("logo")
-    .select(["content_type", "bytes"])
-    .where("id", "=", id)
-    .executeTakeFirst();
+  const row = await findLogoBytes(deps.db, id);
   return row && { contentType: row.content_type, bytes: row.bytes };
 }
 
@@ -58,21 +52,13 @@ export async function findLogo(
  * refer to it. Idempotent, and safe to run in several processes at once.
  */
 export async function resizeOldLogos(deps: Pick<PaymentDeps, "db" | "now" | "log">): Promise<void> {
-  const large = await deps.db
-    .selectFrom("merchant as m")
-    .innerJoin("logo as l", "l.id", "m.logo_id")
-    .select("l.id")
-    .distinct()
-    .where("l.width", ">", LOGO_PX)
-    .execute();
-  for (const { id } of large) {
+  for (const id of await listLogosWiderThan(deps.db, LOGO_PX)) {
     const logo = await findLogo(deps, id);
     const picture = logo ? await resizeImage(logo.bytes) : "is gone";
     if (typeof picture === "string") {
       deps.log.warn({ logo: id, reason: picture }, "logo not resized");
       continue;
     }
-    const logo_id = await saveLogo(deps, picture);
-    await deps.db.updateTable("merchant").set({ logo_id }).where("logo_id", "=", id).execute();
+    await replaceLogo(deps.db, { from: id, to: await saveLogo(deps, picture) });
   }
 }

@@ -1,3 +1,4 @@
+import { raiseApiVersion } from "../../db/queries/accounts.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -12,13 +13,6 @@ export async function pinVersion(
   const stable = versions.filter((version) => !version.endsWith(".preview"));
   if (!stable.some((version) => version === args.version))
     return refuse("unknown_api_version", `version: expected one of ${stable.join(", ")}`);
-  const row = await deps.db
-    .updateTable("account")
-    .set({ api_version: args.version })
-    .where("id", "=", args.accountId)
-    .where("api_version", "<=", args.version)
-    .returning("api_version")
-    .executeTakeFirst();
-  if (row) return done({ version: row.api_version });
+  if (await raiseApiVersion(deps.db, args)) return done({ version: args.version });
   return refuse("api_version_downgrade", "version: the account does not exist, or is pinned to a newer version");
 }

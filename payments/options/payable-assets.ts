@@ -32,7 +32,7 @@ export async function findPayable(deps: Deps, asked: Asked, terms: Settled): Pro
 }
 
 /** Returns every asset that can pay a payment at the given rates. Pure. */
-export function listPayable(
+function listPayable(
   { chains }: Pick<Deps, "chains">,
   asked: Asked,
   { settled, takers, rates }: Settled & { rates: Rates },

@@ -8,7 +8,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
  * The price of one unit of a currency in units of another: `numerator` / `denominator`. `source` records the feed's
  * response for later audits.
  */
-export type Rate = { numerator: bigint; denominator: bigint; source: string };
+type Rate = { numerator: bigint; denominator: bigint; source: string };
 /** The price of one unit of a payment's currency in other currencies, by their names (iso4217/USD). */
 export type Rates = ReadonlyMap<string, Rate>;
 

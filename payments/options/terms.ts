@@ -1,3 +1,5 @@
+import { listCollectionPolicies } from "../../db/queries/collection-policies.ts";
+import { readPaymentTerms } from "../../db/queries/payment-terms.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Policy } from "../buyer-data/collection-policies.ts";
 import { type FeePolicy, noFee } from "../merchants/fee-policies.ts";
@@ -18,61 +20,23 @@ export type Terms = {
   fee: FeePolicy;
 };
 
-type Payment = { id: string; account_id: string; merchant_id: string };
-
-/** Reads the terms of a payment, with concurrent queries because a wallet waits for its options. */
-export async function readTerms(db: Db, payment: Payment, requester?: Requester): Promise<Terms> {
-  const [destinations, policies, collected, fee] = await Promise.all([
-    listDestinationTerms(db, payment),
-    listCollectionPolicies(db, payment),
-    requester ? listAccountsWithData(db, payment, requester) : [],
-    findFee(db, payment),
+/** Reads the terms of a payment, with concurrent statements because a wallet waits for its options. */
+export async function readTerms(
+  db: Db,
+  payment: { id: string; merchant_id: string },
+  requester?: Requester,
+): Promise<Terms> {
+  const [terms, policies] = await Promise.all([
+    readPaymentTerms(db, { paymentId: payment.id, requester: requester?.name ?? null }),
+    listCollectionPolicies(db, payment.merchant_id),
   ]);
+  const { destinations, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = terms;
   return {
     settled: new Set(destinations.map(({ asset }) => asset)),
     takers: new Set(destinations.filter((one) => one.accepts_other_assets).map(({ asset }) => asset)),
     direct: new Map(destinations.filter((one) => one.direct).map(({ asset, destination }) => [asset, destination])),
     policies,
-    collected: new Set(collected.map(({ account }) => account)),
-    fee,
+    collected: new Set(collected),
+    fee: basisPoints === null || fixedMicros === null ? noFee : { basisPoints, fixedMicros },
   };
-}
-
-function listDestinationTerms(db: Db, { merchant_id }: Payment) {
-  return db
-    .selectFrom("settlement_destination")
-    .select(["asset", "destination", "direct", "accepts_other_assets"])
-    .where("merchant_id", "=", merchant_id)
-    .execute();
-}
-
-function listCollectionPolicies(db: Db, { merchant_id }: Payment): Promise<Policy[]> {
-  return db
-    .selectFrom("collection_policy")
-    .select(["asset", "unit", "minimum"])
-    .where("merchant_id", "=", merchant_id)
-    .execute();
-}
-
-function listAccountsWithData(db: Db, { id }: Payment, requester: Requester) {
-  return db
-    .selectFrom("collected_data")
-    .select("account")
-    .where("payment_id", "=", id)
-    .where("requester", "=", requester.name)
-    .where("attempt_id", "is", null)
-    .execute();
-}
-
-/** Returns the merchant's fee policy, or else its account's. */
-async function findFee(db: Db, { account_id, merchant_id }: Payment): Promise<FeePolicy> {
-  const row = await db
-    .selectFrom("fee_policy")
-    .select(["basis_points", "fixed_micros"])
-    .where("account_id", "=", account_id)
-    .where(({ or, eb }) => or([eb("merchant_id", "=", merchant_id), eb("merchant_id", "is", null)]))
-    .orderBy("merchant_id", (order) => order.asc().nullsLast())
-    .limit(1)
-    .executeTakeFirst();
-  return row ? { basisPoints: row.basis_points, fixedMicros: row.fixed_micros } : noFee;
 }

@@ -9,6 +9,7 @@ import {
   linkSettlements,
   listPayoutSchedules,
   type NewSettlement,
+  type PayoutSchedule,
 } from "../../db/queries/settlements.ts";
 import type { Db } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
@@ -34,7 +35,7 @@ export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: re
   const due = new Map<string, string[]>();
   const ties: Tie[] = [];
   for (const group of sumByBalance(credits)) {
-    const policy = policies.find(({ merchantId, asset }) => merchantId === group.merchantId && asset === group.asset);
+    const policy = policies.find((one) => one.merchant_id === group.merchantId && one.asset === group.asset);
     const { settlements, settlementOf } = policy
       ? await accumulate(deps, db, group, policy)
       : await settleEach(deps, db, group);
@@ -44,7 +45,7 @@ export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: re
   }
   await linkSettlements(db, ties);
   if (due.size > 0)
-    for (const { merchantId, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchantId} ${asset}`);
+    for (const { merchant_id, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchant_id} ${asset}`);
   return [...due.values()].flat();
 }
 
@@ -83,7 +84,7 @@ async function accumulate(
   deps: Pick<PaymentDeps, "now">,
   db: Db,
   group: Group,
-  policy: { ms: number; amount: bigint | null },
+  policy: PayoutSchedule,
 ): Promise<Settled> {
   const at = deps.now();
   const { merchantId, asset, amount } = group;
@@ -92,13 +93,13 @@ async function accumulate(
     asset,
     amount,
     converted: isConverted(group),
-    limit: policy.amount,
+    limit: policy.accumulation_amount,
     at,
   });
   const [number = 0] = await creditMerchants(db, [{ ...group, settlements: open ? 0 : 1 }]);
   const settlement = open ?? (await createAccumulating(db, { group, policy, number, at }));
   return {
-    settlements: settlement.dueAt <= at ? [settlement.id] : [],
+    settlements: settlement.due_at <= at ? [settlement.id] : [],
     settlementOf: () => settlement.id,
   };
 }
@@ -107,13 +108,13 @@ const isConverted = ({ credits }: Group) => credits.some(({ converted }) => conv
 
 function createAccumulating(
   db: Db,
-  args: { group: Group; policy: { ms: number; amount: bigint | null }; number: number; at: Date },
+  args: { group: Group; policy: PayoutSchedule; number: number; at: Date },
 ): Promise<AccumulatingSettlement> {
   const { group, policy, number, at } = args;
   const { merchantId, asset, amount } = group;
   const mode = group.credits[0]?.payment.mode ?? "live";
-  const isEnough = policy.amount !== null && amount >= policy.amount;
-  const dueAt = isEnough ? at : new Date(at.getTime() + policy.ms);
+  const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;
+  const dueAt = isEnough ? at : new Date(at.getTime() + policy.accumulation_ms);
   const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };
   return beginAccumulating(db, { ...row, converted: isConverted(group) }, at);
 }

@@ -14,7 +14,7 @@ import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitByKnownAsset } from "./sign-payout.ts";
 
-/** The outcome of a refund: begun (now, before, or withdrawn), or the reason why it waits. */
+/** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
 export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
 type Deps = PaymentDeps & PayoutDeps;
 
@@ -76,7 +76,7 @@ type Drawn = DueRefund & { merchant_id: string };
  * `watcher_behind`: the database was restored after signing.
  */
 type Rollback = "balance_short" | "changed" | "watcher_behind";
-type Written = { ok: true; counted?: () => Promise<void> } | { ok: false; why: Rollback };
+type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; why: Rollback };
 
 /** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
 async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
@@ -86,14 +86,14 @@ async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewT
   for (;;) {
     const written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
     if (written.ok) {
-      await written.counted?.();
-      return written.counted ? transfer : "begun";
+      await written.afterCommit?.();
+      return written.afterCommit ? transfer : "begun";
     }
     if (written.why !== "changed") return written.why;
   }
 }
 
-/** Writes state, balance, ledger and transfer of a refund. Without `counted`, the refund has begun elsewhere. */
+/** Writes state, balance, ledger and transfer of a refund. Without `afterCommit`, the refund has begun elsewhere. */
 async function writeBegun(
   deps: Deps,
   db: Db,

@@ -1,12 +1,15 @@
-import { sql } from "kysely";
 import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { moveRows } from "../../db/moves.ts";
 import { readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
-import { closeAccumulating, listDueSettlements, type SettlementWithDestination } from "../../db/queries/settlements.ts";
+import {
+  closeAccumulating,
+  listDueSettlements,
+  moveSettlementsToPaying,
+  type SettlementWithDestination,
+} from "../../db/queries/settlements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
@@ -160,7 +163,7 @@ async function tryBegin(
     const passed = await deps.epoch.pass(db, ...epochs.values());
     return passed.ok ? { ...attempted, ...passed } : ({ ok: false, why: "watcher_behind" } as const);
   });
-  if (written.ok) await written.counted();
+  if (written.ok) await written.afterCommit();
   return written;
 }
 
@@ -201,14 +204,11 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
  * destination has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
  */
 async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promise<Payout[]> {
-  const ids = payouts.map(({ settlement }) => settlement.id);
-  const destinations = payouts.map(({ settlement }) => settlement.registered);
-  const amounts = payouts.map(({ transfer }) => transfer.amount);
-  const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
-  const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
-    and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
-      and d.asset = settlement.asset and d.destination = ${destination})`;
-  const set = { destination, due_at: null };
-  const moved = new Set(await moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where }));
+  const signed = payouts.map(({ settlement, transfer }) => ({
+    id: settlement.id,
+    destination: settlement.registered,
+    amount: transfer.amount,
+  }));
+  const moved = new Set(await moveSettlementsToPaying(db, signed, at));
   return payouts.filter(({ settlement }) => moved.has(settlement.id));
 }

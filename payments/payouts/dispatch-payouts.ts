@@ -1,6 +1,5 @@
 import {
   amountObstacles,
-  type BlockedQueue,
   blockQueue,
   deferRows,
   listBlockedQueues,
@@ -90,7 +89,7 @@ async function reportOutcomes(
   deps: Pick<PaymentDeps, "db" | "now">,
   { rows, outcomes }: { rows: readonly QueuedRow[]; outcomes: ReadonlyMap<string, Outcome> },
 ): Promise<void> {
-  const queues = Map.groupBy(rows, ({ merchantId, asset, chain }) => `${merchantId} ${asset} ${chain}`);
+  const queues = Map.groupBy(rows, ({ merchant_id, asset, chain }) => `${merchant_id} ${asset} ${chain}`);
   for (const [first, ...others] of queues.values()) {
     if (!first) continue;
     const all = [first, ...others];
@@ -99,7 +98,7 @@ async function reportOutcomes(
     if (short.length > 0) await deferRows(deps.db, { kind: first.kind, ids: short.map(({ id }) => id) });
     const key: QueueKey & { now: Date } = { ...first, now: deps.now() };
     if (found.some(({ outcome }) => outcome === "begun")) {
-      if (!first.isFresh || short.length > 0) await resumeQueue(deps.db, key);
+      if (!first.is_fresh || short.length > 0) await resumeQueue(deps.db, key);
       continue;
     }
     const obstacle = found.map(({ outcome }) => outcome).find(isObstacle);
@@ -110,7 +109,29 @@ async function reportOutcomes(
 
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
 
-/** Lists blocked queues for operators, longest blocked first. */
-export function listBlockedPayouts({ db }: Pick<Deps, "db">, limit: number): Promise<BlockedQueue[]> {
-  return listBlockedQueues(db, limit);
+/** A blocked queue, for operators. `waiting` counts its payouts up to 10,000. */
+type BlockedPayouts = {
+  kind: PayoutKind;
+  merchantId: string;
+  asset: string;
+  chain: string;
+  blockedBy: string;
+  since: Date;
+  nextCheckAt: Date;
+  waiting: number;
+};
+
+/** Lists blocked queues, longest blocked first. */
+export async function listBlockedPayouts({ db }: Pick<Deps, "db">, limit: number): Promise<BlockedPayouts[]> {
+  const rows = await listBlockedQueues(db, limit);
+  return rows.map((row) => ({
+    kind: row.kind,
+    merchantId: row.merchant_id,
+    asset: row.asset,
+    chain: row.chain,
+    blockedBy: row.blocked_by,
+    since: row.blocked_at,
+    nextCheckAt: row.due_at,
+    waiting: row.waiting,
+  }));
 }

@@ -1,7 +1,8 @@
-import type { Db, Tables } from "../../db/tables.ts";
+import { findDestination, listAcceptedAssets, updateDestination } from "../../db/queries/destinations.ts";
+import { recordPayoutHold } from "../../db/queries/merchants.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
-import { findDestination, noSuchDestination, withMerchantLock } from "../merchants/destinations.ts";
+import { noSuchDestination, withMerchantLock } from "../merchants/destinations.ts";
 import type { Owner } from "../merchants/merchants.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -47,11 +48,7 @@ export async function setPayoutSchedule(
       accumulation_amount: amount ?? null,
       minimum: schedule?.minimum ?? null,
     };
-    await db
-      .updateTable("settlement_destination")
-      .set({ ...policy, updated_at: deps.now() })
-      .where("id", "=", id)
-      .execute();
+    await updateDestination(db, { id, ...policy, updated_at: deps.now() });
     const seconds = schedule ? schedule.ms / 1_000 : null;
     return done({ id, asset: row.asset, seconds, amount: policy.accumulation_amount, minimum: policy.minimum });
   });
@@ -83,11 +80,7 @@ export async function setDirectPayment(
     if (!row) return noSuchDestination();
     if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
       return refuse("params_validation", `${row.asset} is not an EIP-3009 asset of the networks file`);
-    await db
-      .updateTable("settlement_destination")
-      .set({ direct, updated_at: deps.now() })
-      .where("id", "=", id)
-      .execute();
+    await updateDestination(db, { id, direct, updated_at: deps.now() });
     return done({ id, asset: row.asset, direct });
   });
 }
@@ -104,11 +97,7 @@ export async function setAcceptsOtherAssets(
 ): Promise<Result<{ id: string; asset: string; acceptsOtherAssets: boolean }>> {
   const { merchantId, id, accept } = args;
   return withMerchantLock(deps, args, async (db) => {
-    const rows = await db
-      .selectFrom("settlement_destination")
-      .select(["id", "asset", "accepts_other_assets"])
-      .where("merchant_id", "=", merchantId)
-      .execute();
+    const rows = await listAcceptedAssets(db, merchantId);
     const row = rows.find((one) => one.id === id);
     if (!row) return noSuchDestination();
     const peg = findAsset(deps, row.asset)?.peg;
@@ -118,11 +107,7 @@ export async function setAcceptsOtherAssets(
     );
     if (accept && rival)
       return refuse("params_validation", `the destination for ${rival.asset} already accepts other assets of ${peg}`);
-    await db
-      .updateTable("settlement_destination")
-      .set({ accepts_other_assets: accept, updated_at: deps.now() })
-      .where("id", "=", id)
-      .execute();
+    await updateDestination(db, { id, accepts_other_assets: accept, updated_at: deps.now() });
     return done({ id, asset: row.asset, acceptsOtherAssets: accept });
   });
 }
@@ -134,19 +119,7 @@ export async function holdPayouts(
 ): Promise<Result<{ merchantId: string; heldSince: Date | null }>> {
   return withMerchantLock(deps, args, async (db) => {
     const heldSince = args.hold ? deps.now() : null;
-    await db.updateTable("merchant").set({ payouts_held_at: heldSince }).where("id", "=", args.merchantId).execute();
+    await recordPayoutHold(db, { merchantId: args.merchantId, since: heldSince });
     return done({ merchantId: args.merchantId, heldSince });
   });
-}
-
-export type DestinationChange = Pick<Tables["destination_change"], "asset" | "before" | "after" | "at">;
-
-/** Lists the changes of a merchant's destinations, oldest first, including deleted destinations. */
-export async function listDestinationChanges({ db }: { db: Db }, merchantId: string): Promise<DestinationChange[]> {
-  return db
-    .selectFrom("destination_change")
-    .select(["asset", "before", "after", "at"])
-    .where("merchant_id", "=", merchantId)
-    .orderBy("id")
-    .execute();
 }

@@ -47,11 +47,18 @@ export async function refundPayment(
     const at = deps.now();
     const id = newId("rfnd");
     await insertRefund(db, {
-      ...{ id, payment_id: payment.id, exception_id: null, merchant_id: payment.merchant_id },
+      id,
+      payment_id: payment.id,
+      exception_id: null,
+      merchant_id: payment.merchant_id,
       // Withdrawn refunds count too: a refund number is never reused.
-      ...{ number: before.length + 1, asset: payment.paid_asset ?? "", amount, receiver: option?.payer ?? null },
+      number: before.length + 1,
+      asset: payment.paid_asset ?? "",
+      amount,
+      receiver: option?.payer ?? null,
       ...drawnFor(payment, amount),
-      ...{ state: isMoved ? "due" : "marked", created_at: at },
+      state: isMoved ? "due" : "marked",
+      created_at: at,
       due_at: isMoved ? new Date(at.getTime() + REENQUEUE_AFTER_MS) : null,
     });
     return done({ paymentId: payment.id, refundId: id, isMoved });

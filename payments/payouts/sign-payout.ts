@@ -79,12 +79,23 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
   const token = chain.tokens.get(asset);
   if (!token) throw new Error(`asset ${asset} of ${key.join(" ")} is not in the networks file`);
   const row = {
-    ...{ id: newId("trf"), payment_id: null, settlement_id: null, refund_id: null, ...of },
-    ...{ chain: chain.chain, asset, token: token.token, payer: chain.treasury, amount },
+    id: newId("trf"),
+    payment_id: null,
+    settlement_id: null,
+    refund_id: null,
+    ...of,
+    chain: chain.chain,
+    asset,
+    token: token.token,
+    payer: chain.treasury,
+    amount,
     receiver: canonicalAddress(chain.chain, receiver),
     authorization_nonce: deriveNonce(deps.networks.deployment, key),
     permit: null,
-    ...{ lane_id: null, lane_nonce: null, hold_until: null, last_error: null },
+    lane_id: null,
+    lane_nonce: null,
+    hold_until: null,
+    last_error: null,
     due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
   };
   return { ...row, ...(await getTransferDriver(chain).signPayout(deps, row)) };

@@ -5,7 +5,7 @@ import { moveRows } from "../../db/moves.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
-import { findOwnedRefund, listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
+import { findOwnedRefund, listRefunds, listUnbegunRefunds, type RefundRow } from "../../db/queries/refunds.ts";
 import type { RefundState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
@@ -17,7 +17,7 @@ import { refundKey } from "./begin-refunds.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
-export type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
+type RefundStatus = "waiting" | "held" | "processing" | "paid" | "marked" | "withdrawn";
 export type RefundView = {
   refundId: string;
   paymentId: string;
@@ -127,11 +127,15 @@ export async function listWaitingRefunds(
   { db }: { db: Db },
   args: { merchantId?: string | undefined; limit: number },
 ): Promise<RefundLine[]> {
-  let query = db.selectFrom("refund").selectAll().where("state", "in", ["due", "held"]);
-  if (args.merchantId !== undefined) query = query.where("merchant_id", "=", args.merchantId);
-  const rows = await query.orderBy("created_at").orderBy("id").limit(args.limit).execute();
+  const rows = await listUnbegunRefunds(db, args);
   return rows.map((row) => ({
-    ...{ id: row.id, paymentId: row.payment_id, merchantId: row.merchant_id, state: row.state },
-    ...{ asset: row.asset, amount: row.amount, receiver: row.receiver, createdAt: row.created_at },
+    id: row.id,
+    paymentId: row.payment_id,
+    merchantId: row.merchant_id,
+    state: row.state,
+    asset: row.asset,
+    amount: row.amount,
+    receiver: row.receiver,
+    createdAt: row.created_at,
   }));
 }

@@ -4,13 +4,11 @@ import { Webhook } from "standardwebhooks";
 import {
   type DeliveryAttempt,
   type DueEvent,
-  type EndpointRow,
   giveUpDeliveries,
-  leaseEndpoint,
   listDueEvents,
   recordDeliveryAttempts,
-  releaseEndpoint,
 } from "../../db/queries/webhook-deliveries.ts";
+import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
 import type { SafeFetchError } from "../../runtime/safe-fetch.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { writeSettledEvents } from "./settled-events.ts";
@@ -40,7 +38,7 @@ const BATCH_DELAY_MS = 20;
 const TIME_SLICE_MS = 10 * SECOND;
 
 /** Returns when the next attempt is due after this many attempts; undefined after the last one. */
-export function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
+function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
   const wait = WAITS_MS[attemptsMade - 1];
   return wait === undefined ? undefined : new Date(now.getTime() + wait);
 }
@@ -137,7 +135,11 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 }
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
-function putOff(deps: PaymentDeps, { id, attemptsMade, type, paymentId }: DueEvent, error: unknown): DeliveryAttempt {
+function putOff(
+  deps: PaymentDeps,
+  { id, attempts_made: attemptsMade, type, payment_id: paymentId }: DueEvent,
+  error: unknown,
+): DeliveryAttempt {
   deps.log.error(
     { event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error },
     "webhook event cannot be sent",
@@ -153,15 +155,22 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   const at = deps.now();
   const signature = signers.map((signer) => signer.sign(event.id, at, body)).join(" ");
   const answer = await deps.safeFetch({
-    ...{ method: "POST", url, headers: toHeaders(event.id, at, signature), body },
-    ...{ timeoutMs: TIMEOUT_MS, maxBytes: ANSWER_BYTES, redirects: 0, statusOnly: true, keepAlive: true },
+    method: "POST",
+    url,
+    headers: toHeaders(event.id, at, signature),
+    body,
+    timeoutMs: TIMEOUT_MS,
+    maxBytes: ANSWER_BYTES,
+    redirects: 0,
+    statusOnly: true,
+    keepAlive: true,
   });
-  const { id, attemptsMade } = event;
+  const { id, attempts_made: attemptsMade } = event;
   const isTaken = answer.ok && answer.status >= 200 && answer.status <= 299;
   const dueAt = isTaken ? null : (nextAttempt(attemptsMade + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
   const outcome = answer.ok ? String(answer.status) : errorTexts[answer.error];
-  const fields = { event: id, type: event.type, payment: event.paymentId, outcome, attemptsMade: attemptsMade + 1 };
+  const fields = { event: id, type: event.type, payment: event.payment_id, outcome, attemptsMade: attemptsMade + 1 };
   // The URL may contain a token, so it is never logged.
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");
   else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
@@ -173,7 +182,7 @@ const errorTexts = {
   timeout: "timeout",
   private_address: "refused address",
   unreachable: "unreachable",
-  unfit: "unusable answer",
+  unusable: "unusable answer",
 } as const satisfies Record<SafeFetchError, string>;
 
 /** Returns the signature headers under the names of Standard Webhooks and of Svix, so that verifiers of both work. */
@@ -182,7 +191,11 @@ function toHeaders(id: string, at: Date, signature: string): Record<string, stri
   return {
     "content-type": "application/json",
     "user-agent": "payment-service-webhooks",
-    ...{ "svix-id": id, "svix-timestamp": timestamp, "svix-signature": signature },
-    ...{ "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature },
+    "svix-id": id,
+    "svix-timestamp": timestamp,
+    "svix-signature": signature,
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signature,
   };
 }

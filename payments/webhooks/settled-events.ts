@@ -28,16 +28,16 @@ export async function writeSettledEvents(
     const fanouts = await lockFanouts(db, { endpointId, limit: SETTLEMENTS });
     if (fanouts.length === 0) return 0;
     const part = await listFanoutPayments(db, { fanouts, limit: PART });
-    const paidAt = new Map(fanouts.map(({ settlementId, at }) => [settlementId, at]));
+    const paidAt = new Map(fanouts.map(({ settlement_id, at }) => [settlement_id, at]));
     const dueAt = deps.now();
-    const events = part.map(({ id, settlementId }) => ({ paymentId: id, at: paidAt.get(settlementId) ?? dueAt }));
+    const events = part.map(({ id, settlement_id }) => ({ paymentId: id, at: paidAt.get(settlement_id) ?? dueAt }));
     await insertSettledEvents(db, { endpointId, events, dueAt });
     // A full part may end in the middle of a settlement; the settlements before it are complete.
     const last = part.length < PART ? undefined : part.at(-1);
-    const complete = last ? fanouts.findIndex((one) => one.settlementId === last.settlementId) : fanouts.length;
-    const ids = fanouts.slice(0, complete).map(({ settlementId }) => settlementId);
+    const complete = last ? fanouts.findIndex((one) => one.settlement_id === last.settlement_id) : fanouts.length;
+    const ids = fanouts.slice(0, complete).map((one) => one.settlement_id);
     await deleteFanouts(db, { endpointId, ids });
-    if (last) await advanceFanout(db, { endpointId, settlementId: last.settlementId, afterPayment: last.id });
+    if (last) await advanceFanout(db, { endpointId, settlementId: last.settlement_id, afterPayment: last.id });
     return part.length + ids.length;
   });
 }

@@ -1,6 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
-import { type EndpointRow, findLiveEndpoint, giveUpDeliveries } from "../../db/queries/webhook-deliveries.ts";
+import { lockAccount } from "../../db/queries/accounts.ts";
+import { giveUpDeliveries } from "../../db/queries/webhook-deliveries.ts";
+import {
+  type EndpointRow,
+  findLiveEndpoint,
+  insertEndpoint,
+  updateEndpoint,
+} from "../../db/queries/webhook-endpoints.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
@@ -8,7 +15,7 @@ import type { Owner } from "../merchants/merchants.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
-export const ROTATION_MS = 24 * 60 * 60_000;
+const ROTATION_MS = 24 * 60 * 60_000;
 
 type Deps = Pick<PaymentDeps, "now" | "encryption"> & { db: Db };
 
@@ -39,31 +46,31 @@ export async function setEndpoint(
   return inTransaction(deps.db, async (db) => {
     // The lock serializes calls, so that an account gets one endpoint. It does not block inserts of the account's
     // payments.
-    const account = await db
-      .selectFrom("account")
-      .select("id")
-      .where("id", "=", args.accountId)
-      .forNoKeyUpdate()
-      .executeTakeFirst();
-    if (!account) return refuse("params_validation", "accountId: there is no such account");
+    if (!(await lockAccount(db, args.accountId)))
+      return refuse("params_validation", "accountId: there is no such account");
     // Lock the endpoint too. Otherwise a concurrent rotation or deletion could return a secret that never signs.
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (there) {
       const secret = await replaceSecret({ ...deps, db }, there);
-      await db.updateTable("webhook_endpoint").set({ url: args.url }).where("id", "=", there.id).execute();
+      await updateEndpoint(db, there.id, { url: args.url });
       return done({ id: there.id, secret });
     }
     const id = newId("whe");
     const secret = makeSecret();
-    const { keyId: key_id, ciphertext } = deps.encryption.encrypt(secret, id);
-    await db
-      .insertInto("webhook_endpoint")
-      .values({
-        ...{ id, account_id: args.accountId, mode: args.mode, url: args.url, key_id, secret: ciphertext },
-        ...{ previous_key_id: null, previous_secret: null, previous_until: null, owner: null, lease_until: null },
-        ...{ created_at: deps.now(), deleted_at: null },
-      })
-      .execute();
+    const { keyId, ciphertext } = deps.encryption.encrypt(secret, id);
+    await insertEndpoint(db, {
+      id,
+      account_id: args.accountId,
+      mode: args.mode,
+      url: args.url,
+      key_id: keyId,
+      secret: ciphertext,
+      previous_key_id: null,
+      previous_secret: null,
+      previous_until: null,
+      created_at: deps.now(),
+      deleted_at: null,
+    });
     return done({ id, secret });
   });
 }
@@ -84,7 +91,7 @@ export async function deleteEndpoint(deps: Omit<Deps, "encryption">, args: Owner
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (!there) return noEndpoint();
-    await db.updateTable("webhook_endpoint").set({ deleted_at: deps.now() }).where("id", "=", there.id).execute();
+    await updateEndpoint(db, there.id, { deleted_at: deps.now() });
     await giveUpDeliveries(db, there.id);
     return done({ id: there.id });
   });
@@ -108,13 +115,12 @@ function makeSecret(): string {
 async function replaceSecret(deps: Deps, row: EndpointRow): Promise<string> {
   const secret = makeSecret();
   const { keyId, ciphertext } = deps.encryption.encrypt(secret, row.id);
-  await deps.db
-    .updateTable("webhook_endpoint")
-    .set({
-      ...{ key_id: keyId, secret: ciphertext, previous_key_id: row.key_id, previous_secret: row.secret },
-      previous_until: new Date(deps.now().getTime() + ROTATION_MS),
-    })
-    .where("id", "=", row.id)
-    .execute();
+  await updateEndpoint(deps.db, row.id, {
+    key_id: keyId,
+    secret: ciphertext,
+    previous_key_id: row.key_id,
+    previous_secret: row.secret,
+    previous_until: new Date(deps.now().getTime() + ROTATION_MS),
+  });
   return secret;
 }

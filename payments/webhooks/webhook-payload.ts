@@ -21,24 +21,24 @@ export function toPayload(event: DueEvent): string {
     api_version: API_VERSION,
     created_at: event.at,
     data: {
-      payment_id: event.paymentId,
-      merchant_id: event.merchantId,
+      payment_id: event.payment_id,
+      merchant_id: event.merchant_id,
       live: event.mode === "live",
-      payment_state_version: event.stateVersion,
-      reference_id: event.referenceId,
+      payment_state_version: event.state_version,
+      reference_id: event.reference_id,
       status: statusOf(stage),
       amount: { unit: event.unit, value: String(event.value) },
-      created_at: event.createdAt,
-      expires_at: event.expiresAt,
+      created_at: event.created_at,
+      expires_at: event.expires_at,
       processing: stage === "created" ? null : toProcessing(event),
-      success: when(succeeded, { succeeded_at: event.succeededAt, tx_id: event.txId }),
-      failed: when(stage === "failed", { failed_at: event.at, failure_reason: event.failureCode }),
-      cancelled: when(stage === "cancelled", { cancelled_at: event.at, cancellation_reason: event.cancelledReason }),
+      success: when(succeeded, { succeeded_at: event.succeeded_at, tx_id: event.tx_id }),
+      failed: when(stage === "failed", { failed_at: event.at, failure_reason: event.failure_code }),
+      cancelled: when(stage === "cancelled", { cancelled_at: event.at, cancellation_reason: event.cancelled_reason }),
       expired: when(stage === "expired", { expired_at: event.at }),
       settled: when(stage === "settled", {
         settled_at: event.at,
-        tx_id: event.settledTxId,
-        amount: tokenAmount(event.settledAsset, event.settledAmount),
+        tx_id: event.settled_tx_id,
+        amount: tokenAmount(event.settled_asset, event.settled_amount),
       }),
     },
   });
@@ -55,14 +55,14 @@ function statusOf(stage: string): string {
  * payment has no buyer, and no asset before it succeeds.
  */
 function toProcessing(event: DueEvent): object | null {
-  if (event.processingAt === null) return null;
+  if (event.processing_at === null) return null;
   const amount = tokenAmount(event.asset, event.amount) ?? { unit: event.unit, value: String(event.value) };
   const chain = parseAssetId(event.asset ?? "")?.chain ?? SIMULATED_CHAIN;
   return {
-    processing_at: event.processingAt,
+    processing_at: event.processing_at,
     option_amount: amount,
     fee: toFee(event),
-    settlement_amount: tokenAmount(event.owedAsset, event.owedAmount) ?? {
+    settlement_amount: tokenAmount(event.owed_asset, event.owed_amount) ?? {
       ...amount,
       value: String(BigInt(amount.value) - event.fee),
     },
@@ -72,7 +72,7 @@ function toProcessing(event: DueEvent): object | null {
 }
 
 /** Returns the fee; null without one. `percent` is the rate that the percentage was calculated with. */
-function toFee({ asset, amount, fee, feeFixed, feeBasisPoints }: DueEvent): object | null {
+function toFee({ asset, amount, fee, fee_fixed: feeFixed, fee_basis_points: feeBasisPoints }: DueEvent): object | null {
   if (asset === null || fee === 0n) return null;
   const part = (value: bigint) => tokenAmount(asset, value);
   return {

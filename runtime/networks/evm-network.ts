@@ -92,6 +92,11 @@ const entry = z.strictObject({
   blockMs: z.number().int().min(10),
   /** When a block counts as confirmed: after this many blocks (1 = included), or by the chain's own tag. */
   finality: z.union([z.strictObject({ blocks: z.number().int().min(1) }), z.enum(["safe", "finalized"])]),
+  /**
+   * Most blocks whose logs one call asks for. Set it to what the endpoints allow (10 to 10,000, by provider and plan): a higher
+   * value costs a few refused calls after each start, a lower one more calls after downtime.
+   */
+  logRange: z.number().int().min(1).max(100_000).default(500),
   multicall: evmAddress,
   /** Uniswap's Permit2, which has this address on nearly every chain. Only assets of kind permit2 need it. */
   permit2: evmAddress.default("0x000000000022D473030F116dDEE9F6B43aC78BA3"),

@@ -76,7 +76,7 @@ type Fetched = Extract<SafeFetchResult, { ok: true }> | { ok: false; isDifferenc
  */
 async function fetchFrom({ ask }: Deps, url: string): Promise<Fetched> {
   const response = await ask({ method: "GET", url, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, redirects: 0 });
-  if (!response.ok) return { ok: false, isDifference: response.error === "unfit", reason: response.reason };
+  if (!response.ok) return { ok: false, isDifference: response.error === "unusable", reason: response.reason };
   const { status, headers } = response;
   if (status >= 300 && status < 400)
     return {

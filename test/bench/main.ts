@@ -4,12 +4,14 @@ import { createProgress } from "../../local/progress.ts";
 import { startStack } from "../../local/stack.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { benchBusy } from "./bench-busy.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPolls } from "./bench-polls.ts";
 import { benchSolana } from "./bench-solana.ts";
+import { startCountingProxy } from "./counting-proxy.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -21,6 +23,9 @@ Uses the running stack (npm start), or starts its own.
   --warmup N        payments before the clock starts (default 50)
   --chain C         evm (default) or solana
   --http            measure instead the creation and status of payments, beside a bare fastify route
+  --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
+                    strangers in each block; starts its own stack with one worker
+  --blocks N        blocks of each part of --busy (default 40)
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -43,6 +48,8 @@ const { values } = parseArgs({
     warmup: { type: "string", default: "50" },
     chain: { type: "string", default: "evm" },
     http: { type: "boolean", default: false },
+    busy: { type: "boolean", default: false },
+    blocks: { type: "string", default: "40" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -68,6 +75,7 @@ const counts = {
   waiters: Number(values.waiters),
   seconds: Number(values.seconds),
   entries: Number(values.entries),
+  blocks: Number(values.blocks),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -79,6 +87,14 @@ const progress = createProgress();
 if (values.ledger) {
   await benchLedger({ entries: counts.entries, say: progress.say });
   process.exit(0);
+}
+if (values.busy) {
+  const settings = await withFreePorts(readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn" }));
+  const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`);
+  const dir = join(settings.STACK_DIR, "bench-busy");
+  const stack = await startStack({ ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url }, progress.say);
+  const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
+  process.exit(isWithin ? 0 : 1);
 }
 const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);

@@ -10,7 +10,7 @@ export const RUNS = 5;
 /** The time after which a page has finished its initial work, milliseconds. */
 const LOADED_MS = 20_000;
 
-export type Timed = { median: number; all: number[] };
+type Timed = { median: number; all: number[] };
 
 /** Largest contentful paint, total blocking time and server response time; milliseconds. */
 export type Speed = { lcp: Timed; tbt: Timed; ttfb: Timed };

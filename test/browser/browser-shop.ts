@@ -1,13 +1,6 @@
 import { moveRows } from "../../db/moves.ts";
 import type { PaymentState } from "../../db/states.ts";
-import {
-  type Api,
-  asset,
-  makeMerchant,
-  makePayment,
-  startApi,
-  type TestMerchant,
-} from "../integration/api/start-api.ts";
+import { type Api, asset, makeMerchant, makePayment, startApi } from "../integration/api/start-api.ts";
 
 export const shopUrls = {
   successUrl: "https://shop.example.test/thanks?order=17",
@@ -29,8 +22,6 @@ export async function openShop(options: Parameters<typeof startApi>[0] = {}) {
   const linkOf = (id: string, more = ""): string => `${api.url}/?pid=${id}${more}`;
   return { api, merchant, pay, linkOf };
 }
-
-export type OpenShop = { api: Api; merchant: TestMerchant };
 
 const before: Record<PaymentState, PaymentState[]> = {
   requires_action: [],

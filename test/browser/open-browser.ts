@@ -8,7 +8,7 @@ let shared: Promise<Browser> | undefined;
  * Returns the browser that the files of this process share, because a launch takes longer than many tests. It ends with the
  * process. Throws when no browser is installed, so that the tests are never skipped.
  */
-export async function openBrowser(): Promise<Browser> {
+async function openBrowser(): Promise<Browser> {
   if (shared && !(await shared).isConnected()) shared = undefined;
   shared ??= launch();
   return await shared;

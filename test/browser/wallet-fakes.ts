@@ -8,10 +8,10 @@ export type WalletResponses = Record<string, WalletResponse>;
 const announce = `(known) => {
   const provider = {
     async request({ method }) {
-      const deed = known[method] ?? { code: 4001 };
-      if (deed === "waits") return new Promise(() => undefined);
-      if ("code" in deed) throw Object.assign(new Error("no"), { code: deed.code });
-      return deed.value;
+      const response = known[method] ?? { code: 4001 };
+      if (response === "waits") return new Promise(() => undefined);
+      if ("code" in response) throw Object.assign(new Error("no"), { code: response.code });
+      return response.value;
     },
   };
   const circle = "<circle cx='.5' cy='.5' r='.5' fill='orange'/>";

@@ -1,9 +1,9 @@
 import type { Check, Evidence } from "./payment-invariants.ts";
 
 /** The maximum number of attempts of one payment. */
-export const MAX_ATTEMPTS_PER_PAYMENT = 40;
+const MAX_ATTEMPTS_PER_PAYMENT = 40;
 /** The maximum number of our transactions that may contain a payment without moving its money: one and two retries. */
-export const MAX_WASTED_TRANSACTIONS = 3;
+const MAX_WASTED_TRANSACTIONS = 3;
 
 /** Checks that a payer cannot waste our work or gas: attempts and transactions without a transfer are bounded. */
 export const findCostlyPayments: Check = (evidence) => {

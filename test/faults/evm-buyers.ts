@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex, hashTypedData, type PrivateKeyAccount, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { multicallAbi } from "../../chains/evm/abi.ts";
 import type { EvmBuyer } from "../../local/buyer-client.ts";
-import { multicallAbi } from "../../local/circle-artifacts.ts";
 import { newKey } from "../../local/networks-document.ts";
 import { fundGas, mintUsdc } from "../../local/usdc.ts";
 import { testContract } from "../support/test-contracts.ts";

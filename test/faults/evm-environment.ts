@@ -63,7 +63,14 @@ export async function startEvmEnvironment({ logLimits }: Pick<SeedFaults, "logLi
   };
   const destination = `${id}:${newKey().address}`;
   return {
-    ...{ url: anvil.url, id, client, contracts, tokens, keys, endpoints, blockMs },
+    url: anvil.url,
+    id,
+    client,
+    contracts,
+    tokens,
+    keys,
+    endpoints,
+    blockMs,
     network: { chain: client, contracts, keys, blockMs, rpcUrls: endpoints.map(({ url }) => url), change },
     settlements: Object.values(tokens.asset).map((asset) => ({ asset, destination })),
     miner: makeMiner(client, blockMs),

@@ -19,7 +19,7 @@ export type ChainTransfer = {
   at: number;
 };
 /** A mined transaction; `paid` in wei per gas. */
-export type ChainTransaction = {
+type ChainTransaction = {
   hash: string;
   from: string;
   nonce: number;
@@ -82,8 +82,12 @@ export async function scanChain(args: {
   for (const { hash, from, nonce, input } of mined.filter(({ from }) => accounts.includes(from.toLowerCase()))) {
     const receipt = await ask<{ effectiveGasPrice: string; gasUsed: string }>("eth_getTransactionReceipt", hash);
     transactions.push({
-      ...{ hash, from: from.toLowerCase(), nonce: Number(nonce), input },
-      ...{ paid: BigInt(receipt.effectiveGasPrice), gasUsed: BigInt(receipt.gasUsed) },
+      hash,
+      from: from.toLowerCase(),
+      nonce: Number(nonce),
+      input,
+      paid: BigInt(receipt.effectiveGasPrice),
+      gasUsed: BigInt(receipt.gasUsed),
     });
   }
   const counts: Record<string, number> = {};

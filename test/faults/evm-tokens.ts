@@ -57,19 +57,29 @@ export async function deployTokens(args: {
   const disburser = await deployDisburser(client, treasury);
   for (const token of [address.permit2, address.push]) await approve(client, { token, disburser, keys });
   return {
-    ...{ address, asset, permit2, collector, disburser },
+    address,
+    asset,
+    permit2,
+    collector,
+    disburser,
     oracle: await deployTestContract(client, "Oracle", "Oracle"),
     garbage: await deployTestContract(client, "Hostile", "GarbageToken"),
     implementations: [await readImplementation(client, contracts), await deployImplementation(client)],
     entries: {
       usdc: {
         ...common,
-        ...{ asset: asset.usdc, symbol: "USDC", name: "USD Coin", kind: "eip3009" },
+        asset: asset.usdc,
+        symbol: "USDC",
+        name: "USD Coin",
+        kind: "eip3009",
         domain: { name: "USD Coin", version: "2" },
       },
       permit2: {
         ...common,
-        ...{ asset: asset.permit2, symbol: "PRMT", name: "Permit Token", kind: "permit2" },
+        asset: asset.permit2,
+        symbol: "PRMT",
+        name: "Permit Token",
+        kind: "permit2",
         allowance: { by: "permit", domain: { name: "Permit Token", version: "1" } },
       },
       push: { ...common, asset: asset.push, symbol: "PUSH", name: "Pushed Token", kind: "push" },

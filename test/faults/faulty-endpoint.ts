@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type Hex, keccak256 } from "viem";
 import { freePort } from "../../local/free-ports.ts";
 import { addCleanup } from "../support/cleanups.ts";
-import { type Call, type CallRpc, callLaggingNode, type RpcResponse } from "./lagging-node.ts";
-import { callLimitedNode, type Limit } from "./log-limits.ts";
+import { type Call, type CallRpc, callLaggingNode, type RpcResponse } from "../support/lagging-node.ts";
+import { callLimitedNode, type Limit } from "../support/log-limits.ts";
 
 /** The ways in which an RPC endpoint can fail. */
 export const faultModes = [

@@ -1,7 +1,7 @@
 import { base58 } from "@scure/base";
 import { PublicKey } from "@solana/web3.js";
+import type { Call } from "../support/lagging-node.ts";
 import type { Cluster } from "./faulty-endpoint.ts";
-import type { Call } from "./lagging-node.ts";
 
 /** How many slots a lagging node is behind: more than any margin in the service. */
 const behind = 40;

@@ -160,7 +160,10 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Created
   const send = async (sent: object) => {
     const note = (httpStatus: number, answer: string) =>
       work.history.creations.push({
-        ...{ key: `${mode} ${key}`, body: JSON.stringify(sent), httpStatus, answer },
+        key: `${mode} ${key}`,
+        body: JSON.stringify(sent),
+        httpStatus,
+        answer,
         at: performance.now(),
       });
     return retryRequest(work, mode, async (shop) => {
@@ -177,14 +180,15 @@ async function create(work: Work, plan: Plan, deadline: number): Promise<Created
   const [{ id, createdAt }] = await Promise.all([send(body), ...(plan.repeatsCreation ? [send(body)] : [])]);
   if (plan.repeatsCreation) await send({ ...body, referenceId: "another" }).catch(() => undefined);
   const payment: CreatedPayment = {
-    ...{
-      paymentId: id,
-      mode,
-      kind: plan.kind,
-      ends: endsOf(plan, work.conditions),
-      endsAfterExpiry: mayEndAfterExpiry(plan.kind),
-    },
-    ...{ confirmed: false, forgotten: false, left: false, createdAt },
+    paymentId: id,
+    mode,
+    kind: plan.kind,
+    ends: endsOf(plan, work.conditions),
+    endsAfterExpiry: mayEndAfterExpiry(plan.kind),
+    confirmed: false,
+    forgotten: false,
+    left: false,
+    createdAt,
   };
   work.history.payments.push(payment);
   return payment;

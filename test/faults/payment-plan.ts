@@ -21,7 +21,7 @@ type KindRule = { token?: TokenKind; ends: readonly string[]; endsAfterExpiry?: 
  * burns gas; `hostile`: by one that reverts with hostile text. `garbage`: a third party confirms the payment with forged
  * signatures.
  */
-export const kinds = {
+const kinds = {
   plain: { ends: succeeds },
   relayed: { ends: succeeds },
   blocked: { ends: ["succeeded", "cancelled", "failed"] },
@@ -75,9 +75,22 @@ export function endsOf(
 /** The shares of the kinds in percent; the rest is plain. Solana payments need our signature, so no one else can relay them. */
 const shares: Record<Family, Partial<Record<Kind, number>>> = {
   evm: {
-    ...{ relayed: 8, blocked: 3, "blocked for good": 2, spent: 3, "spent for good": 2, late: 3, test: 3 },
-    ...{ permit2: 10, "permit2 relayed": 3, push: 8, "late push": 3, "stuck push": 1 },
-    ...{ wallet: 4, burner: 2, hostile: 2, garbage: 2 },
+    relayed: 8,
+    blocked: 3,
+    "blocked for good": 2,
+    spent: 3,
+    "spent for good": 2,
+    late: 3,
+    test: 3,
+    permit2: 10,
+    "permit2 relayed": 3,
+    push: 8,
+    "late push": 3,
+    "stuck push": 1,
+    wallet: 4,
+    burner: 2,
+    hostile: 2,
+    garbage: 2,
   },
   solana: { "spent for good": 4, late: 4, test: 4 },
 };

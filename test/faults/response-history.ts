@@ -10,7 +10,7 @@ export type StatusReport = {
 };
 
 /** The response to a creation under an idempotency key; `body` and `answer` are JSON. */
-export type CreationReport = { key: string; body: string; httpStatus: number; answer: string; at: number };
+type CreationReport = { key: string; body: string; httpStatus: number; answer: string; at: number };
 
 /** A created payment, the ends that its plan allows, and whether one of its confirms succeeded. */
 export type CreatedPayment = {

@@ -1,4 +1,4 @@
-import { type Limit, limits } from "./log-limits.ts";
+import { type Limit, limits } from "../support/log-limits.ts";
 import type { Conditions, Family } from "./payment-plan.ts";
 import type { Random } from "./seeded-random.ts";
 

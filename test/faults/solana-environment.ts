@@ -26,7 +26,7 @@ const slotMs = 150;
 export const finalityDepthSlots = 10;
 
 export async function startSolanaEnvironment(): Promise<SolanaEnvironment> {
-  const solana = await startTestSolana({ own: true, slotMs, finalAfter: finalityDepthSlots });
+  const solana = await startTestSolana({ own: true, slotMs, finalityDepth: finalityDepthSlots });
   const { id, asset, mint } = solana;
   const keys = await makeSolanaKeys(solana, 2);
   const start = () =>
@@ -36,7 +36,10 @@ export async function startSolanaEnvironment(): Promise<SolanaEnvironment> {
   const rpcUrls = endpoints.map(({ url }) => url);
   const network = describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs, change });
   return {
-    ...{ id, solana, keys, endpoints },
+    id,
+    solana,
+    keys,
+    endpoints,
     network: { ...network, assets: network.assets.map((one) => ({ ...one, dust: String(DUST) })) },
     settlements: [{ asset, destination: `${id}:${newSolanaKey().address}` }],
   };

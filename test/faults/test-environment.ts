@@ -117,7 +117,16 @@ export async function startEnvironment(args: {
   const supervisor = await supervise({ processes, onChange: () => undefined, onDeath });
   addCleanup(() => supervisor.stop(5_000));
   return {
-    ...{ postgres, replicated, databaseUrl, redis, evm, solana, supervisor, seeded, networks, screeningList },
+    postgres,
+    replicated,
+    databaseUrl,
+    redis,
+    evm,
+    solana,
+    supervisor,
+    seeded,
+    networks,
+    screeningList,
     baseUrls: processes.flatMap(({ role, port }) => (role === "api" ? [`http://127.0.0.1:${port}`] : [])),
     clockFiles: processes.flatMap(({ env }) => env["CLOCK_FILE"] ?? []),
     removable: evm ? [evm.tokens.asset.permit2, evm.tokens.asset.push] : [],

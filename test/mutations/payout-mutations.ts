@@ -11,11 +11,6 @@ export const payoutMutations: readonly MutationGroup[] = [
     tests: settlement,
     mutations: [
       {
-        name: "a payout begins although it was signed for another amount",
-        find: 'from: "due", to: "paying", at, set, where }',
-        replace: 'from: "due", to: "paying", at, set }',
-      },
-      {
         name: "a payout begins without a debit of the merchant's balance",
         find: "if (!(await debitMerchant(db, { merchantId, asset, amount }))) return",
         replace: "if (false) return",
@@ -55,7 +50,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       {
         name: "a payout begins in another epoch than the one in which it was decided",
         find: "const passed = await deps.epoch.pass(db, ...epochs.values());",
-        replace: "const passed = { ok: true as const, counted: async () => undefined };",
+        replace: "const passed = { ok: true as const, afterCommit: async () => undefined };",
         tests: ["test/integration/payments/payouts/restored-signatures.test.ts"],
       },
     ],
@@ -74,7 +69,7 @@ export const payoutMutations: readonly MutationGroup[] = [
       },
       {
         name: "an accumulated payout that has reached its limit waits",
-        find: "const isEnough = policy.amount !== null && amount >= policy.amount;",
+        find: "const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;",
         replace: "const isEnough = false;",
       },
       {
@@ -98,6 +93,12 @@ export const payoutMutations: readonly MutationGroup[] = [
     file: "db/queries/settlements.ts",
     tests: accumulating,
     mutations: [
+      {
+        name: "a payout begins although it was signed for another amount",
+        find: 'from: "due", to: "paying", at, set, where }',
+        replace: 'from: "due", to: "paying", at, set }',
+        tests: settlement,
+      },
       {
         name: "an accumulated payout does not become due when it reaches its limit",
         find: "due_at = case when amount + ${args.amount} >= ${args.limit}::numeric then ${args.at}::timestamptz else due_at end",

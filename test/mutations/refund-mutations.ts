@@ -120,7 +120,7 @@ export const refundMutations: readonly MutationGroup[] = [
       {
         name: "a refund begins in another epoch than the one in which it was decided",
         find: "const passed = await deps.epoch.pass(db, epoch);",
-        replace: "const passed = { ok: true as const, counted: async () => undefined };",
+        replace: "const passed = { ok: true as const, afterCommit: async () => undefined };",
         tests: ["test/integration/payments/payouts/restored-signatures.test.ts"],
       },
     ],

@@ -5,7 +5,7 @@ import { createVitest, type TestModule, type Vitest } from "vitest/node";
  * The result of some test files. `failed`: at least one test failed, by an expectation or otherwise (a timeout, an
  * error). `broken`: no test failed, but the files did not pass.
  */
-export type Run =
+type Run =
   | { outcome: "passed" }
   | { outcome: "failed"; test: string; byExpectation: boolean }
   | { outcome: "broken"; reason: string };
@@ -21,7 +21,11 @@ export type Runner = {
 /** Opens vitest on a directory. The shared services (Postgres, Redis, Anvil) start once and run until `close`. */
 export async function openRunner(dir: string): Promise<Runner> {
   const vitest = await createVitest("test", {
-    ...{ root: dir, config: join(dir, "vitest.config.ts"), watch: false, bail: 1, reporters: [{}] },
+    root: dir,
+    config: join(dir, "vitest.config.ts"),
+    watch: false,
+    bail: 1,
+    reporters: [{}],
   });
   return {
     run: (files) =>

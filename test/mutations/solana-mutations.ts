@@ -237,7 +237,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       {
         name: "a Solana transaction that was signed before the database lost commits is sent",
         find: "const passed = await deps.epoch.pass(db, epoch);",
-        replace: "const passed = { ok: true as const, counted: async () => undefined };",
+        replace: "const passed = { ok: true as const, afterCommit: async () => undefined };",
         tests: [
           "test/integration/payments/payouts/solana-restored-payouts.test.ts",
           "test/integration/payments/payouts/solana-failover.test.ts",

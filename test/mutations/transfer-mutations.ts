@@ -162,8 +162,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a response without the logs of the service's own transaction is accepted",
-        find: "requireLogs(chain, landed, seen);",
-        replace: "",
+        find: "if (missing) throw new ChainError(",
+        replace: "if (false) throw new ChainError(",
         tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
       },
       {
@@ -171,6 +171,76 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "!receipt || !blocks.some((block) => block.hash === receipt.blockHash)",
         replace: "!receipt",
         tests: ["test/integration/transfers/evm/lagging-nodes.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/read-gap.ts",
+    tests: ["test/integration/transfers/evm/calls-per-block.test.ts"],
+    mutations: [
+      {
+        name: "a range is confirmed without a second reading",
+        find: "isRange: true",
+        replace: "isRange: false",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/watched-accounts.ts",
+    tests: ["test/integration/payments/payouts/direct.test.ts"],
+    mutations: [
+      {
+        name: "every transfer of a stranger to a direct destination costs a receipt",
+        find: "const offered = await keepOffered(db, { chain: chain.chain, movements: others });",
+        replace: "const offered = others;",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/account-logs.ts",
+    tests: ["test/unit/chains/evm/account-logs.test.ts"],
+    mutations: [
+      {
+        name: "transfers out of the treasury are not read",
+        find: "{ address: tokens, topics: [[TRANSFER_TOPIC], [pad(treasury)]] },",
+        replace: "",
+      },
+      {
+        name: "only the first accounts are read",
+        find: "...parts.map((some)",
+        replace: "...parts.slice(0, 1).map((some)",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/log-ranges.ts",
+    tests: ["test/unit/chains/evm/log-ranges.test.ts"],
+    mutations: [
+      {
+        name: "a single block that is refused is asked for again for ever",
+        find: "if (blocks === 1) return undefined;",
+        replace: "",
+      },
+      {
+        name: "a rate limit shortens the range",
+        find: 'if (reason.kind !== "too_large") return undefined;',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/read-logs.ts",
+    tests: ["test/integration/transfers/evm/realistic-provider.test.ts"],
+    mutations: [
+      {
+        name: "a block whose logs are refused counts as empty",
+        find: 'if (kind === "refused") throw new ChainError("logs_refused", { cause, detail });',
+        replace: 'if (kind === "refused") return [];',
+      },
+      {
+        name: "a single block with too many logs is not read by its receipts",
+        find: 'if (kind === "too_large" && isSingle(blocks))',
+        replace: "if (false)",
       },
     ],
   },
@@ -248,11 +318,6 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "const ids = await orphanObservations(db, { chain: chain.chain, above });",
         replace: "const ids: string[] = [];",
       },
-      {
-        name: "a transfer whose transaction may still land is signed again after a reorg",
-        find: 'to: "assigned", where: isStillAssigned',
-        replace: 'to: "assigned", where: sql`false`',
-      },
     ],
   },
   {
@@ -305,13 +370,19 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/decline-transfer.ts",
+    file: "db/queries/transfer-moves.ts",
     tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
     mutations: [
       {
         name: "a transfer is declined although it was assigned before and may still land",
-        find: "{ ...move, where }",
-        replace: "{ ...move }",
+        find: "to_state in ('assigned', 'included')",
+        replace: "false",
+      },
+      {
+        name: "a transfer whose transaction may still land is signed again after a reorg",
+        find: 'to: "assigned", where: isStillAssigned',
+        replace: 'to: "assigned", where: sql`false`',
+        tests: ["test/integration/transfers/evm/follow-reorg.test.ts"],
       },
     ],
   },

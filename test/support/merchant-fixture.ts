@@ -4,7 +4,7 @@ import { newKey } from "../../local/networks-document.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { createBookingHandlers } from "../../payments/lifecycle/book-transfers.ts";
 import { acceptConfirm, findVerificationResult } from "../../payments/lifecycle/confirm-payment.ts";
-import { createPayment, type NewPayment } from "../../payments/lifecycle/create-payment.ts";
+import type { NewPayment } from "../../payments/lifecycle/create-payment.ts";
 import { findStatus } from "../../payments/lifecycle/read-payment.ts";
 import { createSendHandlers } from "../../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../../payments/lifecycle/verify-batches.ts";
@@ -21,6 +21,7 @@ import { relayReady, relayWallets } from "../../transfers/evm/drive-lanes.ts";
 import { startTransfers } from "../../transfers/start-transfers.ts";
 import type { WalletAction } from "../../transfers/wallet-driver.ts";
 import { watchChain } from "../../transfers/watch-pass.ts";
+import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./test-deps.ts";
@@ -93,7 +94,7 @@ export async function makeMerchantFixture(
       settlements: assets.map((asset) => ({ asset, destination: `${asset.split("/")[0]}:${to}` })),
     });
   if (options.settles !== false && !options.merchant) unwrap(await addDestination());
-  const books = createBookingHandlers(deps);
+  const handlers = createBookingHandlers(deps);
 
   const create = async (cents = 100n, more: Partial<NewPayment> = {}) => {
     const caller = { accountId, mode, scopes: [] };
@@ -125,13 +126,13 @@ export async function makeMerchantFixture(
     await Promise.all(attemptIds.filter((_id, index) => ends[index] === "by code").map(verifyOne));
   };
   const relay = async () => {
-    const books = createSendHandlers(deps);
-    const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+    const handlers = createSendHandlers(deps);
+    const ends = [await relayReady(deps, chain.id, handlers), await relayWallets(deps, chain.id, handlers)];
     return ends.includes("more") ? "more" : "idle";
   };
   const watch = async () => {
     await waitUntilMined(chain);
-    return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books });
+    return watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), handlers });
   };
   const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {

@@ -102,8 +102,6 @@ export async function startPreflight() {
 
 type RunOptions = { env?: Record<string, string>; now?: () => Date; args?: string[] };
 
-export type PreflightFixture = Awaited<ReturnType<typeof startPreflight>>;
-
 /** Creates what the first worker creates: the treasury's token account and the nonce accounts. */
 async function createSolanaAccounts(document: Document, solana: TestSolana, keys: SolanaChainKeys): Promise<void> {
   await fundTokens(solana.client, solana.mint, [keys.treasury.address], 0n);

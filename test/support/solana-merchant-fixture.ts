@@ -7,7 +7,7 @@ import { describeSolana, type SolanaChainKeys } from "../../local/solana-entry.t
 import type { Mint } from "../../local/spl-tokens.ts";
 import { createBookingHandlers } from "../../payments/lifecycle/book-transfers.ts";
 import { acceptConfirm, findVerificationResult } from "../../payments/lifecycle/confirm-payment.ts";
-import { createPayment, type NewPayment } from "../../payments/lifecycle/create-payment.ts";
+import type { NewPayment } from "../../payments/lifecycle/create-payment.ts";
 import { findStatus } from "../../payments/lifecycle/read-payment.ts";
 import { createSendHandlers } from "../../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../../payments/lifecycle/verify-batches.ts";
@@ -18,13 +18,14 @@ import { createMerchant } from "../../payments/merchants/merchants.ts";
 import { listActions, listOptions } from "../../payments/options/list-options.ts";
 import { beginSettlements } from "../../payments/payouts/begin-settlements.ts";
 import { parseNetworks } from "../../runtime/networks/read-networks.ts";
-import { isCaughtUp } from "../../transfers/caught-up.ts";
 import { readHistory } from "../../transfers/solana/read-history.ts";
 import { submitReady } from "../../transfers/solana/submit-ready.ts";
 import { startTransfers } from "../../transfers/start-transfers.ts";
 import { watchChain } from "../../transfers/watch-pass.ts";
+import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
+import { isCaughtUp } from "./is-caught-up.ts";
 import { fixtureRequester, unwrap } from "./merchant-fixture.ts";
 import { type DepsOptions, makeDepsFor } from "./test-deps.ts";
 import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
@@ -51,9 +52,9 @@ export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "cl
 /** Returns the steps that worker processes take, each by its own domain function. */
 function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: string) {
   const verifyOne = createVerify(deps);
-  const books = createBookingHandlers(deps);
-  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, books });
-  const history = () => readHistory(deps, id, books);
+  const handlers = createBookingHandlers(deps);
+  const watchOnly = (signal = AbortSignal.abort()) => watchChain(deps, { chain: id, signal, handlers });
+  const history = () => readHistory(deps, id, handlers);
   return {
     verify: async (...attemptIds: string[]) => void (await Promise.all(attemptIds.map(verifyOne))),
     submit: () => submitReady(deps, id, createSendHandlers(deps)),
@@ -144,11 +145,29 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
   const settlementOf = (paymentId: string) => findSettlementOf(db, paymentId);
   return {
     ...made,
-    ...{ solana, keys, mode, merchantId, accountId, destination },
+    solana,
+    keys,
+    mode,
+    merchantId,
+    accountId,
+    destination,
     chain: getSolanaChain(deps.chains, id),
-    ...{ create, offer, fetchTransaction, confirm, sign, attempt, attemptWith, verify, submit, watch, status },
-    ...{ watchOnly, readHistory: readOn },
-    ...{ watchUntil, watchUntilState, settlementOf },
+    create,
+    offer,
+    fetchTransaction,
+    confirm,
+    sign,
+    attempt,
+    attemptWith,
+    verify,
+    submit,
+    watch,
+    status,
+    watchOnly,
+    readHistory: readOn,
+    watchUntil,
+    watchUntilState,
+    settlementOf,
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
       const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });

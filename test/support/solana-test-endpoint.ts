@@ -18,5 +18,3 @@ export async function startSolanaProxy({ url }: { url: string }) {
     },
   };
 }
-
-export type SolanaProxy = Awaited<ReturnType<typeof startSolanaProxy>>;

@@ -1,13 +1,31 @@
+import { relative } from "node:path";
 import type { SerializedError } from "vitest";
 import type { Reporter, TestModule } from "vitest/node";
 
-/** Prints `N passed, N failed` as the last line of a run, for people and tools that read only that line. */
+/**
+ * Prints the slowest files of a run, and `N passed, N failed` as its last line, for people and tools that read only that
+ * line.
+ */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
-    const line = summarize(modules, unhandled.length);
+    const lines = [...listSlowest(modules), summarize(modules, unhandled.length)];
     // Other reporters and the services' shutdown may still print something.
-    process.once("exit", () => process.stdout.write(`${line}\n`));
+    process.once("exit", () => process.stdout.write(`${lines.join("\n")}\n`));
   }
+}
+
+/** Returns a line for each of the ten slowest files, slowest first. A run of one file has no such lines. */
+function listSlowest(modules: readonly TestModule[]): string[] {
+  if (modules.length < 2) return [];
+  const timed = modules.map((module) => ({ file: relative("", module.moduleId), seconds: secondsOf(module) }));
+  const slowest = timed.sort((a, b) => b.seconds - a.seconds).slice(0, 10);
+  return ["slowest files:", ...slowest.map(({ file, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`)];
+}
+
+/** Returns the seconds that a file took to load and to run. Many files start their chains while they are loaded. */
+function secondsOf(module: TestModule): number {
+  const { prepareDuration, setupDuration, collectDuration, duration } = module.diagnostic();
+  return (prepareDuration + setupDuration + collectDuration + duration) / 1_000;
 }
 
 function summarize(modules: readonly TestModule[], unhandled: number): string {

@@ -36,7 +36,7 @@ export type TestSolanaOptions = {
   /** Milliseconds between slots. Default: 50, so that a blockhash is valid for 7.5 seconds. */
   slotMs?: number;
   /** Slots until a transaction is final. Default: 4. */
-  finalAfter?: number;
+  finalityDepth?: number;
   /** Sets a genesis hash other than the local chain's, for a second cluster in the same test. */
   genesis?: string;
   /** Default: a mint of the Token program with 6 decimals. */
@@ -48,7 +48,7 @@ export type TestSolanaOptions = {
 /** Starts a private Solana cluster (one process) with a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
   const { slotMs = 50 } = options;
-  const service = await startSolana({ finalAfter: 4, ...options, slotMs });
+  const service = await startSolana({ finalityDepth: 4, ...options, slotMs });
   addCleanup(() => service.close());
   const client = await openSolana(service.url);
   const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;

@@ -35,7 +35,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
   const spent: SpentTransaction[] = [];
   const declined: TransferRow[] = [];
   let bookingError: Error | undefined;
-  const books: BookingHandlers = {
+  const handlers: BookingHandlers = {
     confirmed: async (_db, found) => {
       if (bookingError) throw bookingError;
       return () => void confirmed.push(...found);
@@ -73,7 +73,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
   /** Makes one pass of the watcher over the existing blocks. */
   const watch = async () => {
     await waitUntilMined(chain);
-    return watchChain(deps, { chain: chain.id, signal: withoutWaiting, books });
+    return watchChain(deps, { chain: chain.id, signal: withoutWaiting, handlers });
   };
   const rowsOf = async (ids: readonly string[]) => {
     const rows = await db.selectFrom("transfer").selectAll().where("id", "in", ids).execute();
@@ -95,11 +95,11 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
       Promise.all(buyers.map((buyer) => sign(buyer, amount))),
     relay: async () => {
-      const books: SendHandlers = {
+      const handlers: SendHandlers = {
         declined: async (_db, found) => () => void declined.push(...found),
         adopted: async (_db, { amount }) => amount,
       };
-      const ends = [await relayReady(deps, chain.id, books), await relayWallets(deps, chain.id, books)];
+      const ends = [await relayReady(deps, chain.id, handlers), await relayWallets(deps, chain.id, handlers)];
       return ends.includes("more") ? "more" : "idle";
     },
     watch,

@@ -12,7 +12,7 @@ import { testEncryption } from "./test-deps.ts";
 
 /** A received webhook. */
 export type ReceivedWebhook = { path: string; headers: IncomingHttpHeaders; body: string; event: WebhookEvent };
-export type WebhookEvent = {
+type WebhookEvent = {
   id: string;
   type: string;
   api_version: string;
@@ -52,8 +52,6 @@ export async function startWebhookEndpoint() {
     of: (paymentId: string) => arrivals.filter(({ event }) => event.data.payment_id === paymentId),
   };
 }
-
-export type WebhookEndpoint = Awaited<ReturnType<typeof startWebhookEndpoint>>;
 
 /**
  * Verifies a webhook as a merchant does with the standardwebhooks library. Throws if it is not authentic and recent.

@@ -87,7 +87,7 @@ export function toAuthorization(row: Omit<EvmAuthorization, "kind" | "asset">): 
 }
 
 /** Returns the Disburser payout of a row. */
-export function toDisbursement(row: Omit<EvmAuthorization, "kind" | "asset">): Disbursement {
+function toDisbursement(row: Omit<EvmAuthorization, "kind" | "asset">): Disbursement {
   const { token, receiver, amount, authorization_nonce: nonce } = row;
   return { token, receiver, amount, nonce };
 }

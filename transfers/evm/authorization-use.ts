@@ -7,22 +7,22 @@ import {
   TRANSFER_TOPIC,
   tokenAbi,
 } from "../../chains/evm/abi.ts";
-import { readRangeInParts } from "../../chains/evm/block-ranges.ts";
-import { readTransactionHashes } from "../../chains/evm/blocks.ts";
 import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
 import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import { readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { type LogFilter, readLogs } from "../../chains/evm/read-logs.ts";
+import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { EvmTransferRow } from "../../db/queries/transfers.ts";
 import { isProof, resolveNonces } from "../match-movements.ts";
-import { setPushTags } from "./read-blocks.ts";
 
 type Authorized = Pick<EvmTransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
-/** Blocks that are searched in one call, where the endpoint allows it. */
+/** Blocks that are searched forwards at a time, from the newest ones backwards. */
 const SEARCHED_BLOCKS = 5_000;
 
 /**
@@ -87,13 +87,12 @@ export async function findTransferMovement(
   const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
   for (let to = from.number; to >= oldest; to -= SEARCHED_BLOCKS) {
     const range = { from: Math.max(oldest, to - SEARCHED_BLOCKS + 1), to };
-    const parts = readRangeInParts(
-      range,
-      (part) => readTransactionHashes(chain.rpc, part, logFilterOf(chain, transfer)),
-      SEARCHED_BLOCKS,
-    );
+    const parts = readRangeInParts(chain.rpc, range, {
+      longest: chain.network.logRange,
+      read: (part) => readLogs(chain.rpc, part, [logFilterOf(chain, transfer)]),
+    });
     for await (const { found } of parts) {
-      for (const hash of found) {
+      for (const hash of new Set(found.flatMap((log) => log.transactionHash ?? []))) {
         const made = await findProof(chain, hash, transfer);
         if (made) return made;
       }
@@ -105,21 +104,22 @@ export async function findTransferMovement(
 async function findProof(chain: EvmChain, hash: Hex, transfer: EvmTransferRow): Promise<EvmMovement | undefined> {
   const receipt = await readReceipt(chain.rpc, hash);
   if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
-  const movements = readTransferLogs(receipt.logs, chain);
-  await setPushTags(chain, movements);
+  const movements = await readNaturalKeys(chain, readTransferLogs(receipt.logs, chain), [receipt]);
   resolveNonces(movements, [transfer]);
   return movements.find((log) => isProof(log, transfer));
 }
 
 /** Returns the filter for the logs that a transfer leaves, by their indexed members. */
-function logFilterOf(chain: EvmChain, transfer: EvmTransferRow): { address: Hex; topics: Hex[] } {
+function logFilterOf(chain: EvmChain, transfer: EvmTransferRow): LogFilter {
   const token = transfer.token;
   const [payer, receiver] = [pad(transfer.payer), pad(transfer.receiver)];
   const nonce = transfer.authorization_nonce;
-  if (transfer.kind === "push") return { address: token, topics: [TRANSFER_TOPIC, payer, receiver] };
-  if (transfer.kind === "permit2")
-    return { address: chain.collector, topics: [COLLECTED_TOPIC, pad(token), payer, nonce] };
-  if (transfer.kind === "disburse")
-    return { address: chain.disburser, topics: [DISBURSED_TOPIC, pad(token), receiver, nonce] };
-  return { address: token, topics: [AUTHORIZATION_USED_TOPIC, payer, nonce] };
+  const select = (address: Hex, ...topics: Hex[]): LogFilter => ({
+    address: [address],
+    topics: topics.map((one) => [one]),
+  });
+  if (transfer.kind === "push") return select(token, TRANSFER_TOPIC, payer, receiver);
+  if (transfer.kind === "permit2") return select(chain.collector, COLLECTED_TOPIC, pad(token), payer, nonce);
+  if (transfer.kind === "disburse") return select(chain.disburser, DISBURSED_TOPIC, pad(token), receiver, nonce);
+  return select(token, AUTHORIZATION_USED_TOPIC, payer, nonce);
 }

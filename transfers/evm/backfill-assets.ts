@@ -1,5 +1,5 @@
-import { readRangeInParts } from "../../chains/evm/block-ranges.ts";
-import { readTransfersBetween } from "../../chains/evm/blocks.ts";
+import { readAccountMovements } from "../../chains/evm/account-logs.ts";
+import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import {
   type AssetBackfill,
@@ -11,7 +11,7 @@ import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { recordMissingMovements } from "./confirm-final.ts";
-import { listSources } from "./read-blocks.ts";
+import { watchAccounts } from "./watched-accounts.ts";
 
 /** Parts of a range that one pass reads at most, so that a pass ends regardless of how long an asset was missing. */
 const MAX_PARTS = 20;
@@ -37,17 +37,15 @@ async function readUnread(
 ): Promise<boolean> {
   const token = chain.tokens.get(asset)?.token;
   if (token === undefined) return false;
-  const sources = { ...listSources(chain), tokens: [token] };
+  const accounts = { ...watchAccounts(chain), tokens: [token] };
   // Blocks that are not final yet are read a second time before they are confirmed, with this asset included.
   const range = { from: number + 1, to: Math.min(until, cursor.finalNumber) };
   let [reached, parts] = [number, 0];
-  for await (const { part, found } of readRangeInParts(range, (one) => readTransfersBetween(chain.rpc, one, sources))) {
-    const ofAsset = found.filter((log) => log.token === token);
-    await recordMissingMovements(deps, chain, {
-      logs: ofAsset,
-      unsolicited,
-      reason: "the asset was not in the networks file",
-    });
+  const read = async (one: BlockRange) =>
+    (await chain.readFromOneEndpoint((rpc) => readAccountMovements(rpc, one, accounts))).value;
+  for await (const { part, found } of readRangeInParts(chain.rpc, range, { longest: chain.network.logRange, read })) {
+    const reason = "the asset was not in the networks file";
+    await recordMissingMovements(deps, chain, { logs: found, unsolicited, reason });
     await advanceBackfill(deps.db, { chain: chain.chain, asset, number: part.to });
     [reached, parts] = [part.to, parts + 1];
     if (parts === MAX_PARTS) break;

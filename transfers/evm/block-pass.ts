@@ -45,7 +45,7 @@ export async function runBlockPass(
   deps: TransferDeps,
   chain: EvmChain,
   watched: WatchProgress,
-  { signal, books, hasUnread }: { signal: AbortSignal; books: BookingHandlers; hasUnread: boolean },
+  { signal, handlers, hasUnread }: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
   const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
@@ -53,24 +53,23 @@ export async function runBlockPass(
   const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
   if (cursorBlock) watched.cursor = cursorBlock.cursor;
   let rereadFrom = readBefore;
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, books });
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, handlers });
   const errors: unknown[] = [];
   // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
   let tried: FailedBookingRow[] = [];
   await attempt(async () => {
     const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
-    tried = await beginBookingRetries(deps, chain, { unsolicited: books.unsolicited, readLanded });
+    tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
-    const { number } = watched.cursor;
-    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: books.unsolicited });
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: handlers.unsolicited });
     watched.cursor = read.cursor;
     newest = read.at;
-    // This was a range read, which a single endpoint must read again before anything in it is confirmed.
-    if (watched.cursor.number > number + READ_AHEAD) rereadFrom = watched.cursor.number;
+    // A single endpoint must read a range again before anything in it is confirmed.
+    if (read.isRange) rereadFrom = watched.cursor.number;
     await attempt(confirm);
   }
   if (newest && watched.cursor.number === head.number) {
@@ -82,10 +81,10 @@ export async function runBlockPass(
   }
   if (watched.cursor.number === readBefore) await attempt(confirm);
   if (hasUnread)
-    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
-  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, books }));
-  await attempt(() => endUnproductiveTransfers(deps, chain, books.failed));
-  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: books.unsolicited }));
+    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
+  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, handlers }));
+  await attempt(() => endUnproductiveTransfers(deps, chain, handlers.failed));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
   if (errors.length > 0) throw errors[0];
   await endBookingRetries(deps, tried);
 }
@@ -150,7 +149,7 @@ async function readNextBlocks(
   deps: TransferDeps,
   chain: EvmChain,
   { cursor, head, unsolicited }: { cursor: Cursor; head: Head; unsolicited: BookUnsolicited },
-): Promise<{ cursor: Cursor; at: Date | undefined }> {
+): Promise<{ cursor: Cursor; at: Date | undefined; isRange: boolean }> {
   // One endpoint reads the whole range, so that another one can make the second reading.
   const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
     const reader = { ...chain, rpc };
@@ -161,7 +160,7 @@ async function readNextBlocks(
     );
   });
   const last = reading?.blocks.at(-1);
-  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined };
+  if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined, isRange: false };
   const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
   const count = await deps.db.transaction().execute(async (db) => {
     // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
@@ -179,7 +178,7 @@ async function readNextBlocks(
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
-  return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at };
+  return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at, isRange: reading.isRange };
 }
 
 /** Stores blocks, and from time to time deletes those that are below the final block and too deep for any reorg. */
@@ -189,7 +188,13 @@ async function storeBlocks(
   args: { by: string | null; blocks: readonly Block[]; keepFrom: number },
 ): Promise<void> {
   const rows = args.blocks.map(({ number, hash, parentHash, baseFee, at }) => ({
-    ...{ chain: chain.chain, number, hash, parent_hash: parentHash, base_fee: baseFee, at, source_endpoint: args.by },
+    chain: chain.chain,
+    number,
+    hash,
+    parent_hash: parentHash,
+    base_fee: baseFee,
+    at,
+    source_endpoint: args.by,
   }));
   await insertBlocks(db, rows);
   if (args.blocks.some(({ number }) => number % STORED_BLOCKS === 0))

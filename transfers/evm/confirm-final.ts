@@ -1,8 +1,10 @@
 import { ChainError } from "../../chains/errors.ts";
-import { type BlockRange, readRangeInParts } from "../../chains/evm/block-ranges.ts";
-import { readBlock, readTransfersBetween } from "../../chains/evm/blocks.ts";
-import type { Rpc } from "../../chains/evm/evm-rpc.ts";
+import { readAccountMovements } from "../../chains/evm/account-logs.ts";
+import { readBlock } from "../../chains/evm/blocks.ts";
+import { isUnavailable, type Rpc } from "../../chains/evm/evm-rpc.ts";
+import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import { type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
 import { listKnownLogs } from "../../db/queries/observations.ts";
@@ -16,7 +18,7 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { followReorg } from "./follow-reorg.ts";
-import { listSources, setBlockTimes, setPushTags } from "./read-blocks.ts";
+import { setBlockTimes } from "./read-blocks.ts";
 import {
   compareWithEndpoint,
   type EndpointRun,
@@ -28,6 +30,7 @@ import {
   recordSecondReading,
 } from "./second-reading.ts";
 import { openAgreement } from "./two-endpoint-agreement.ts";
+import { watchAccounts } from "./watched-accounts.ts";
 
 /** Rows booked in one database transaction. */
 const CHUNK = 100;
@@ -45,42 +48,60 @@ const MAX_PARTS = 20;
 export async function confirmFinal(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; books: FinalBooks },
+  args: { cursor: Cursor; readBefore: number; handlers: FinalHandlers },
 ): Promise<void> {
-  const { cursor, books } = args;
+  const { cursor, handlers } = args;
   const final = Math.min(await readFinalHeight(chain, cursor), cursor.number);
   const before = cursor.finalNumber;
   const budget = { parts: MAX_PARTS };
   if (chain.endpoints.length > 1) await confirmWithOtherEndpoints(deps, chain, { ...args, final, budget });
-  else await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), books, budget, rpc: chain.rpc });
+  else
+    await confirmFrom(deps, chain, { cursor, to: Math.min(final, args.readBefore), handlers, budget, rpc: chain.rpc });
   const isHeld = chain.endpoints.length > 1 && cursor.finalNumber < final;
   if (budget.parts === 0 || isHeld) {
     // Transfers that were claimed later, or could not be booked, can be below the final height.
-    if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, books });
+    if (cursor.finalNumber === before) await bookUpTo(deps, chain, { cursor, final: before, handlers });
     return;
   }
   // Runs also when the final height has not changed.
   if (cursor.finalNumber === before || cursor.finalNumber < final)
-    await bookUpTo(deps, chain, { cursor, final, books });
+    await bookUpTo(deps, chain, { cursor, final, handlers });
 }
 
 /** Reads the blocks up to a height that are not marked as final again from one endpoint, and books them within the budget. */
 async function confirmFrom(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; to: number; books: FinalBooks; budget: { parts: number }; rpc: Rpc },
+  args: { cursor: Cursor; to: number; handlers: FinalHandlers; budget: { parts: number }; rpc: Rpc },
 ): Promise<void> {
-  const { cursor, to, books, budget, rpc } = args;
+  const { cursor, to, handlers, budget, rpc } = args;
   const range = { from: cursor.finalNumber + 1, to };
-  const sources = listSources(chain);
   const reason = "an endpoint omitted them";
-  for await (const { part, found } of readRangeInParts(range, (one) => readTransfersBetween(rpc, one, sources))) {
-    await requireProofs(deps, chain, part, found);
-    await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: books.unsolicited, reason });
-    await bookUpTo(deps, chain, { cursor, final: part.to, books });
+  for await (const { part, found } of rereadRange(deps, chain, { range, rpc })) {
+    await recordMissingMovements(deps, { ...chain, rpc }, { logs: found, unsolicited: handlers.unsolicited, reason });
+    await bookUpTo(deps, chain, { cursor, final: part.to, handlers });
     budget.parts -= 1;
     if (budget.parts === 0) return;
   }
+}
+
+/**
+ * Reads the movements of our accounts in a range a second time, in parts. Throws ChainError `endpoints_disagree` when a part
+ * lacks a log that proves a transfer, and `rpc_behind` on a chain with a single endpoint.
+ */
+function rereadRange(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  { range, rpc }: { range: BlockRange; rpc: Rpc },
+): AsyncGenerator<{ part: BlockRange; found: EvmMovement[] }> {
+  const read = async (part: BlockRange) => {
+    const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
+    const accounts = watchAccounts(chain, new Set(proofs.map(({ receiver }) => receiver)));
+    const found = await readAccountMovements(rpc, part, accounts);
+    requireProofs(chain, proofs, found);
+    return found;
+  };
+  return readRangeInParts(rpc, range, { longest: chain.network.logRange, read });
 }
 
 /**
@@ -91,9 +112,9 @@ async function confirmFrom(
 async function confirmWithOtherEndpoints(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; final: number; books: FinalBooks; budget: { parts: number } },
+  args: { cursor: Cursor; readBefore: number; final: number; handlers: FinalHandlers; budget: { parts: number } },
 ): Promise<void> {
-  const { cursor, final, books, budget } = args;
+  const { cursor, final, handlers, budget } = args;
   for (const run of await listBlocksByEndpoint(deps, chain, { from: cursor.finalNumber + 1, to: final })) {
     let disagreement: unknown;
     let hasAnswered = false;
@@ -102,7 +123,7 @@ async function confirmWithOtherEndpoints(
       try {
         const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
-        await confirmFrom(deps, chain, { cursor, to, books, budget, rpc: witness.rpc });
+        await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.rpc });
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
@@ -116,8 +137,7 @@ async function confirmWithOtherEndpoints(
     else if (disagreement !== undefined) {
       await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain))
-      await confirmAlone(deps, chain, { ...args, to: run.to });
+    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain)) await confirmAlone(deps, chain, { ...args, run });
     else return;
   }
 }
@@ -136,38 +156,47 @@ async function recheckFirstReading(
   const range = { from: cursor.finalNumber + 1, to: run.to };
   try {
     await compareWithEndpoint(deps, chain, reader, run.to);
-    const parts = readRangeInParts(range, (part) => readTransfersBetween(reader.rpc, part, listSources(chain)));
-    for await (const { part, found } of parts) await requireProofs(deps, chain, part, found);
+    for await (const _ of rereadRange(deps, chain, { range, rpc: reader.rpc }));
   } catch (error) {
     if (isDisagreement(error)) Object.assign(cursor, await followReorg(deps, chain, cursor, range.from));
     else if (!(error instanceof ChainError) || !error.transient) throw error;
   }
 }
 
-/** Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. */
+/**
+ * Confirms without a second endpoint, as on a chain with a single one, because no other endpoint answered in time. Asks the
+ * endpoint of the first reading, and any endpoint when that one does not answer.
+ */
 async function confirmAlone(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; readBefore: number; to: number; books: FinalBooks; budget: { parts: number } },
+  args: { cursor: Cursor; readBefore: number; run: EndpointRun; handlers: FinalHandlers; budget: { parts: number } },
 ): Promise<void> {
-  const { cursor, readBefore, to, books, budget } = args;
+  const { cursor, readBefore, handlers, budget, run } = args;
   deps.metrics.singleEndpointConfirmations.inc({ chain: chain.chain });
   deps.log.warn(
-    { chain: chain.chain, upTo: to },
+    { chain: chain.chain, upTo: run.to },
     "no second endpoint answers; one is trusted except for large amounts",
   );
-  await confirmFrom(deps, chain, { cursor, to: Math.min(to, readBefore), books, budget, rpc: chain.rpc });
-  if (cursor.finalNumber < to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: to, books });
+  const to = Math.min(run.to, readBefore);
+  const reader = chain.endpoints.find(({ name }) => name === run.sourceEndpoint);
+  await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: reader?.rpc ?? chain.rpc }).catch(
+    (error: unknown) => {
+      if (!isUnavailable(error)) throw error;
+      return confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: chain.rpc });
+    },
+  );
+  if (cursor.finalNumber < run.to && budget.parts > 0) await bookUpTo(deps, chain, { cursor, final: run.to, handlers });
 }
 
 /** Functions that book what has become final. */
-type FinalBooks = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
+type FinalHandlers = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
 
 /** Books everything up to a height that was read twice, and then marks the height as final. */
 async function bookUpTo(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, final, books }: { cursor: Cursor; final: number; books: FinalBooks },
+  { cursor, final, handlers }: { cursor: Cursor; final: number; handlers: FinalHandlers },
 ): Promise<void> {
   const agreement = openAgreement(deps, chain);
   const held: string[] = [];
@@ -175,13 +204,13 @@ async function bookUpTo(
     const listed = await listConfirmable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK, except: held });
     const confirmable = await agreement.keepTransfers(listed);
     held.push(...listed.flatMap((one) => (confirmable.includes(one) ? [] : [one.id])));
-    await confirmChunk(deps, chain, confirmable, { final, book: books.confirmed });
+    await confirmChunk(deps, chain, confirmable, { final, book: handlers.confirmed });
     full = listed.length === CHUNK;
   }
-  await bookUnmatched(deps, chain, { final, book: books.unmatched, keepAgreedMovements: agreement.keepMovements });
+  await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
   if (final <= cursor.finalNumber) return;
-  await bookDust(deps, chain, { final, book: books.dust });
-  await bookGas(deps, chain, { final, book: books.gas });
+  await bookDust(deps, chain, { final, book: handlers.dust });
+  await bookGas(deps, chain, { final, book: handlers.gas });
   await deps.db.transaction().execute(async (db) => {
     await raiseFinal(db, { chain: chain.chain, finalNumber: final });
   });
@@ -213,27 +242,21 @@ async function readFinalHeight(chain: EvmChain, cursor: Cursor): Promise<number>
   return (await readBlock(chain.rpc, finality)).number;
 }
 
-/**
- * Throws ChainError `endpoints_disagree` when the second reading of blocks lacks a log that proves a transfer. Throws
- * `rpc_behind` on a chain with a single endpoint.
- */
-async function requireProofs(
-  deps: TransferDeps,
+/** Throws when the second reading of blocks lacks a log that proves a transfer; see `rereadRange`. */
+function requireProofs(
   chain: EvmChain,
-  part: BlockRange,
+  proofs: readonly { block_number: number; block_id: string; log_index: number }[],
   found: readonly EvmMovement[],
-): Promise<void> {
-  const keyOf = (log: { blockId: string; logIndex: number }) => `${log.blockId} ${log.logIndex}`;
-  const shown = new Set(found.map(keyOf));
-  const proofs = await listProofsBetween(deps.db, { chain: chain.chain, ...part });
-  const gone = proofs.find((proof) => !shown.has(keyOf(proof)));
+): void {
+  const shown = new Set(found.map(({ blockId, logIndex }) => `${blockId} ${logIndex}`));
+  const gone = proofs.find(({ block_id, log_index }) => !shown.has(`${block_id} ${log_index}`));
   if (!gone) return;
-  const detail = `the second reading lacks a log of block ${gone.blockNumber}`;
+  const detail = `the second reading lacks a log of block ${gone.block_number}`;
   throw new ChainError(chain.endpoints.length > 1 ? "endpoints_disagree" : "rpc_behind", { detail });
 }
 
 /**
- * Records movements that are not recorded yet.
+ * Records movements into or out of the treasury that are not recorded yet. Reads the receipts of these alone.
  * @param args.reason says in the log why they are missing
  */
 export async function recordMissingMovements(
@@ -244,10 +267,10 @@ export async function recordMissingMovements(
   const ours = logs.filter((log) => isOurs(chain, log));
   const known = await listKnownLogs(deps.db, { chain: chain.chain, logs: ours });
   const missed = ours.filter((log) => !known.has(`${log.blockId} ${log.logIndex}`));
-  const seen = await listRecordable(deps.db, chain, missed);
-  if (seen.length === 0) return;
-  deps.log.warn({ chain: chain.chain, logs: seen.length, reason }, "movements were missing and are recorded now");
-  await setPushTags(chain, seen);
+  const recordable = await listRecordable(deps.db, chain, missed);
+  if (recordable.length === 0) return;
+  deps.log.warn({ chain: chain.chain, logs: recordable.length, reason }, "movements were missing and are recorded now");
+  const seen = await readNaturalKeys(chain, recordable);
   await setBlockTimes(deps, chain, seen);
   const count = await deps.db
     .transaction()

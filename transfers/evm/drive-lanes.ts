@@ -41,7 +41,7 @@ const MAX_SENT = 20;
  * Lanes that relay the same transfers. `takes` says whose transfers they take. A lane that plain keys share with contract
  * wallets takes those of plain keys first.
  */
-type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; books: SendHandlers };
+type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, then wallets"; handlers: SendHandlers };
 
 /** Kinds of transfers that any account can submit, because the payer or the treasury has signed an authorization. */
 const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
@@ -50,24 +50,32 @@ const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
  * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
  * another one should follow.
  */
-export async function relayReady(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+export async function relayReady(
+  deps: TransferDeps,
+  chainId: string,
+  handlers: SendHandlers,
+): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
   const { relayers } = listLaneSigners(deps, chain);
   if (relayers.length === 0) return "idle";
   const takes = hasWalletLane(chain) ? "keys" : "keys, then wallets";
-  return drivePool(deps, chain, { signers: relayers, takes, books });
+  return drivePool(deps, chain, { signers: relayers, takes, handlers });
 }
 
 /**
  * Relays the ready transfers of contract wallets on a chain through their own lane, each in a transaction of its own. On a
  * chain with a single lane, they go one at a time and after all others.
  */
-export async function relayWallets(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+export async function relayWallets(
+  deps: TransferDeps,
+  chainId: string,
+  handlers: SendHandlers,
+): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
   const { wallets } = listLaneSigners(deps, chain);
   if (wallets.length === 0) return "idle";
   const takes = hasWalletLane(chain) ? "wallets" : "keys, then wallets";
-  return drivePool(deps, chain, { signers: wallets, takes, books });
+  return drivePool(deps, chain, { signers: wallets, takes, handlers });
 }
 
 /**
@@ -156,7 +164,7 @@ async function sendBatch(
   const payload = buildPayload(chain.multicall, good);
   const cost = payload.gas * fees.maxFeePerGas;
   if (!(await canPayGas(deps, chain, lease, { cost, inFlight: inFlight.cost }))) return "blocked";
-  const nonce = lease.nextNonce;
+  const nonce = lease.next_nonce;
   const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
   const key: TransactionKey = {
     lane_id: lease.id,
@@ -165,7 +173,7 @@ async function sendBatch(
   };
   if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
     return "blocked";
-  lease.nextNonce = nonce + 1;
+  lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);

@@ -18,7 +18,7 @@ import { screenByOracle, simulateScreened } from "./oracle-screening.ts";
 export type RowMember = BatchMember & { row: EvmTransferRow };
 
 /** The lane that sends a batch, its fees, and the functions that book what the dry run finds. */
-type Sending = { signer: Signer; fees: Fees; books: SendHandlers };
+type Sending = { signer: Signer; fees: Fees; handlers: SendHandlers };
 
 /**
  * Simulates a batch, holds the transfers that would fail, and returns the others. No gas is spent on a transfer that cannot
@@ -27,12 +27,12 @@ type Sending = { signer: Signer; fees: Fees; books: SendHandlers };
 export async function dryRunBatch(
   deps: TransferDeps,
   chain: EvmChain,
-  { books, ...sending }: Sending,
+  { handlers, ...sending }: Sending,
   batch: readonly RowMember[],
 ): Promise<RowMember[]> {
   const good: RowMember[] = [];
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
-  const unmade = new Set(await keepUnpaidPayouts(deps, payouts, books.adopted));
+  const unmade = new Set(await keepUnpaidPayouts(deps, payouts, handlers.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
   const members = await separateWallets(deps, chain, rest);
   const { outcomes, refused } = await simulate(deps, chain, sending, members);
@@ -42,9 +42,9 @@ export async function dryRunBatch(
     try {
       if (row.purpose === "payment" && refused.has(row.payer)) {
         // Another relayer may have made the transfer already. Then the money has arrived.
-        if (!(await claimExistingMovement(deps, row))) await declineTransfer(deps, row, books.declined);
+        if (!(await claimExistingMovement(deps, row))) await declineTransfer(deps, row, handlers.declined);
       } else if (outcome?.ok) good.push(member);
-      else if (!(await wasMade(deps, row, books))) {
+      else if (!(await wasMade(deps, row, handlers))) {
         const error = await explain(chain, row, outcome?.reason ?? "the simulation returned no result");
         deps.log.warn(
           { transfer: row.id, chain: chain.chain, error },
@@ -74,9 +74,9 @@ export async function holdUnprocessable(
 }
 
 /** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */
-async function wasMade(deps: TransferDeps, row: EvmTransferRow, books: SendHandlers): Promise<boolean> {
+async function wasMade(deps: TransferDeps, row: EvmTransferRow, handlers: SendHandlers): Promise<boolean> {
   if (row.purpose === "payment") return claimExistingMovement(deps, row);
-  return (await keepUnpaidPayouts(deps, [row], books.adopted)).length === 0;
+  return (await keepUnpaidPayouts(deps, [row], handlers.adopted)).length === 0;
 }
 
 /** Returns why a transfer fails. Most tokens do not report a missing approval. */
@@ -112,7 +112,7 @@ async function separateWallets(
 async function simulate(
   deps: TransferDeps,
   chain: EvmChain,
-  { signer, fees }: Omit<Sending, "books">,
+  { signer, fees }: Omit<Sending, "handlers">,
   members: readonly RowMember[],
 ) {
   const [first] = members;

@@ -27,9 +27,9 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     readNewest: () => readHead(chain.rpc),
     runPass: (deps, watched, args) => runBlockPass(deps, chain, watched, args),
     readHistory: async () => "idle",
-    send: (deps, sender, books) => {
+    send: (deps, sender, handlers) => {
       const relay = sender === "wallet lane" ? relayWallets : relayReady;
-      return relay(deps, chain.chain, books);
+      return relay(deps, chain.chain, handlers);
     },
     signPayout: (deps, payout) => signEvmPayout(deps, chain, payout),
     verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),

@@ -25,7 +25,7 @@ const ASKED_ENDPOINTS = 2;
 export async function endExpiredAuthorizations(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; books: { ended: BookEnded; unsolicited: BookUnsolicited } },
+  args: { cursor: Cursor; handlers: { ended: BookEnded; unsolicited: BookUnsolicited } },
 ): Promise<void> {
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
@@ -45,11 +45,11 @@ export async function endExpiredAuthorizations(
       // One endpoint can show a movement that the other one omits.
       for (const { chain: view, value } of views) {
         const made = value.used.has(transfer.id) ? await findTransferMovement(view, transfer, at) : undefined;
-        if (made) return recordFound(deps, chain, made, args.books.unsolicited);
+        if (made) return recordFound(deps, chain, made, args.handlers.unsolicited);
       }
       if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
         throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
-      await endOne(deps, transfer, args.books.ended);
+      await endOne(deps, transfer, args.handlers.ended);
     };
     // A transfer that cannot be decided now must not keep the others from ending.
     await end().catch((error: unknown) => errors.push(error));

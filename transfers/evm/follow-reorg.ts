@@ -1,8 +1,6 @@
-import { sql } from "kysely";
 import { ChainError } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import { moveRows } from "../../db/moves.ts";
 import { deleteBurnedGasAbove } from "../../db/queries/burned-gas.ts";
 import {
   advanceCursor,
@@ -14,6 +12,7 @@ import {
 import { deleteFailedMovements } from "../../db/queries/failed-bookings.ts";
 import { orphanObservations } from "../../db/queries/observations.ts";
 import { revertIncluded } from "../../db/queries/transactions.ts";
+import { revertTransfers } from "../../db/queries/transfer-moves.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
 
@@ -53,14 +52,6 @@ export async function followReorg(
   return back;
 }
 
-/** SQL: the nonce that the transfer is assigned to has bytes that can still be included. */
-const isStillAssigned = sql<boolean>`exists (
-  select from transaction t
-  where t.lane_id = transfer.lane_id and t.nonce = transfer.lane_nonce and t.state in ('signed', 'broadcast', 'accepted'))`;
-
-/** SQL: the payer or another relayer made the transfer, and there is no signature to submit. */
-const isMadeByOthers = sql<boolean>`signature is null and purpose = 'payment'`;
-
 async function revert(deps: TransferDeps, chain: EvmChain, from: Cursor, back: Cursor & Reached): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
     const ok = await advanceCursor(db, from, { ...back, leaseMs: WATCH_LEASE_MS });
@@ -70,16 +61,7 @@ async function revert(deps: TransferDeps, chain: EvmChain, from: Cursor, back: C
     await revertIncluded(db, { chain: chain.chain, above });
     await deleteFailedMovements(db, { chain: chain.chain, above });
     await deleteBurnedGasAbove(db, { chain: chain.chain, above });
-    const at = deps.now();
-    const move = { ids, from: "included" as const, at, detail: { reorg: from.number - above } };
-    await moveRows(db, "transfer", { ...move, to: "assigned", where: isStillAssigned });
-    await moveRows(db, "transfer", {
-      ...move,
-      to: "awaited",
-      where: isMadeByOthers,
-      set: { lane_id: null, lane_nonce: null },
-    });
-    await moveRows(db, "transfer", { ...move, to: "ready", set: { lane_id: null, lane_nonce: null, due_at: at } });
+    await revertTransfers(db, { ids, depth: from.number - above, at: deps.now() });
     await deleteBlocks(db, { chain: chain.chain, above });
   });
 }

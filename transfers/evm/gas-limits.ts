@@ -24,7 +24,7 @@ export type GasLimits = { reserve: bigint; perPayer: bigint; perCode: bigint; pe
 export type GasRules = { barred: ReadonlySet<string>; codes: ReadonlySet<string>; exhausted: boolean };
 
 /** Returns the limits of a chain, from the networks file. */
-export function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
+function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
   return {
     reserve: BigInt(network.walletGas) + BASE_GAS,
     perPayer: BigInt(network.walletGasPerPayer),
@@ -36,7 +36,7 @@ export function gasLimitsOf({ network }: Pick<EvmChain, "network">): GasLimits {
 /** Decides which payers may not send now. A transaction in flight counts as if it burned its whole gas limit. */
 export function decideGasRules(
   limits: GasLimits,
-  { burned, inFlight }: { burned: readonly BurnedByPayer[]; inFlight: readonly { codeHash: string | null }[] },
+  { burned, inFlight }: { burned: readonly BurnedByPayer[]; inFlight: readonly Pick<BurnedByPayer, "code_hash">[] },
 ): GasRules {
   const ofPayer = Map.groupBy(burned, ({ payer }) => payer);
   const barred = [...ofPayer].filter(([, rows]) => {
@@ -46,8 +46,8 @@ export function decideGasRules(
   });
   const spent = new Map<string, bigint>();
   const add = (code: string | null, gas: bigint) => code !== null && spent.set(code, (spent.get(code) ?? 0n) + gas);
-  for (const { codeHash, lastHour } of burned) add(codeHash, lastHour);
-  for (const { codeHash } of inFlight) add(codeHash ?? "", limits.reserve);
+  for (const { code_hash, last_hour } of burned) add(code_hash, last_hour);
+  for (const { code_hash } of inFlight) add(code_hash ?? "", limits.reserve);
   const inAll = [...spent.values()].reduce((sum, gas) => sum + gas, 0n);
   return {
     barred: new Set(barred.map(([payer]) => payer)),

@@ -6,15 +6,15 @@ import { chooseFees, chooseReplacementFees, type FeePolicy } from "./gas-fees.ts
  * ceiling, or the transaction with the lowest nonce is underpriced and its replacement would exceed the ceiling.
  */
 export function isLaneHeld(
-  lane: Pick<LaneStatus, "inFlight" | "lowestMaxFee" | "lowestPriorityFee">,
-  chain: Pick<ChainStatus, "baseFee" | "waiting"> | undefined,
+  lane: Pick<LaneStatus, "in_flight" | "lowest_max_fee" | "lowest_priority_fee">,
+  chain: Pick<ChainStatus, "base_fee" | "waiting"> | undefined,
   policy: FeePolicy,
 ): boolean {
-  if (!chain || chain.baseFee === null) return false;
-  const { baseFee } = chain;
-  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.inFlight > 0;
-  if (lane.lowestMaxFee === null || lane.lowestPriorityFee === null) return false;
-  const lowest = { maxFeePerGas: lane.lowestMaxFee, maxPriorityFeePerGas: lane.lowestPriorityFee };
+  if (!chain || chain.base_fee === null) return false;
+  const { base_fee: baseFee } = chain;
+  if (!chooseFees(baseFee, policy)) return chain.waiting || lane.in_flight > 0;
+  if (lane.lowest_max_fee === null || lane.lowest_priority_fee === null) return false;
+  const lowest = { maxFeePerGas: lane.lowest_max_fee, maxPriorityFeePerGas: lane.lowest_priority_fee };
   const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
   return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
 }

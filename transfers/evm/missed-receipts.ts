@@ -1,6 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import { advanceCursor, type Cursor } from "../../db/queries/chain-cursors.ts";
@@ -8,7 +9,7 @@ import type { EvmTransactionRow } from "../../db/queries/transactions.ts";
 import { type BookUnsolicited, type IncludedTransaction, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
-import { listSources, setBlockTimes, setPushTags } from "./read-blocks.ts";
+import { setBlockTimes } from "./read-blocks.ts";
 
 /**
  * Throws ChainError `rpc_behind` when the logs that were read name a transaction of ours whose receipt the endpoint did not
@@ -47,19 +48,19 @@ export async function recordMissedReceipts(
     if (block.hash === one.receipt.blockHash) landed.push(one);
   }
   if (landed.length === 0) return;
-  const tokens = new Set<string>(listSources(chain).tokens);
-  const seen = landed
-    .flatMap(({ receipt }) => readTransferLogs(receipt.logs, chain))
-    .filter(({ token }) => tokens.has(token));
-  await setPushTags(chain, seen);
+  const tokens = new Set<string>([...chain.tokens.values()].map(({ token }) => token));
+  const receipts = landed.map(({ receipt }) => receipt);
+  const made = receipts.flatMap(({ logs }) => readTransferLogs(logs, chain)).filter(({ token }) => tokens.has(token));
+  const seen = await readNaturalKeys(chain, made, receipts);
   await setBlockTimes(deps, chain, seen);
-  const count = await deps.db.transaction().execute(async (db) => {
+  const afterCommit = await deps.db.transaction().execute(async (db) => {
     // A watcher that was overtaken by another process must write nothing.
     if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return undefined;
     return recordBlocks(db, deps, chain, { seen, landed, unsolicited });
   });
-  if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
-  count();
+  if (!afterCommit)
+    throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
+  afterCommit();
   deps.log.warn(
     { chain: chain.chain, transactions: landed.map(({ row }) => row.hash) },
     "endpoint had left out receipts of our transactions; they are recorded late",

@@ -1,25 +1,32 @@
 import { ChainError } from "../../chains/errors.ts";
-import { type Block, type LogSources, readBlock, readTransfers } from "../../chains/evm/blocks.ts";
+import { isWatched, readAccountMovements, type WatchedAccounts } from "../../chains/evm/account-logs.ts";
+import { type Block, readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import { matchPushes, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
+import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import { type EvmTransactionRow, listByHashes } from "../../db/queries/transactions.ts";
 import { listByAuthorizations } from "../../db/queries/transfers.ts";
 import type { IncludedTransaction, Recordable } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-
-/** The content of consecutive blocks: token movements, and our own transactions with their receipts. */
-export type Reading = Recordable & { blocks: readonly Block[] };
+import { keepRelevant, listWatchedAccounts } from "./watched-accounts.ts";
 
 /**
- * Reads the blocks after a cursor concurrently: the header and the token logs of each, and the receipts of our transactions.
+ * The content of consecutive blocks: movements of our accounts, and our own transactions with their receipts. A range was not
+ * read by the hashes of its blocks, and `blocks` has only its last one.
+ */
+export type Reading = Recordable & { blocks: readonly Block[]; isRange: boolean };
+
+/**
+ * Reads the blocks after a cursor concurrently: the header and the movements of our accounts of each, and the receipts of the
+ * transactions that made them or that we sent.
  * Returns the blocks that continue the cursor without a gap, or undefined when the first one does not (a reorg). Throws
  * ChainError `rpc_behind` when the endpoint does not have the first block, or part of a block's content, yet.
  */
 export async function readBlocks(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
   range: { from: Cursor; to: number },
 ): Promise<Reading | undefined> {
@@ -27,33 +34,40 @@ export async function readBlocks(
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
   const blocks = keepLinked(from.blockId, await readKnown(chain, numbers));
   if (blocks.length === 0) return undefined;
-  const sources = listSources(chain);
+  const accounts = await listWatchedAccounts(deps, chain);
   const [found, ours] = await Promise.all([
-    Promise.all(blocks.map((block) => readTransfers(chain.rpc, block.hash, sources))),
+    Promise.all(blocks.map((block) => readAccountMovements(chain.rpc, { blockHash: block.hash }, accounts))),
     listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
   ]);
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
-  const timeOf = new Map(blocks.map(({ hash, at }) => [hash, at]));
-  const seen = found.flat().map((log) => ({ ...log, at: timeOf.get(log.blockId) }));
-  requireLogs(chain, landed, seen);
-  await setPushTags(chain, seen);
-  return { blocks, seen, landed };
+  const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
+  const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
+  return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockId) })), landed, isRange: false };
 }
 
-/** Returns the contracts whose logs show movements on a chain. */
-export function listSources(chain: EvmChain): LogSources {
-  const { tokens, collector, disburser, treasury } = chain;
-  return { tokens: [...tokens.values()].map(({ token }) => token), collector, disburser, treasury };
-}
-
-/** Reads the tags of buyers' pushes, which name their payments, and sets them on the movements. */
-export async function setPushTags(chain: EvmChain, seen: readonly EvmMovement[]): Promise<void> {
-  const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
-  const isPushed = ({ token, receiver }: EvmMovement) => receiver === chain.treasury && kinds.get(token) === "push";
-  await matchPushes(
-    chain.rpc,
-    seen.filter((log) => log.authorizationNonce === null && isPushed(log)),
-  );
+/**
+ * Returns the movements of some blocks with their natural keys: those that were found by account, and those in the receipts of
+ * our own transactions. Throws ChainError `rpc_behind` when the logs lack a movement that our own receipts show, or when the
+ * endpoint lacks a receipt.
+ */
+export async function completeMovements(
+  deps: Pick<TransferDeps, "db">,
+  chain: EvmChain,
+  {
+    accounts,
+    landed,
+    found,
+  }: { accounts: WatchedAccounts; landed: readonly IncludedTransaction[]; found: EvmMovement[] },
+): Promise<EvmMovement[]> {
+  const receipts = landed.map(({ receipt }) => receipt);
+  const keyOf = (log: EvmMovement) => `${log.blockId} ${log.logIndex}`;
+  const read = new Set(found.map(keyOf));
+  const others = receipts
+    .flatMap(({ logs }) => readTransferLogs(logs, chain))
+    .filter((log) => accounts.tokens.includes(log.token) && !read.has(keyOf(log)));
+  const missing = others.find((log) => isWatched(accounts, log));
+  if (missing) throw new ChainError("rpc_behind", { detail: `logs of block ${missing.blockNumber}` });
+  return readNaturalKeys(chain, [...(await keepRelevant(deps, chain, found)), ...others], receipts);
 }
 
 /**
@@ -108,18 +122,4 @@ async function readLanded(
   if (!receipt || !blocks.some((block) => block.hash === receipt.blockHash))
     throw new ChainError("rpc_behind", { detail: `receipt of ${row.hash}` });
   return { row, receipt };
-}
-
-/** Throws ChainError `rpc_behind` when the logs that were read lack a movement that our own receipts show. */
-export function requireLogs(
-  chain: EvmChain,
-  landed: readonly IncludedTransaction[],
-  seen: readonly EvmMovement[],
-): void {
-  const tokens = new Set<string>(listSources(chain).tokens);
-  const read = new Set(seen.map((log) => `${log.blockId} ${log.logIndex}`));
-  for (const { receipt } of landed)
-    for (const log of readTransferLogs(receipt.logs, chain))
-      if (tokens.has(log.token) && !read.has(`${log.blockId} ${log.logIndex}`))
-        throw new ChainError("rpc_behind", { detail: `logs of block ${log.blockNumber}` });
 }

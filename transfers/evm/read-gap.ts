@@ -1,58 +1,60 @@
 import { ChainError } from "../../chains/errors.ts";
-import { type BlockRange, DEFAULT_BLOCKS_PER_PART, readRangeInParts } from "../../chains/evm/block-ranges.ts";
-import { readBlock, readTransfersBetween } from "../../chains/evm/blocks.ts";
+import { readAccountMovements } from "../../chains/evm/account-logs.ts";
+import { readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
-import type { EvmMovement } from "../../chains/token-movement.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
 import { type EvmTransactionRow, listByHashes, listInFlight } from "../../db/queries/transactions.ts";
 import type { IncludedTransaction } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { requireReceipts } from "./missed-receipts.ts";
-import { listSources, type Reading, requireLogs, setBlockTimes, setPushTags } from "./read-blocks.ts";
+import { completeMovements, type Reading, setBlockTimes } from "./read-blocks.ts";
+import { listWatchedAccounts } from "./watched-accounts.ts";
 
 /** The newest blocks are always read one by one, regardless of finality, and so are gaps no longer than this. */
 const SINGLE_BLOCKS = 16;
 
 /**
- * Reads the next range of a long gap, for example after downtime, with a few calls for any number of blocks. The range is
+ * Reads the next part of a long gap, for example after downtime, with a few calls for any number of blocks. The part is
  * final, so it continues the cursor when the chain contains the blocks at both its ends. It is read once more before its
- * transfers are confirmed. Returns undefined when the gap is short, when the cursor's block was removed by a reorg, or when
- * the endpoint rejects ranges. The caller then reads the blocks one by one.
+ * transfers are confirmed. Its length is what the endpoint allows, and the caller stores it before it reads the next one.
+ * Returns undefined when the gap is short, when the cursor's block was removed by a reorg, or when the endpoint answers no
+ * range of two blocks. The caller then reads the blocks one by one.
  */
 export async function readGap(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
   { from, head }: { from: Cursor; head: number },
 ): Promise<Reading | undefined> {
-  const longest = Math.min(from.number + DEFAULT_BLOCKS_PER_PART, head - SINGLE_BLOCKS);
-  if (longest - from.number <= SINGLE_BLOCKS) return undefined;
-  const to = Math.min(longest, await readFinal(chain, head));
+  if (head - SINGLE_BLOCKS - from.number <= SINGLE_BLOCKS) return undefined;
+  const to = Math.min(head - SINGLE_BLOCKS, await readFinal(chain, head));
   if (to - from.number <= SINGLE_BLOCKS) return undefined;
-  const [first, last] = await Promise.all([readBlock(chain.rpc, from.number), readBlock(chain.rpc, to)]);
+  const first = await readBlock(chain.rpc, from.number);
   if (first.hash !== from.blockId) return undefined;
-  const range = { from: from.number + 1, to };
-  const seen = await readMovements(chain, range).catch((error: unknown) => {
+  const accounts = await listWatchedAccounts(deps, chain);
+  const parts = readRangeInParts(
+    chain.rpc,
+    { from: from.number + 1, to },
+    {
+      longest: chain.network.logRange,
+      read: (part) => readAccountMovements(chain.rpc, part, accounts),
+    },
+  );
+  const next = await parts.next().catch((error: unknown) => {
     if (error instanceof ChainError && error.code === "rpc_answer") return undefined;
     throw error;
   });
-  if (!seen) return undefined;
+  if (!next || next.done) return undefined;
+  const { part, found } = next.value;
+  const last = await readBlock(chain.rpc, part.to);
   const sent = await listInFlight(deps.db, chain.chain);
-  const landed = await readLandedBetween(chain, sent, range);
-  requireReceipts(sent, landed, seen);
-  requireLogs(chain, landed, seen);
-  await setPushTags(chain, seen);
+  const landed = await readLandedBetween(chain, sent, part);
+  requireReceipts(sent, landed, found);
+  const seen = await completeMovements(deps, chain, { accounts, landed, found });
   await setBlockTimes(deps, chain, seen);
-  return { blocks: [last], seen, landed };
-}
-
-async function readMovements(chain: EvmChain, range: BlockRange): Promise<EvmMovement[]> {
-  const sources = listSources(chain);
-  const seen: EvmMovement[] = [];
-  const parts = readRangeInParts(range, (part) => readTransfersBetween(chain.rpc, part, sources));
-  for await (const { found } of parts) seen.push(...found);
-  return seen;
+  return { blocks: [last], seen, landed, isRange: true };
 }
 
 /** Returns the highest block that an endpoint reports as final. */

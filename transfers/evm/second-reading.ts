@@ -1,7 +1,7 @@
 import { ChainError } from "../../chains/errors.ts";
-import type { BlockRange } from "../../chains/evm/block-ranges.ts";
 import { readBlock, readHead } from "../../chains/evm/blocks.ts";
 import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -27,13 +27,13 @@ export async function listBlocksByEndpoint(
 }
 
 /** Groups the blocks of a range by endpoint. Each stored block stands for those below it that are not stored. */
-export function groupByEndpoint(
+function groupByEndpoint(
   range: BlockRange,
-  readers: readonly { number: number; sourceEndpoint: string | null }[],
+  readers: readonly { number: number; source_endpoint: string | null }[],
 ): EndpointRun[] {
   const runs: EndpointRun[] = [];
   let from = range.from;
-  for (const { number, sourceEndpoint } of [...readers, { number: range.to, sourceEndpoint: null }]) {
+  for (const { number, source_endpoint: sourceEndpoint } of [...readers, { number: range.to, source_endpoint: null }]) {
     const to = Math.min(number, range.to);
     const last = runs.at(-1);
     if (to < from) continue;

@@ -56,7 +56,7 @@ export async function verifyAnyKind(
  * contract wallet's transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are
  * only reported as such (`byCode`), so that no plain key waits for a contract.
  */
-export async function verifyEvm(
+async function verifyEvm(
   deps: VerifyDeps,
   chain: EvmChain,
   args: { all: readonly EvmSigned[]; by: "key" | "wallet" },

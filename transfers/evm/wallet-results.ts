@@ -17,8 +17,10 @@ export const evmResults: ResultReader = {
   // A proof that should be hex and is not becomes empty, and no verification accepts that.
   readSigned: (option, { proof, permit }) => ({ ...readEvmRow(option), proof: isHex(proof) ? proof : "0x", permit }),
   toSignedMembers: ({ proof, permit }, verified) => ({
-    ...{ signature: decodeProof(proof), permit: permit && decodeProof(permit) },
-    ...{ smart_wallet: verified?.smartWallet === true, code_hash: verified?.codeHash || null },
+    signature: decodeProof(proof),
+    permit: permit && decodeProof(permit),
+    smart_wallet: verified?.smartWallet === true,
+    code_hash: verified?.codeHash || null,
   }),
 };
 

@@ -42,7 +42,12 @@ export async function closeOldMarkers(
   const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
   const bytes = signWith(unsigned, [relayer, keys.treasury]);
   const signing: Signing = {
-    ...{ lane: feePayer, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] },
+    lane: feePayer,
+    bytes,
+    units: 0,
+    unitPrice: 0n,
+    expires: { lastValidHeight },
+    transferIds: [],
   };
   const closing = {
     chain: chain.chain,

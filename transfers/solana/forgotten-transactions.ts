@@ -34,16 +34,16 @@ export async function bookForgotten(
   deps: TransferDeps,
   db: Db,
   forgotten: readonly ForgottenTransaction[],
-  books: Pick<BookingHandlers, "gas" | "rent">,
+  handlers: Pick<BookingHandlers, "gas" | "rent">,
 ): Promise<void> {
   if (forgotten.length === 0) return;
   const spent = forgotten.map((one) => one.spent);
-  await books.gas(db, spent);
+  await handlers.gas(db, spent);
   await bookRents(
     deps,
     db,
     forgotten.flatMap(({ rent }) => rent ?? []),
-    books.rent,
+    handlers.rent,
   );
   deps.log.error(
     { chain: spent[0]?.chain, transactions: spent.map(({ hash }) => hash) },

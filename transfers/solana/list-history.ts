@@ -41,8 +41,11 @@ export async function listHistory(
     listing =
       newest && last
         ? {
-            ...{ newest: newest.signature, slot: newest.slot, at: at.toISOString() },
-            ...{ final: listing?.final ?? final, before: last.signature },
+            newest: newest.signature,
+            slot: newest.slot,
+            at: at.toISOString(),
+            final: listing?.final ?? final,
+            before: last.signature,
           }
         : listing;
     const complete = { newest, at, final: listing?.final ?? final };
@@ -72,7 +75,11 @@ async function storePage(deps: TransferDeps, { cursor, held, fresh, progress }: 
     const foreign = landed.filter(({ signature }) => !own.has(signature));
     const urgent = await listNamed(db, chain, foreign);
     const entries = foreign.map(({ signature, slot }) => ({
-      ...{ signature, slot, listed_after: cursor.listed_at, urgent: urgent.has(signature), due_at: deps.now() },
+      signature,
+      slot,
+      listed_after: cursor.listed_at,
+      urgent: urgent.has(signature),
+      due_at: deps.now(),
     }));
     await insertEntries(db, held, entries);
     return true;

@@ -30,9 +30,9 @@ const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 10 * 60_000;
 
 /** Functions that book what the history shows. */
-type HistoryBooks = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
+type HistoryHandlers = Pick<BookingHandlers, "unsolicited" | "gas" | "rent">;
 
-type Account = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; books: HistoryBooks };
+type Account = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; handlers: HistoryHandlers };
 
 /**
  * Reads the final history of the treasury's token accounts, and records movements of transactions that are not ours. Lists
@@ -41,13 +41,17 @@ type Account = { chain: SolanaChain; token: SolanaToken; held: HeldAccount; book
  * payment opens its attempt; the rest becomes exceptions. One caller at a time reads an account. Returns `more` when
  * something is left that can be read now. Throws ChainError after it has tried everything else.
  */
-export async function readHistory(deps: TransferDeps, chainId: string, books: HistoryBooks): Promise<"idle" | "more"> {
+export async function readHistory(
+  deps: TransferDeps,
+  chainId: string,
+  handlers: HistoryHandlers,
+): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ends: boolean[] = [];
   const failures: unknown[] = [];
   for (const token of chain.tokens.values()) {
     const held = { chain: chain.chain, account: token.treasuryAccount, owner: randomUUID() };
-    await readAccount(deps, { chain, token, held, books }).then(
+    await readAccount(deps, { chain, token, held, handlers }).then(
       (more) => ends.push(more),
       (error: unknown) => failures.push(error),
     );
@@ -130,8 +134,16 @@ async function readEntry({ chain, token }: Account, { signature }: HistoryEntry)
   const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
     const { mint, payer, receiver, amount, memo, index } = movement;
     return {
-      ...{ blockId: String(slot), blockNumber: slot, txHash: signature, logIndex: index },
-      ...{ token: mint, payer, receiver, amount, authorizationNonce: memo ?? null, at },
+      blockId: String(slot),
+      blockNumber: slot,
+      txHash: signature,
+      logIndex: index,
+      token: mint,
+      payer,
+      receiver,
+      amount,
+      authorizationNonce: memo ?? null,
+      at,
     };
   });
   return { seen, forgotten: readForgottenTransaction(chain, { signature, slot }, transaction) };
@@ -150,7 +162,7 @@ async function record(deps: TransferDeps, account: Account, reads: readonly Read
 }
 
 async function recordTogether(deps: TransferDeps, account: Account, reads: readonly Read[]): Promise<void> {
-  const { chain, held, books } = account;
+  const { chain, held, handlers } = account;
   const signatures = reads.map(({ entry }) => entry.signature);
   const count = await deps.db.transaction().execute(async (db) => {
     const ours = await takeEntries(db, held, signatures);
@@ -159,13 +171,13 @@ async function recordTogether(deps: TransferDeps, account: Account, reads: reado
       deps,
       db,
       taken.flatMap(({ forgotten }) => forgotten ?? []),
-      books,
+      handlers,
     );
     const all = taken.flatMap(({ seen }) => seen);
     // A movement that was recorded before keeps its transfer.
     const known = await listKnownMovements(db, chain.chain, all);
     const seen = all.filter((one) => !known.has(`${one.blockId} ${one.txHash} ${one.logIndex}`));
-    return recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
+    return recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: handlers.unsolicited });
   });
   count();
 }

@@ -43,18 +43,18 @@ export async function runSlotPass(
   deps: TransferDeps,
   chain: SolanaChain,
   watched: WatchProgress,
-  { signal, books }: { signal: AbortSignal; books: BookingHandlers },
+  { signal, handlers }: { signal: AbortSignal; handlers: BookingHandlers },
 ): Promise<void> {
   const before = watched.cursor.number;
   const head = await waitForSlot(chain, before + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
-  // Before the statuses are read: every transaction that is final by now is among the rows or already finished.
+  // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
   const askedAt = deps.now();
   const final = isFull ? await readFinal(chain) : undefined;
   const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
   const tracked = await readTrackedTransactions(deps, chain, rows);
-  // Before its movements are booked, so that a slot counts as booked only when everything up to it was booked.
+  // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
   const history = isFull ? await findHistory(deps, chain) : undefined;
   const errors: unknown[] = [];
   // A step that fails must not stop the others.
@@ -62,13 +62,13 @@ export async function runSlotPass(
   let tried: FailedBookingRow[] = [];
   if (final)
     await attempt(async () => {
-      tried = await beginBookingRetries(deps, chain, { unsolicited: books.unsolicited });
+      tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited });
     });
-  await attempt(() => applyStatuses(deps, chain, tracked, books));
+  await attempt(() => applyStatuses(deps, chain, tracked, handlers));
   await attempt(() => rebroadcast(deps, chain, tracked));
   if (final) {
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
-    await attempt(() => runFullPass(deps, chain, { final, tracked, books }, attempt));
+    await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
   }
   if (head > before) watched.cursor = await moveOn(deps, watched, head);
   if (errors.length > 0) throw errors[0];
@@ -135,20 +135,26 @@ async function noteReached(
 async function runFullPass(
   deps: TransferDeps,
   chain: SolanaChain,
-  { final, tracked, books }: { final: FinalizedState; tracked: readonly TrackedTransaction[]; books: BookingHandlers },
+  {
+    final,
+    tracked,
+    handlers,
+  }: { final: FinalizedState; tracked: readonly TrackedTransaction[]; handlers: BookingHandlers },
   attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
   // This step needs two endpoints, and no other step waits for them.
-  await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: books.ended }));
-  await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: books.rent }));
-  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, books }));
+  await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: handlers.ended }));
+  await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
+  await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));
   const keepUnmatched = (rows: readonly UnmatchedObservation[]) =>
     keepAgreedMovements(deps, chain, rows, ({ tx_hash: hash, block_number: slot, ...row }) => ({
-      ...{ hash, slot, isOurs: false },
+      hash,
+      slot,
+      isOurs: false,
       ...row,
     }));
-  await bookUnmatched(deps, chain, { final: final.slot, book: books.unmatched, keepAgreedMovements: keepUnmatched });
-  await bookDust(deps, chain, { final: final.slot, book: books.dust });
+  await bookUnmatched(deps, chain, { final: final.slot, book: handlers.unmatched, keepAgreedMovements: keepUnmatched });
+  await bookDust(deps, chain, { final: final.slot, book: handlers.dust });
 }
 
 /** Returns true when all our transactions up to a slot are final, by endpoints that have reached the slot. */
@@ -170,7 +176,7 @@ async function raise(deps: TransferDeps, cursor: Cursor, slot: number): Promise<
 async function confirmRest(
   deps: TransferDeps,
   chain: SolanaChain,
-  { tracked, slot, books }: { tracked: readonly TrackedTransaction[]; slot: number; books: BookingHandlers },
+  { tracked, slot, handlers }: { tracked: readonly TrackedTransaction[]; slot: number; handlers: BookingHandlers },
 ): Promise<void> {
   const shallow = new Set<string>(
     tracked.filter(({ status }) => !status || !isConfirmed(chain, status)).map(({ row }) => row.hash),
@@ -178,9 +184,12 @@ async function confirmRest(
   const found = await listConfirmable(deps.db, { chain: chain.chain, upTo: slot, limit: CHUNK });
   const deep = found.filter((transfer) => !shallow.has(transfer.tx_hash));
   const agreed = await keepAgreedMovements(deps, chain, deep, (transfer) => ({
-    ...{ hash: transfer.tx_hash, slot: transfer.block_number, isOurs: false },
+    hash: transfer.tx_hash,
+    slot: transfer.block_number,
+    isOurs: false,
     token: chain.tokens.get(transfer.asset)?.token ?? "",
-    ...{ amount: transfer.amount, receiver: transfer.receiver },
+    amount: transfer.amount,
+    receiver: transfer.receiver,
   }));
-  await confirmChunk(deps, chain, agreed, { final: slot, book: books.confirmed });
+  await confirmChunk(deps, chain, agreed, { final: slot, book: handlers.confirmed });
 }

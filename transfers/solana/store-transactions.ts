@@ -25,7 +25,7 @@ const CONCURRENCY = 16;
  * durable nonce of one of the transactions. `lost_commits`: the bytes were signed in an earlier epoch of the database.
  */
 type StoreResult =
-  | { ok: true; stored: Signing[]; counted?: () => Promise<void> }
+  | { ok: true; stored: Signing[]; afterCommit?: () => Promise<void> }
   | { ok: false; why: "overtaken" | "lost_commits" };
 
 /**
@@ -52,7 +52,7 @@ export async function storeSignings(
     return passed.ok ? { ...passed, stored } : { ok: false, why: "lost_commits" };
   });
   if (result.ok) {
-    await result.counted?.();
+    await result.afterCommit?.();
     return result.stored;
   }
   if (result.why === "lost_commits") {
@@ -98,14 +98,28 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
   const { bytes, units, unitPrice, expires } = signing;
   const durable = "nonceAccount" in expires;
   return {
-    ...{ lane_id, nonce, replacement: 0, chain: chain.chain, hash: firstSignature(bytes), bytes: Buffer.from(bytes) },
-    ...{ gas_limit: BigInt(units), max_fee_per_gas: unitPrice, max_priority_fee_per_gas: unitPrice },
+    lane_id,
+    nonce,
+    replacement: 0,
+    chain: chain.chain,
+    hash: firstSignature(bytes),
+    bytes: Buffer.from(bytes),
+    gas_limit: BigInt(units),
+    max_fee_per_gas: unitPrice,
+    max_priority_fee_per_gas: unitPrice,
     last_valid_height: durable ? null : expires.lastValidHeight,
     nonce_account: durable ? expires.nonceAccount : null,
     nonce_value: durable ? expires.nonce : null,
     nonce_slot: durable ? expires.slot : null,
-    ...{ state: "signed" as const, created_at, broadcast_at: null, block_number: null, block_id: null },
-    ...{ gas_used: null, gas_price: null, fee: null, reverted: null },
+    state: "signed" as const,
+    created_at,
+    broadcast_at: null,
+    block_number: null,
+    block_id: null,
+    gas_used: null,
+    gas_price: null,
+    fee: null,
+    reverted: null,
   };
 }
 

@@ -22,7 +22,11 @@ const MAX_SUBMITTED = 100;
  * treasury's transfers use durable nonces (see submitPayouts), and buyers do not wait for them. Returns `more` when another
  * call can do more work now.
  */
-export async function submitReady(deps: TransferDeps, chainId: string, books: SendHandlers): Promise<"idle" | "more"> {
+export async function submitReady(
+  deps: TransferDeps,
+  chainId: string,
+  handlers: SendHandlers,
+): Promise<"idle" | "more"> {
   const chain = getSolanaChain(deps.chains, chainId);
   const ready = (purposes: readonly Purpose[]) =>
     listReady(deps.db, { chain: chain.chain, purposes, now: deps.now(), limit: MAX_SUBMITTED });
@@ -37,11 +41,11 @@ export async function submitReady(deps: TransferDeps, chainId: string, books: Se
   await attemptAll([
     async () => {
       const payments = await ready(["payment"]);
-      note(payments, await submitPayments(deps, chain, payments, { declined: books.declined, epoch }));
+      note(payments, await submitPayments(deps, chain, payments, { declined: handlers.declined, epoch }));
     },
     async () => {
       const payouts = await ready(["settlement", "refund"]);
-      note(payouts, await submitPayouts(deps, chain, payouts, books.adopted));
+      note(payouts, await submitPayouts(deps, chain, payouts, handlers.adopted));
     },
   ]);
   return isMore ? "more" : "idle";

@@ -56,7 +56,7 @@ export async function applyStatuses(
   deps: TransferDeps,
   chain: SolanaChain,
   tracked: readonly TrackedTransaction[],
-  books: BookingHandlers,
+  handlers: BookingHandlers,
 ): Promise<void> {
   const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.slot);
@@ -66,9 +66,9 @@ export async function applyStatuses(
   const final = known.filter(({ status }) => status.depth === "finalized");
   await attemptAll([
     () => revert(deps, chain, moved),
-    () => recordLanded(deps, chain, landed, books),
-    () => confirmDeep(deps, chain, deep, books),
-    () => finish(deps, chain, final, books),
+    () => recordLanded(deps, chain, landed, handlers),
+    () => confirmDeep(deps, chain, deep, handlers),
+    () => finish(deps, chain, final, handlers),
     // Last, because it needs two endpoints and no other step must wait for them.
     async () => revert(deps, chain, await listVanished(chain, tracked)),
   ]);
@@ -80,7 +80,7 @@ async function recordLanded(
   deps: TransferDeps,
   chain: SolanaChain,
   landed: readonly KnownTransaction[],
-  books: BookingHandlers,
+  handlers: BookingHandlers,
 ): Promise<void> {
   const chainId = chain.chain;
   const book = async (db: Db, some: readonly KnownTransaction[]) => {
@@ -96,7 +96,7 @@ async function recordLanded(
         .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
         .map((transfer, index) => toSeen(one, transfer, index)),
     );
-    const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: books.unsolicited });
+    const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: handlers.unsolicited });
     const landings = some.map(({ row, status }) => {
       return { hash: row.hash, slot: status.slot, fee: readFee(row), failed: status.error !== undefined };
     });
@@ -130,8 +130,15 @@ const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownT
 function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): TokenMovement {
   const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
   return {
-    ...{ blockId: String(status.slot), blockNumber: status.slot, txHash: row.hash, logIndex: index },
-    ...{ token, payer, receiver, amount, authorizationNonce },
+    blockId: String(status.slot),
+    blockNumber: status.slot,
+    txHash: row.hash,
+    logIndex: index,
+    token,
+    payer,
+    receiver,
+    amount,
+    authorizationNonce,
   };
 }
 
@@ -144,7 +151,7 @@ async function confirmDeep(
   deps: TransferDeps,
   chain: SolanaChain,
   deep: readonly KnownTransaction[],
-  books: BookingHandlers,
+  handlers: BookingHandlers,
 ): Promise<void> {
   if (deep.length === 0) return;
   const found = await listAssigned(
@@ -169,7 +176,7 @@ async function confirmDeep(
   );
   const final = Math.max(...deep.map(({ status }) => status.slot));
   for (let from = 0; from < included.length; from += CHUNK)
-    await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: books.confirmed });
+    await confirmChunk(deps, chain, included.slice(from, from + CHUNK), { final, book: handlers.confirmed });
 }
 
 /** Finishes final transactions: books their fees and rents, and ends or unassigns the transfers of failed ones. */
@@ -177,27 +184,27 @@ async function finish(
   deps: TransferDeps,
   chain: SolanaChain,
   final: readonly KnownTransaction[],
-  books: BookingHandlers,
+  handlers: BookingHandlers,
 ): Promise<void> {
   const due = await keepBookable(deps.db, final, { chain: chain.chain, ...transactions });
   const { rents, unread } = await readRents(chain, due);
   const book = async (db: Db, some: readonly KnownTransaction[]) => {
     const hashes = some.map(({ row }) => row.hash);
     const spent = await finishByHash(db, { chain: chain.chain, hashes });
-    if (spent.length > 0) await books.gas(db, spent);
+    if (spent.length > 0) await handlers.gas(db, spent);
     const ours = new Set(spent.map(({ hash }) => hash));
     await bookRents(
       deps,
       db,
       rents.filter(({ hash }) => ours.has(hash)),
-      books.rent,
+      handlers.rent,
     );
     const failed = some.filter(({ status }) => status.error).map(({ row }) => row);
     const reason = "its transaction failed";
     return abandonTransfers(deps, db, await listAssigned(db, failed), {
       payment: reason,
       payout: reason,
-      book: books.ended,
+      book: handlers.ended,
     });
   };
   const readable = due.filter(({ row }) => !unread.has(row.hash));

@@ -6,7 +6,7 @@ export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
 /** Returns the data that the server wrote into the page. */
 export const readData = <T>(): T => JSON.parse(byId("data").textContent ?? "{}");
 
-/** Returns how the browser came to this page, if it tells. */
+/** Returns how the browser came to this page, or undefined when the browser does not report it. */
 export const findNavigation = (): PerformanceNavigationTiming | undefined =>
   performance.getEntriesByType("navigation").find((entry) => entry instanceof PerformanceNavigationTiming);
 

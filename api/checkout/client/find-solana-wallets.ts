@@ -3,6 +3,10 @@ import { type FindWallets, safeIcon, safeName, type Wallet, WrongAccount } from 
 
 type StandardWallet = ReturnType<ReturnType<typeof getWallets>["get"]>[number];
 type WalletAccount = StandardWallet["accounts"][number];
+/** A wallet with the features that paying needs. */
+type PayingWallet = StandardWallet & {
+  features: { "standard:connect": ConnectFeature; "solana:signTransaction": SignFeature };
+};
 type ConnectFeature = { connect: () => Promise<{ accounts: readonly WalletAccount[] }> };
 type SignFeature = {
   signTransaction: (
@@ -31,16 +35,16 @@ export const findSolanaWallets: FindWallets = (chains, { add }) => {
   addWallets(...get());
 };
 
-const canPay = ({ features, chains: walletChains }: StandardWallet, chains: readonly string[]): boolean =>
-  "standard:connect" in features &&
-  "solana:signTransaction" in features &&
-  chains.some((chain) => walletChains.some((cluster) => cluster === clusterOf(chain)));
+const canPay = (wallet: StandardWallet, chains: readonly string[]): wallet is PayingWallet =>
+  "standard:connect" in wallet.features &&
+  "solana:signTransaction" in wallet.features &&
+  chains.some((chain) => wallet.chains.some((cluster) => cluster === clusterOf(chain)));
 
 let count = 0;
 
-function toWallet(wallet: StandardWallet, chains: readonly string[]): Wallet {
-  const { connect } = wallet.features["standard:connect"] as ConnectFeature;
-  const { signTransaction } = wallet.features["solana:signTransaction"] as SignFeature;
+function toWallet(wallet: PayingWallet, chains: readonly string[]): Wallet {
+  const { connect } = wallet.features["standard:connect"];
+  const { signTransaction } = wallet.features["solana:signTransaction"];
   const find = (account: string): WalletAccount | undefined =>
     wallet.accounts.find(({ address }) => account.endsWith(`:${address}`));
   count += 1;

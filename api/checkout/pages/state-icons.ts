@@ -15,4 +15,5 @@ const ends = {
   cancelled: mark("soft", cross),
 };
 
+/** Returns the icon of a final state. */
 export const endMark = (state: keyof typeof ends): Html => ends[state];

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { ApiDeps } from "../../api-deps.ts";
 import { sendRefusal } from "../../http/http-errors.ts";
-import { addressGroup } from "../../http/rate-limits.ts";
+import { addressLimitKey } from "../../http/rate-limits.ts";
 
 /** The members of a report that are logged. Browsers send more, and anyone can send anything. */
 const reports = z.array(
@@ -33,7 +33,7 @@ export function serveReports(app: FastifyInstance, deps: Pick<ApiDeps, "limits">
       }
     });
     scope.post("/csp-reports", async (request, reply) => {
-      const refusal = await deps.limits.address(addressGroup(request.ip), reply);
+      const refusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (refusal) return sendRefusal(reply, refusal);
       const parsed = reports.safeParse(request.body);
       if (!parsed.success) return sendRefusal(reply, { code: "invalid_params", message: "expected reports" });

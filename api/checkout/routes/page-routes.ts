@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { findDataStatus } from "../../../payments/buyer-data/collected-data.ts";
-import { type CollectedId, collectedSchema } from "../../../payments/buyer-data/collected-schema.ts";
 import { listFramesOf } from "../../../payments/buyer-data/frame-origins.ts";
 import type { CheckoutView } from "../../../payments/lifecycle/checkout-view.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { text } from "../../contract/request-schemas.ts";
 import { statusOf } from "../../http/http-errors.ts";
-import { addressGroup } from "../../http/rate-limits.ts";
+import { addressLimitKey } from "../../http/rate-limits.ts";
 import { checkoutPage } from "../pages/checkout-page.ts";
 import { collectPage } from "../pages/collect-page.ts";
 import type { Html } from "../pages/html.ts";
@@ -26,7 +25,6 @@ type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query;
 type CollectParams = { id: string; optionId: string; by: string };
 
 const DAY_MS = 24 * 60 * 60_000;
-const collectedIds = Object.keys(collectedSchema.properties) as CollectedId[];
 const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 
 /** Serves the buyer's pages, their scripts and the routes that the scripts request. */
@@ -65,7 +63,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
 
 async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
+  if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   openSession(request, reply, deps.publicUrl);
   const opened = await openPaymentByLink(deps, id);
   if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
@@ -87,7 +85,7 @@ async function sendCollect(
   { id, optionId, by }: CollectParams,
 ): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
-  if (await deps.limits.address(addressGroup(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
+  if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   const { view, stage } = await findStage(deps, { id, optionId, by });
   const frames = view ? await listFramesOf(deps, view) : [];
   // The page notifies the wallet that opened it in a pop-up, so it keeps its opener.
@@ -100,7 +98,7 @@ async function sendCollect(
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
-    prefill: readPrefill(firstOf(query["prefill"]), collectedIds),
+    prefill: readPrefill(firstOf(query["prefill"])),
     appUrl: readAppUrl(query, deps.appSchemes),
     back: firstOf(query["back"]) === "1",
     frames,

@@ -6,7 +6,7 @@ import type { Asset } from "../release/script-bundles.ts";
 
 const toBrotli = promisify(brotliCompress);
 const toGzip = promisify(gzip);
-/** Of 11. A higher level costs more processor time than it saves on the network. */
+/** The maximum is 11. A higher quality costs more processor time than it saves on the network. */
 const BROTLI_QUALITY = 5;
 
 /** Returns the best encoding that the browser accepts. */

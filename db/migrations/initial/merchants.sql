@@ -53,6 +53,11 @@ create table destination_change (
 );
 create index destination_change_merchant on destination_change (merchant_id, id);
 
+-- A watcher reads the movements of the accounts that buyers pay directly (db/queries/direct-receivers.ts).
+create index settlement_destination_direct on settlement_destination (destination) where direct;
+create index settlement_destination_edited on settlement_destination (updated_at) where updated_at > created_at;
+create index destination_change_left on destination_change (at) where before is not null;
+
 create function record_destination_change() returns trigger language plpgsql as $$
   begin
     if tg_op = 'DELETE' then

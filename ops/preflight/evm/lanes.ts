@@ -15,7 +15,7 @@ import type { Check } from "../run-checks.ts";
  */
 const GAS_PER_PAYMENT = 172_000n;
 /** A lane with gas for fewer payments gets a warning. */
-export const FEW_PAYMENTS = 100n;
+const FEW_PAYMENTS = 100n;
 
 /** Checks the fee ceiling against the current base fee, and each lane's gas. */
 export function laneChecks(chain: EvmChain): Check[] {

@@ -1,15 +1,15 @@
 import { numberToHex, pad } from "viem";
 import { parseAssetId } from "../../../chains/caip.ts";
 import { TRANSFER_TOPIC } from "../../../chains/evm/abi.ts";
-import { type BlockRange, DEFAULT_BLOCKS_PER_PART } from "../../../chains/evm/block-ranges.ts";
 import { lowerCaseHex } from "../../../chains/evm/hex.ts";
+import type { BlockRange } from "../../../chains/evm/log-ranges.ts";
 import type { Call } from "../../../chains/json-rpc.ts";
 import type { EvmNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
 import { countOf, failure, type Outcome, ok, warning } from "../finding.ts";
 import { type Check, describeProblem } from "../run-checks.ts";
 
-/** Ranges beyond the one that the service starts with, in blocks. Providers limit ranges to one of these. */
+/** Ranges beyond the network's `logRange`, in blocks. Providers limit ranges to one of these. */
 const LARGER_RANGES = [500, 2_000, 10_000];
 const DAY_MS = 86_400_000;
 
@@ -19,7 +19,7 @@ type ReadLogs = (range: BlockRange) => Promise<unknown>;
 export function logChecks(network: EvmNetwork, call: Call, { number: head }: Head): Check[] {
   const read = readTreasuryLogs(network, call);
   return [
-    { name: "log range", run: async () => [await tryRanges(read, head)] },
+    { name: "log range", run: async () => [await tryRanges(read, { head, logRange: network.logRange })] },
     {
       name: "log history",
       async run() {
@@ -36,13 +36,13 @@ export function logChecks(network: EvmNetwork, call: Call, { number: head }: Hea
 }
 
 /** Tries the service's own range and larger ones, or, if that is refused, smaller ones. */
-async function tryRanges(read: ReadLogs, head: number): Promise<Outcome> {
+async function tryRanges(read: ReadLogs, { head, logRange }: { head: number; logRange: number }): Promise<Outcome> {
   const name = "log range";
   const refusalOf = async (blocks: number): Promise<string | undefined> =>
     read({ from: Math.max(0, head - blocks + 1), to: head }).then(() => undefined, describeProblem);
   let largest = 0;
   let refusal: string | undefined;
-  for (const blocks of [DEFAULT_BLOCKS_PER_PART, ...LARGER_RANGES]) {
+  for (const blocks of [logRange, ...LARGER_RANGES.filter((one) => one > logRange)]) {
     refusal = await refusalOf(blocks);
     if (refusal !== undefined) break;
     largest = blocks;
@@ -50,11 +50,15 @@ async function tryRanges(read: ReadLogs, head: number): Promise<Outcome> {
   if (largest > 0)
     return ok(name, `${countOf(largest, "block")} at once${refusal === undefined ? "" : `, not more: ${refusal}`}`);
   const first = refusal;
-  for (let blocks = Math.floor(DEFAULT_BLOCKS_PER_PART / 2); blocks > 0; blocks = Math.floor(blocks / 2)) {
+  for (let blocks = Math.floor(logRange / 2); blocks > 0; blocks = Math.floor(blocks / 2)) {
     refusal = await refusalOf(blocks);
     if (refusal !== undefined) continue;
-    const detail = `${countOf(blocks, "block")} at once; the service asks for ${DEFAULT_BLOCKS_PER_PART}: ${first}`;
-    return warning(name, detail, "Use a plan with larger log ranges: catching up takes more calls.");
+    const detail = `${countOf(blocks, "block")} at once; logRange is ${logRange}: ${first}`;
+    return warning(
+      name,
+      detail,
+      "Set logRange to that, or use a plan with larger log ranges: catching up takes more calls.",
+    );
   }
   return failure(
     name,

@@ -211,11 +211,11 @@ test("a payer without gas signs a permit too, and a permit that was submitted be
 });
 
 test("a Collector that is deployed cannot be deployed again", async () => {
-  const repeated = client.sendTransaction({
+  const secondDeployment = client.sendTransaction({
     to: "0x4e59b44847b379578588920ca78fbf26c0b4956c",
     data: (await import("../../../chains/evm/collector-contract.ts")).encodeCollectorDeployment({ permit2, treasury })
       .data,
   });
-  await expect(repeated).rejects.toThrow();
+  await expect(secondDeployment).rejects.toThrow();
   expect(await client.getCode({ address: collector })).toBe(collectorCode({ permit2, treasury }));
 });

@@ -8,7 +8,7 @@ import {
   takeDueTransfers,
   takeEqualShares,
 } from "../../../db/due.ts";
-import { takeDueEndpoints } from "../../../db/queries/webhook-deliveries.ts";
+import { takeDueEndpoints } from "../../../db/queries/webhook-endpoints.ts";
 import { insertMerchant, insertPaymentRow, insertTransferRow, someChain } from "../../support/insert-rows.ts";
 import { openTestDb } from "../../support/open-test-db.ts";
 

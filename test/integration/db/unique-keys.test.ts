@@ -40,8 +40,14 @@ async function makeOption(paymentId: string, payer = hex(20)) {
     direct: false,
     kind: "eip3009" as const,
     allowance: null,
-    ...{ rate: null, quoted_until: null, needs_data: false },
-    ...{ fee: 0n, fee_fixed: 0n, fee_basis_points: 0, owed_asset: null, owed_amount: null },
+    rate: null,
+    quoted_until: null,
+    needs_data: false,
+    fee: 0n,
+    fee_fixed: 0n,
+    fee_basis_points: 0,
+    owed_asset: null,
+    owed_amount: null,
     created_at: at,
   };
   return insertOptions(db, [row]).then(([option]) => option?.id ?? "");

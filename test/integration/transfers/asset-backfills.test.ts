@@ -6,11 +6,11 @@ import { ensureAccountCursor } from "../../../db/queries/account-cursors.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
 import { createBookingHandlers } from "../../../payments/lifecycle/book-transfers.ts";
 import { expirePayment } from "../../../payments/lifecycle/expire-payment.ts";
-import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { toAuthorization } from "../../../transfers/evm/authorization-calls.ts";
 import { startTransfers } from "../../../transfers/start-transfers.ts";
 import { watchChain } from "../../../transfers/watch-pass.ts";
 import { fundBuyer, mine, networksFor, startChain, type TestChain } from "../../support/evm-chain.ts";
+import { isCaughtUp } from "../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption } from "../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture } from "../../support/solana-merchant-fixture.ts";
 import { createDatabase } from "../../support/test-database.ts";
@@ -32,7 +32,7 @@ async function makeWatcherWithout(
   const { deps } = await makeDeps(chain, { databaseUrl, clock, change: { ...more, assets } });
   const watch = async () => {
     await waitUntilMined(chain);
-    await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), books: createBookingHandlers(deps) });
+    await watchChain(deps, { chain: chain.id, signal: AbortSignal.abort(), handlers: createBookingHandlers(deps) });
   };
   return { deps, watch };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { isCaughtUp } from "../../../transfers/caught-up.ts";
 import { startChain } from "../../support/evm-chain.ts";
+import { isCaughtUp } from "../../support/is-caught-up.ts";
 import { makeTransfersFixture } from "../../support/transfers-fixture.ts";
 
 test("a watcher that reached the head at a future time, by a clock that was set back, is not caught up", async () => {

@@ -37,7 +37,7 @@ async function startProcess({
   const epoch = openEpoch({ db, memory, log });
   const isStored = async (id: string) => {
     const passed = await commitIfOk(db, (tx) => epoch.pass(tx, id));
-    if (passed.ok) await passed.counted();
+    if (passed.ok) await passed.afterCommit();
     return passed.ok;
   };
   return {
@@ -101,7 +101,7 @@ describe("the database's epoch", () => {
     expect(await restored.epoch.check()).not.toBe(id);
   });
 
-  test("the epoch stays the same after Redis lost its data, which says nothing about the database", async () => {
+  test("the epoch stays the same after Redis lost its data, which is not evidence of lost commits", async () => {
     const { epoch, store, memory, isSteppedBack, rewind } = await startProcess();
     const id = await epoch.check();
     await store(id);

@@ -25,7 +25,10 @@ async function slowWatcher(method: string) {
   });
   const cursor = () => fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
   return {
-    ...{ chain, fixture, clock, cursor },
+    chain,
+    fixture,
+    clock,
+    cursor,
     isCalled: () => waitFor(() => calls > 0, { within: 10_000, what: `${method} is called` }),
     callsSoFar: () => calls,
     letGo: () => held.resolve(),

@@ -219,7 +219,7 @@ test("operators see blocked payouts by merchant, on the payment and in the metri
   fixture.clock.advance(3_600_000);
   // A merchant has waited for an hour, for whatever reason: the alert fires.
   expect(
-    (await readSystemStatus(fixture.deps)).owed.find(({ table }) => table === "settlement")?.seconds,
+    (await readSystemStatus(fixture.deps)).overdue.find(({ table }) => table === "settlement")?.seconds,
   ).toBeGreaterThan(3_600);
   fixture.clock.advance(-3_600_000);
   expect((await admin("retry", paymentId)).stdout).toContain("1 settlements due now");

@@ -18,7 +18,7 @@ function makeStep() {
 }
 
 describe("calls made at about the same time", () => {
-  test("share one batch, and each call gets its own result", async () => {
+  test("calls made at about the same time share one batch, and each call gets its own result", async () => {
     const { batches, step, release } = makeStep();
     const answers = [1, 2, 3].map(batchCalls(step, { most: 50 }));
     await release();
@@ -26,7 +26,7 @@ describe("calls made at about the same time", () => {
     expect(batches).toEqual([[1, 2, 3]]);
   });
 
-  test("wait for the running batch and share the next one", async () => {
+  test("calls made during a batch wait for it and share the next one", async () => {
     const { batches, step, release } = makeStep();
     const one = batchCalls(step, { most: 50 });
     const first = one(1);
@@ -39,7 +39,7 @@ describe("calls made at about the same time", () => {
     expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test("are delayed until the minimum interval between batches has passed, except for the first call", async () => {
+  test("calls are delayed until the minimum interval between batches has passed, except for the first call", async () => {
     const batches: number[][] = [];
     const one = batchCalls(
       async (items: number[]) => {
@@ -56,7 +56,7 @@ describe("calls made at about the same time", () => {
     expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test("never exceed the maximum batch size", async () => {
+  test("a batch never exceeds the maximum size", async () => {
     const batches: number[][] = [];
     const one = batchCalls(
       async (items: number[]) => {

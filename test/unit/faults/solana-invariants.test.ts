@@ -56,8 +56,14 @@ function makeCorrectRun() {
     rows: {
       payments: [
         {
-          ...{ id: "pay_1", mode: "live", state: "succeeded", txId: "in", amount: 5n, expiresAt: 100 },
-          ...{ optionId: "opt_1", settlementId: "stl_1" },
+          id: "pay_1",
+          mode: "live",
+          state: "succeeded",
+          txId: "in",
+          amount: 5n,
+          expiresAt: 100,
+          optionId: "opt_1",
+          settlementId: "stl_1",
         },
       ],
       options: [{ id: "opt_1", paymentId: "pay_1", kind: "spl", ...inward }],
@@ -100,8 +106,15 @@ function makeCorrectRun() {
     history: {
       payments: [
         {
-          ...{ paymentId: "pay_1", mode: "live", kind: "plain", ends: ["succeeded"], confirmed: true },
-          ...{ endsAfterExpiry: false, createdAt: 0, forgotten: false, left: true },
+          paymentId: "pay_1",
+          mode: "live",
+          kind: "plain",
+          ends: ["succeeded"],
+          confirmed: true,
+          endsAfterExpiry: false,
+          createdAt: 0,
+          forgotten: false,
+          left: true,
         },
       ],
       statuses: [{ ...status, begunAt: 5, endedAt: 9 }],

@@ -57,7 +57,7 @@ describe("an amount in another currency", () => {
     expect(toTokenAmount(amount, usdc, rates(numerator, denominator))).toEqual({ value: expected, rate: "t" });
   });
 
-  test("can be paid only with assets whose currency has a price", () => {
+  test("an amount in another currency can be paid only with assets whose currency has a price", () => {
     const euros = { unit: "iso4217/EUR", value: 1_000n };
     expect(toTokenAmount(euros, { ...usdc, peg: "iso4217/GBP" }, rates(1n, 1n))).toBeUndefined();
     expect(toTokenAmount({ unit: "XXX", value: 1n }, usdc, rates(1n, 1n))).toBeUndefined();
@@ -75,7 +75,7 @@ describe("a change of decimals", () => {
     }
   });
 
-  test("to more decimals is exact", () => {
+  test("a change of decimals to more decimals is exact", () => {
     expect(rescale(rescale(1_234_567n, 2, 18), 18, 2)).toBe(1_234_567n);
   });
 });

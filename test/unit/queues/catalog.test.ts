@@ -22,13 +22,13 @@ const good: Record<QueueName, object> = {
 describe.each(queueNames)("a %s job", (name) => {
   const id = (data: object, retry = 0) => jobId(name, data as never, retry);
 
-  test("has an id that BullMQ accepts: no colon, and not only digits", () => {
+  test("a job has an id that BullMQ accepts: no colon, and not only digits", () => {
     expect(id(good[name])).not.toContain(":");
     expect(id(good[name])).not.toMatch(/^\d+$/);
     expect(id(good[name]).startsWith(`${name}-`)).toBe(true);
   });
 
-  test("has the same id when it is enqueued twice and another id when the sweep retries it", () => {
+  test("a job has the same id when it is enqueued twice and another id when the sweep retries it", () => {
     expect(id(good[name])).toBe(id(structuredClone(good[name])));
     expect(id(good[name], 1)).not.toBe(id(good[name]));
   });

@@ -165,21 +165,21 @@ describe("a keep-alive connection", () => {
     };
   };
 
-  test("is reused only by requests that set keepAlive", async () => {
+  test("a keep-alive connection is reused only by requests that set keepAlive", async () => {
     listen(hello);
     for (let round = 0; round < 3; round += 1) await kept();
     await free(request());
     expect([new Set(ports.slice(0, 3)).size, new Set(ports).size]).toEqual([1, 2]);
   });
 
-  test("stays open after the time limit of its previous request", async () => {
+  test("a keep-alive connection stays open after the time limit of its previous request", async () => {
     listen(hello);
     await kept({ timeoutMs: 300 });
     listen((_request, response) => void setTimeout(() => response.end("slow"), 600));
     expect(await kept()).toMatchObject({ ok: true, body: Buffer.from("slow") });
   });
 
-  test("is replaced when the server has closed it", async () => {
+  test("a keep-alive connection is replaced when the server has closed it", async () => {
     listen(hello);
     await kept();
     listen((incoming, response) => {
@@ -190,7 +190,7 @@ describe("a keep-alive connection", () => {
     expect(ports).toHaveLength(2);
   });
 
-  test("is not reused for a name that now resolves to a private address", async () => {
+  test("a keep-alive connection is not reused for a name that now resolves to a private address", async () => {
     let address = "127.0.0.2";
     const isPublic = (one: string) => one === "127.0.0.2";
     const careful = createSafeFetch({ allowPrivate: false, ca: server.ca, isPublic, resolve: async () => [address] });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { allowedImports, findViolations } from "../../../scripts/check-imports.ts";
+import { allowedImports, findSql, findViolations } from "../../../scripts/check-imports.ts";
 
 const planted = (path: string, text: string) => findViolations([{ path, text }]);
 
@@ -71,4 +71,36 @@ test("no module may import a top module, and no circle of modules is allowed", (
 
 test("a module that is not listed, such as the tests, may be imported by none", () => {
   expect(planted("ops/admin/command.ts", 'import { a } from "../../test/support/a.ts";')).toHaveLength(1);
+});
+
+describe.each([
+  ["the template of kysely", 'import { sql } from "kysely";'],
+  ["a helper of kysely", 'import { jsonArrayFrom } from "kysely/helpers/postgres";'],
+  ["a select", 'const rows = await db\n  .selectFrom("payment").selectAll().execute();'],
+  ["an insert", 'await db.insertInto("payment").values(row).execute();'],
+  ["an update", 'await db.updateTable("payment").set(row).execute();'],
+  ["a delete", 'await db.deleteFrom("payment").execute();'],
+])("%s", (_name, text) => {
+  test.each([
+    "payments/lifecycle/expire-payment.ts",
+    "api/main.ts",
+    "workers/sweep.ts",
+    "queues/a.ts",
+    "transfers/a.ts",
+  ])("is reported in %s", (path) => {
+    expect(findSql([{ path, text }]).map((found) => found.path)).toEqual([path]);
+  });
+
+  test("is allowed in db", () => {
+    expect(findSql([{ path: "db/queries/payments.ts", text }])).toEqual([]);
+  });
+});
+
+test("types of kysely are allowed everywhere, and the report of SQL names the line", () => {
+  const types = 'import type { Selectable } from "kysely";';
+  const query = 'const row = db.selectFrom("payment");';
+  expect(findSql([{ path: "payments/views.ts", text: types }])).toEqual([]);
+  expect(findSql([{ path: "payments/views.ts", text: `${types}\n\n${query}` }])).toEqual([
+    { path: "payments/views.ts", line: 3 },
+  ]);
 });

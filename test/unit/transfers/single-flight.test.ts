@@ -20,7 +20,7 @@ function makeRuns() {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("callers of one key", () => {
-  test("that call during a run share the next run, which begins after the current one has ended", async () => {
+  test("callers of one key that call during a run share the next run, which begins after the current one has ended", async () => {
     const { call, begun, overlapped } = makeRuns();
     const first = call("a");
     const others = [call("a"), call("a"), call("a")];
@@ -35,7 +35,7 @@ describe("callers of one key", () => {
     expect(overlapped()).toBe(false);
   });
 
-  test("do not wait for runs of another key", async () => {
+  test("callers of one key do not wait for runs of another key", async () => {
     const { call, begun } = makeRuns();
     const [a, b] = [call("a"), call("b")];
     expect(begun.map(({ key }) => key)).toEqual(["a", "b"]);
@@ -45,7 +45,7 @@ describe("callers of one key", () => {
     expect(await a).toBe("a");
   });
 
-  test("get the error of their own run, and the next run proceeds", async () => {
+  test("callers of one key get the error of their own run, and the next run proceeds", async () => {
     const { call, begun } = makeRuns();
     const first = call("a");
     const second = [call("a"), call("a")];
@@ -63,7 +63,7 @@ describe("callers of one key", () => {
     expect(await third).toBe("three");
   });
 
-  test("always get the result of a run that began after their call, over 300 random schedules", async () => {
+  test("callers of one key always get the result of a run that began after their call, over 300 random schedules", async () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       let state = seed;
       const random = (below: number) => {
@@ -89,7 +89,7 @@ describe("callers of one key", () => {
     }
   });
 
-  test("that call again as soon as their run ends do not start a second concurrent run", async () => {
+  test("callers of one key that call again as soon as their run ends do not start a second concurrent run", async () => {
     const { call, begun, overlapped } = makeRuns();
     const first = call("a");
     const second = call("a");

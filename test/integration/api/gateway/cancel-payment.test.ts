@@ -163,8 +163,15 @@ test("a wallet cannot cancel while a confirm is being verified, and the merchant
   await api.db
     .insertInto("attempt")
     .values({
-      ...{ id: `att_${id}`, payment_id: id, option_id: option.id, digest: Buffer.alloc(32), results: "[]" },
-      ...{ state: "waiting", refusal: null, created_at: new Date(), due_at: null },
+      id: `att_${id}`,
+      payment_id: id,
+      option_id: option.id,
+      digest: Buffer.alloc(32),
+      results: "[]",
+      state: "waiting",
+      refusal: null,
+      created_at: new Date(),
+      due_at: null,
     })
     .execute();
   expect(await cancelAs(id, merchant.wallet)).toMatchObject(refusedWith("a confirm of this payment is being verified"));

@@ -235,10 +235,10 @@ test("a payment whose response could not be stored is rolled back, and no job fo
   });
   expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
   expect({ payments: await payments(), delayed: await queue.getDelayedCount() }).toEqual(before);
-  const mended = await api.post("/v1/payments", key, body);
-  expect(mended.status).toBe(201);
+  const retried = await api.post("/v1/payments", key, body);
+  expect(retried.status).toBe(201);
   expect(await payments()).toBe(before.payments + 1);
   expect(await queue.getDelayedCount()).toBe(before.delayed + 1);
-  expect((await api.post("/v1/payments", key, body)).body).toEqual(mended.body);
+  expect((await api.post("/v1/payments", key, body)).body).toEqual(retried.body);
   expect(await queue.getDelayedCount()).toBe(before.delayed + 1);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressGroup } from "../../../../api/http/rate-limits.ts";
+import { addressLimitKey } from "../../../../api/http/rate-limits.ts";
 import { startPrivateRedis } from "../../../support/private-services.ts";
 import { makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -78,7 +78,7 @@ test.each([
   ["2001:db8:1:2::", "2001:db8:1:2::/64"],
   ["what", "what"],
 ])("the address %s is counted as %s", (ip, group) => {
-  expect(addressGroup(ip)).toBe(group);
+  expect(addressLimitKey(ip)).toBe(group);
 });
 
 test("without Redis, or with one that hangs, each process serves and counts by itself", async () => {

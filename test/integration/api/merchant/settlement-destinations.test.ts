@@ -80,10 +80,8 @@ test.each([
   expect(registered).toMatchObject({ status: 400, body: { code: "params_validation" } });
   expect(registered.body["message"]).toContain("settlements.0.destination");
   expect(registered.body["message"]).toContain(reason);
-  const repeated = (await add({ asset, destination: `${chain}:${checksummed}` })).body["settlements"] as [
-    { id: string },
-  ];
-  const changed = await api.put(`${path}/crypto/${repeated[0].id}`, headers, { destination: to });
+  const added = (await add({ asset, destination: `${chain}:${checksummed}` })).body["settlements"] as [{ id: string }];
+  const changed = await api.put(`${path}/crypto/${added[0].id}`, headers, { destination: to });
   expect(changed).toMatchObject({ status: 400, body: { message: expect.stringContaining(reason) } });
   expect(((await list()) as { crypto: { destination: string }[] }).crypto[0]?.destination).toBe(
     `${chain}:${checksummed}`,

@@ -34,7 +34,7 @@ test("a waiting test payment can be simulated to every outcome, through the tran
   expect(await simulate(processing.id, "succeeded")).toMatchObject({ status: 200, body: { status: "succeeded" } });
 });
 
-test("no simulation leaves a final state or cancels a processing payment", async () => {
+test("a simulation moves no payment out of a final state and cancels no processing payment", async () => {
   const id = await makePayment(api, merchant);
   await simulate(id, "processing");
   expect(await simulate(id, "cancelled")).toMatchObject({ status: 400, body: { code: "invalid_state" } });

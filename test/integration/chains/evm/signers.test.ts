@@ -51,7 +51,7 @@ const sources: [string, KeySource][] = [
 
 /** Every kind of signer passes these tests. */
 describe.each(sources)("%s", (_what, source) => {
-  test("has the address of the networks file, in lower case", async () => {
+  test("the signer has the address of the networks file, in lower case", async () => {
     expect((await open(source)).address).toBe(key.address.toLowerCase());
   });
 
@@ -84,7 +84,7 @@ describe.each(sources)("%s", (_what, source) => {
     expect(await recoverMessageAddress({ message: "hello", signature })).toBe(key.address);
   });
 
-  test("of another address stops the process with an error that names the expected address", async () => {
+  test("a key of another address stops the process with an error that names the expected address", async () => {
     const other = newKey().address;
     const message = expect.stringContaining(other);
     await expect(open(source, other)).rejects.toMatchObject({ code: "wrong_key", message });

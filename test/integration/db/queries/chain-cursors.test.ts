@@ -119,8 +119,8 @@ describe("the cursor", () => {
     await raiseFinal(db, { chain, finalNumber: 12 });
     await raiseFinal(db, { chain, finalNumber: 11 });
     expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(12);
-    const repeated = await takeAfter("a", LEASE_MS);
-    expect(await advanceCursor(db, repeated, to(11, "0xd"))).toBe(true);
+    const retaken = await takeAfter("a", LEASE_MS);
+    expect(await advanceCursor(db, retaken, to(11, "0xd"))).toBe(true);
     expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(11);
   });
 });

@@ -216,7 +216,13 @@ describe("a transaction", () => {
 
 describe("a settlement", () => {
   const settlement = (id: string, asset: string, amount: bigint, number: number) => ({
-    ...{ id, merchantId: merchant.merchantId, mode: "live" as const, asset, number, amount, dueAt: at },
+    id,
+    merchantId: merchant.merchantId,
+    mode: "live" as const,
+    asset,
+    number,
+    amount,
+    dueAt: at,
   });
 
   test("two bookings that start an accumulating settlement at the same moment share one, with the money of both", async () => {

@@ -63,7 +63,7 @@ describe("a lane", () => {
     await useNonce(db, lease, { nonce: 0, leaseMs: 5_000 });
     await ensureLane(db, { id: lanes[0]?.id ?? "", chain, address: lanes[0]?.address ?? "", nextNonce: 0 });
     await freeLane(db, lease);
-    expect((await mustTake(take)).nextNonce).toBe(1);
+    expect((await mustTake(take)).next_nonce).toBe(1);
   });
 });
 
@@ -95,7 +95,7 @@ describe("a nonce", () => {
     const laneId = lanes[0]?.id ?? "";
     await skipUsedNonces(db, { laneId, nextNonce: 7 });
     await skipUsedNonces(db, { laneId, nextNonce: 3 });
-    expect((await mustTake(take)).nextNonce).toBe(7);
+    expect((await mustTake(take)).next_nonce).toBe(7);
   });
 });
 

@@ -41,15 +41,22 @@ const queueOf = ({ merchantId }: Merchant, kind: PayoutKind = "settlement") =>
     .where("kind", "=", kind)
     .executeTakeFirstOrThrow();
 const keyOf = ({ merchantId }: Merchant, kind: PayoutKind = "settlement") => ({
-  ...{ kind, merchantId, asset: someAsset, chain: someChain },
+  ...{ kind, merchant_id: merchantId, asset: someAsset, chain: someChain },
 });
 
 async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigint | null = null): Promise<void> {
   await on
     .insertInto("settlement_destination")
     .values({
-      ...{ id: newId("crypto"), merchant_id: merchantId, asset: someAsset, destination: `${someChain}:0x1` },
-      ...{ accumulation_ms: 1_000, accumulation_amount: null, minimum, created_at: now, updated_at: now },
+      id: newId("crypto"),
+      merchant_id: merchantId,
+      asset: someAsset,
+      destination: `${someChain}:0x1`,
+      accumulation_ms: 1_000,
+      accumulation_amount: null,
+      minimum,
+      created_at: now,
+      updated_at: now,
     })
     .execute();
 }
@@ -58,8 +65,19 @@ async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Pro
   const id = newId("rfnd");
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
   await insertRefund(on, {
-    ...{ id, payment_id, exception_id: null, merchant_id: merchantId, number: 1, asset: someAsset, amount: 1n },
-    ...{ receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id,
+    payment_id,
+    exception_id: null,
+    merchant_id: merchantId,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
   return id;
 }
@@ -84,21 +102,27 @@ describe("a payout queue", () => {
   test("a queue rests when it is empty, and not when a row was added meanwhile", async () => {
     const merchant = await insertMerchant(db);
     const id = await insertSettlementRow(db, merchant, { dueAt: later(-1) });
-    const [taken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
+    const [taken] = (await take()).filter(({ merchant_id: merchantId }) => merchantId === merchant.merchantId) as [
+      TakenQueue,
+    ];
     await insertSettlementRow(db, merchant, { number: 2, dueAt: now });
     await db.updateTable("settlement").set({ due_at: null }).where("id", "=", id).execute();
     await restQueues(db, { kind: "settlement", queues: [taken] });
     expect((await queueOf(merchant)).due_at).not.toBeNull();
-    const [repeated] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
+    const [retaken] = (await take()).filter(({ merchant_id: merchantId }) => merchantId === merchant.merchantId) as [
+      TakenQueue,
+    ];
     await db.updateTable("settlement").set({ due_at: null }).where("merchant_id", "=", merchant.merchantId).execute();
-    await restQueues(db, { kind: "settlement", queues: [repeated] });
+    await restQueues(db, { kind: "settlement", queues: [retaken] });
     expect((await queueOf(merchant)).due_at).toBeNull();
   });
 
   test("a queue does not rest while a row is being committed", async () => {
     const merchant = await insertMerchant(db);
     const id = await insertSettlementRow(db, merchant, { dueAt: later(-1) });
-    const [taken] = (await take()).filter(({ merchantId }) => merchantId === merchant.merchantId) as [TakenQueue];
+    const [taken] = (await take()).filter(({ merchant_id: merchantId }) => merchantId === merchant.merchantId) as [
+      TakenQueue,
+    ];
     await db.updateTable("settlement").set({ due_at: null }).where("id", "=", id).execute();
     const isWaiting = async () => {
       const { rows } = await sql`select from pg_stat_activity
@@ -124,7 +148,7 @@ describe("a payout queue", () => {
     expect(await take("settlement", now, ["eip155:6"])).toEqual([]);
     const taken = await take("settlement", now, [someChain, "eip155:5"], 5);
     expect(taken.filter(({ chain }) => chain === someChain)).toHaveLength(5);
-    expect(taken.filter(({ chain }) => chain === "eip155:5")).toMatchObject([{ merchantId: other.merchantId }]);
+    expect(taken.filter(({ chain }) => chain === "eip155:5")).toMatchObject([{ merchant_id: other.merchantId }]);
   });
 });
 
@@ -202,7 +226,7 @@ describe.each(wakes)("a queue that is blocked by %s (%s)", (obstacle, kind, even
     return { merchant, free, block };
   };
   const isTaken = async (merchant: Merchant, at: Date) =>
-    (await take(kind, at)).some(({ merchantId }) => merchantId === merchant.merchantId);
+    (await take(kind, at)).some(({ merchant_id: merchantId }) => merchantId === merchant.merchantId);
 
   test("a blocked queue is not taken until five minutes have passed, and then every ten minutes", async () => {
     const { merchant, block } = await blockable();
@@ -257,7 +281,7 @@ test("new rows leave a blocked queue blocked, unless only larger payouts were bl
     await blockQueue(db, { ...keyOf(merchant), version, obstacle, now });
     await insertSettlementRow(db, merchant, { number: 2, dueAt: now });
   }
-  const taken = (await take()).map(({ merchantId }) => merchantId);
+  const taken = (await take()).map(({ merchant_id: merchantId }) => merchantId);
   expect(taken).toContain(short.merchantId);
   expect(taken).not.toContain(without.merchantId);
 });
@@ -266,15 +290,26 @@ test("rows name their queue, also a refund of money that belonged to no merchant
   const merchant = await insertMerchant(db);
   const id = await insertSettlementRow(db, merchant, { dueAt: now });
   const rows = await listQueuedRows(db, { kind: "settlement", ids: [id] });
-  expect(rows).toMatchObject([{ id, state: "due", isFresh: true, ...keyOf(merchant) }]);
+  expect(rows).toMatchObject([{ id, state: "due", is_fresh: true, ...keyOf(merchant) }]);
   await sql`insert into ledger_group (kind, subject, at) values ('unmatched', 'x', now())`.execute(db);
   const group = await db.selectFrom("ledger_group").select("id").executeTakeFirstOrThrow();
   const refund = newId("rfnd");
   await insertRefund(db, {
-    ...{ id: refund, payment_id: null, exception_id: group.id, merchant_id: null, number: 1, asset: someAsset },
-    ...{ amount: 1n, receiver: "0x1", owed_asset: null, owed_amount: null, state: "due", created_at: now, due_at: now },
+    id: refund,
+    payment_id: null,
+    exception_id: group.id,
+    merchant_id: null,
+    number: 1,
+    asset: someAsset,
+    amount: 1n,
+    receiver: "0x1",
+    owed_asset: null,
+    owed_amount: null,
+    state: "due",
+    created_at: now,
+    due_at: now,
   });
-  const [taken] = (await take("refund")).filter(({ merchantId }) => merchantId === "");
+  const [taken] = (await take("refund")).filter(({ merchant_id: merchantId }) => merchantId === "");
   if (!taken) throw new Error("the refund's queue was not taken");
   expect(await listQueuedIds(db, { kind: "refund", queues: [{ ...taken, limit: 9 }], now })).toEqual([[refund]]);
 });

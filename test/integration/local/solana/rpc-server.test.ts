@@ -41,7 +41,9 @@ test("a buyer without SOL pays while another key pays the fee", async () => {
 });
 
 const amount = (text: string, uiAmount: number) => ({
-  ...{ amount: text, decimals: 6, uiAmount },
+  amount: text,
+  decimals: 6,
+  uiAmount,
   uiAmountString: String(uiAmount),
 });
 

@@ -143,8 +143,8 @@ test("the process serves the board, its probes and metrics, and records each wri
   };
   const process = await spawnProcess({ role: "bull-board", env });
   expect((await fetch(process.url)).status).toBe(401);
-  const retry = `${process.url}/api/queues/relay-transfers/relay-trf-1/retry`;
-  expect((await fetch(retry, { method: "PUT", headers: { authorization } })).status).toBe(204);
+  const retryUrl = `${process.url}/api/queues/relay-transfers/relay-trf-1/retry`;
+  expect((await fetch(retryUrl, { method: "PUT", headers: { authorization } })).status).toBe(204);
   expect(await failed.getJobState("relay-trf-1")).toBe("waiting");
   expect(await execute(databaseUrl, "select actor, action, queue, job_id from operator_action")).toEqual([
     { actor: "operator", action: "retry", queue: "relay-transfers", job_id: "relay-trf-1" },

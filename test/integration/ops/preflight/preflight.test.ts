@@ -165,7 +165,7 @@ test("an endpoint that reads the logs of few blocks at once is a warning that na
     return isRefused ? { code: -32_005, message: "eth_getLogs is limited to a 10 block range" } : undefined;
   });
   await expectFindings(world.document("eip155:"), [
-    { ...at(evm), check: "log range", status: "warning", detail: "6 blocks at once; the service asks for 50" },
+    { ...at(evm), check: "log range", status: "warning", detail: "7 blocks at once; logRange is 500" },
   ]);
 });
 

@@ -24,12 +24,12 @@ test("the ledger refuses to book a confirmed transfer for a payout or a refund t
   const { id: settlement_id } = await fixture.settlementOf(paymentId);
   const { refundId: refund_id } = unwrap(await refundPayment(deps, { paymentId, mode: "live" }));
   const before = await countGroups();
-  const books = createBookingHandlers(deps);
+  const handlers = createBookingHandlers(deps);
   for (const one of [
     makeConfirmed({ purpose: "settlement", settlement_id }),
     makeConfirmed({ purpose: "refund", refund_id }),
   ]) {
-    const booking = db.transaction().execute((tx) => books.confirmed(tx, [one]));
+    const booking = db.transaction().execute((tx) => handlers.confirmed(tx, [one]));
     await expect(booking, one.purpose).rejects.toThrow("in state paying");
   }
   expect(await countGroups()).toBe(before);

@@ -40,8 +40,13 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
   const [first, ...others] = await read(0);
   expect(others).toEqual([]);
   expect(first).toMatchObject({
-    ...{ asset: chain.asset, opening: 0n, closing: 14_850_000n, payments: 15_000_000n, fees: 150_000n },
-    ...{ settled: 0n, refunded: 0n },
+    asset: chain.asset,
+    opening: 0n,
+    closing: 14_850_000n,
+    payments: 15_000_000n,
+    fees: 150_000n,
+    settled: 0n,
+    refunded: 0n,
     lines: [
       { kind: "payment", paymentId: one, gross: 10_000_000n, fee: 100_000n, change: 9_900_000n, balance: 9_900_000n },
       { kind: "payment", paymentId: two, gross: 5_000_000n, fee: 50_000n, change: 4_950_000n, balance: 14_850_000n },
@@ -55,12 +60,17 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
     .where("subject", "=", hash?.id ?? "")
     .executeTakeFirstOrThrow();
   expect(second).toMatchObject({
-    ...{ opening: 14_850_000n, closing: 4_950_000n, settled: 9_900_000n, payments: 0n },
+    opening: 14_850_000n,
+    closing: 4_950_000n,
+    settled: 9_900_000n,
+    payments: 0n,
     lines: [{ kind: "settlement", change: -9_900_000n, to: `${chain.id}:${fixture.destination}`, txHash: tx_hash }],
   });
   const [third] = await read(2);
   expect(third).toMatchObject({
-    ...{ opening: 4_950_000n, closing: 3_950_000n, refunded: 1_000_000n },
+    opening: 4_950_000n,
+    closing: 3_950_000n,
+    refunded: 1_000_000n,
     lines: [{ kind: "refund", paymentId: two, change: -1_000_000n, txHash: null }],
   });
   const [whole] = await read(0, 2);
@@ -73,12 +83,29 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
 
 test("a CSV statement has a line for each change and no cell that a spreadsheet would evaluate as a formula", () => {
   const line = {
-    ...{ at: new Date(0), kind: "payment" as const, paymentId: "pay_1", referenceId: '=1+1,"x"' },
-    ...{ gross: 5n, fee: 1n, change: -4n, balance: -4n, to: null, txHash: "0x1" },
+    at: new Date(0),
+    kind: "payment" as const,
+    paymentId: "pay_1",
+    referenceId: '=1+1,"x"',
+    gross: 5n,
+    fee: 1n,
+    change: -4n,
+    balance: -4n,
+    to: null,
+    txHash: "0x1",
   };
   const statement = {
-    ...{ merchantId: "mrch_1", asset: "a", from: "2026-01-01", until: "2026-01-31", opening: 0n, closing: -4n },
-    ...{ payments: 5n, fees: 1n, settled: 0n, refunded: 0n, lines: [line] },
+    merchantId: "mrch_1",
+    asset: "a",
+    from: "2026-01-01",
+    until: "2026-01-31",
+    opening: 0n,
+    closing: -4n,
+    payments: 5n,
+    fees: 1n,
+    settled: 0n,
+    refunded: 0n,
+    lines: [line],
   };
   expect(toCsv([statement])).toEqual([
     "asset,at,kind,paymentId,referenceId,gross,fee,change,balance,to,txHash",

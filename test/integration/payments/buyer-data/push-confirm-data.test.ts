@@ -26,7 +26,9 @@ test("a push hash proves no identity: the data of every confirm with that hash i
   const [option] = await fixture.offer(paymentId, buyer);
   const confirm = (name: string, fields: CollectedField[]) =>
     acceptConfirm(fixture.deps, {
-      ...{ paymentId, mode: fixture.mode, optionId: option?.id ?? "" },
+      paymentId,
+      mode: fixture.mode,
+      optionId: option?.id ?? "",
       results: [{ type: "walletRpc", data: [`0x${"ab".repeat(32)}`] }],
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 60_000 },

@@ -25,7 +25,10 @@ async function sign() {
   const { paymentId, option, results, relay } = await signUnconfirmed(fixture, { chain, buyer });
   const confirm = (name: string, fields: CollectedField[], given: readonly WalletResult[] = results) =>
     acceptConfirm(fixture.deps, {
-      ...{ paymentId, mode: fixture.mode, optionId: option.id, results: given },
+      paymentId,
+      mode: fixture.mode,
+      optionId: option.id,
+      results: given,
       requester: nameRequester("app", ["app", name], { isOne: true }),
       collected: { fields, keepMs: 90 * 86_400_000 },
     });

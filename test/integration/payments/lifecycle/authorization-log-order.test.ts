@@ -18,8 +18,14 @@ test.each([
   async (_where, contract) => {
     const asset = `${chain.id}/erc20:${await deployTestContract(chain.client, "Authorized", contract)}`;
     const entry = {
-      ...{ asset, symbol: "AUTH", name: "Authorized Token", decimals: 6, peg: "iso4217/USD", kind: "eip3009" },
-      ...{ domain: { name: "Authorized Token", version: "1" }, bytesSignatures: false },
+      asset,
+      symbol: "AUTH",
+      name: "Authorized Token",
+      decimals: 6,
+      peg: "iso4217/USD",
+      kind: "eip3009",
+      domain: { name: "Authorized Token", version: "1" },
+      bytesSignatures: false,
     };
     const fixture = await makeMerchantFixture(chain, { assets: [asset], change: { assets: [entry] } });
     await checkChain(fixture.deps.chains, chain.id);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createPayment } from "../../../../payments/lifecycle/create-payment.ts";
 import { findPaymentView } from "../../../../payments/lifecycle/read-payment.ts";
 import { createAccount } from "../../../../payments/merchants/accounts.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { createPayment } from "../../../support/create-payment.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -94,13 +94,13 @@ describe("settlement destinations", () => {
       ...valid,
       asset: valid.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
-    const repeated = await addDestinations(fixture.deps, {
+    const refused = await addDestinations(fixture.deps, {
       accountId: fixture.accountId,
       mode: "live",
       merchantId,
       settlements: [other, shouted],
     });
-    expect(repeated).toMatchObject({ ok: false, code: "settlement_asset_conflict" });
+    expect(refused).toMatchObject({ ok: false, code: "settlement_asset_conflict" });
     const kept = await fixture.db
       .selectFrom("settlement_destination")
       .select("asset")

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { listOptions } from "../../../../payments/options/list-options.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../../../support/evm-chain.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
 
@@ -168,8 +168,8 @@ describe("a payment with an option on a chain", () => {
     fixture.clock.advance(MINUTE + 2_000);
     await fixture.watch();
     expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
-    const books = createBookingHandlers(fixture.deps);
-    await watchChain(fixture.deps, { chain: there.id, signal: AbortSignal.abort(), books });
+    const handlers = createBookingHandlers(fixture.deps);
+    await watchChain(fixture.deps, { chain: there.id, signal: AbortSignal.abort(), handlers });
     expect(await expirePayment(fixture.deps, id)).toEqual({ decided: true });
   });
 

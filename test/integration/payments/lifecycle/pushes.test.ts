@@ -284,10 +284,10 @@ test("a push removed by a reorg is awaited and found again in another block", as
   await own.watch();
   expect(await transfer()).toBe("awaited");
   expect(await stateOf(requested.paymentId, own)).toBe("processing");
-  const repeated = await push(buyer, requested);
+  const secondHash = await push(buyer, requested);
   await client.mine({ blocks: 2 });
   await own.watch();
-  expect(await own.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: repeated } });
+  expect(await own.status(requested.paymentId)).toMatchObject({ state: "succeeded", info: { txId: secondHash } });
 });
 
 test("a reverted payout is retried when the treasury has the money and arrives once", async () => {

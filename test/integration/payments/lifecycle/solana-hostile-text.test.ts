@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
 

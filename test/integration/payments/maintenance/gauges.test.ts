@@ -49,13 +49,13 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
     );
     const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
     expect((await takeDueWork(deps)).settlements).toHaveLength(1);
-    expect((await read(seconds)).owed).toContainEqual({ table: "settlement", seconds });
+    expect((await read(seconds)).overdue).toContainEqual({ table: "settlement", seconds });
   }
   // A payout that does not arrive (for example to a blocked destination) counts too.
   await execute(url, "update settlement set state = 'paying', due_at = null");
-  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 3_600 });
+  expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 3_600 });
   await execute(url, "update settlement set state = 'paid'");
-  expect((await read(3_600)).owed).toContainEqual({ table: "settlement", seconds: 0 });
+  expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 0 });
 });
 
 test("a payment's age is counted from its deadline", async () => {
@@ -65,8 +65,8 @@ test("a payment's age is counted from its deadline", async () => {
       values ('pay_1', 'acc_1', 'mrch_1', 'live', 'iso4217/USD', 100, 'requires_action', '${start.toISOString()}',
         '${start.toISOString()}', '${after(300).toISOString()}', '${after(300).toISOString()}')`,
   );
-  expect((await read(299)).owed).toContainEqual({ table: "payment", seconds: 0 });
-  expect((await read(310)).owed).toContainEqual({ table: "payment", seconds: 10 });
+  expect((await read(299)).overdue).toContainEqual({ table: "payment", seconds: 0 });
+  expect((await read(310)).overdue).toContainEqual({ table: "payment", seconds: 10 });
 });
 
 test("a confirm's age is counted from its acceptance, and a push that waits for its block has no age", async () => {
@@ -75,23 +75,27 @@ test("a confirm's age is counted from its acceptance, and a push that waits for 
       values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
   await insertOptionRow(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 0 });
+  expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 0 });
   await execute(url, "delete from attempt", "delete from payment_option");
   await insertOptionRow(db, "pay_1", "eip3009");
   await execute(url, attempt("0a", "opt_pay_1"));
-  expect((await read(60)).owed).toContainEqual({ table: "attempt", seconds: 60 });
+  expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 60 });
 });
 
 /** The moves by which a transaction reaches a state. */
-const ways: Record<string, string[]> = { accepted: ["accepted"], included: ["included"], final: ["included", "final"] };
+const movesTo: Record<string, string[]> = {
+  accepted: ["accepted"],
+  included: ["included"],
+  final: ["included", "final"],
+};
 
-/** A lane's bytes: nonce, replacement, state, seconds of age at the start, fee cap. */
-const bytes = (lane: string, nonce: number, replacement: number, state: string, age: number, fee: number) => [
+/** A lane's signed transaction: nonce, replacement, state, seconds of age at the start, fee cap. */
+const signedRow = (lane: string, nonce: number, replacement: number, state: string, age: number, fee: number) => [
   `insert into transaction (lane_id, nonce, replacement, chain, hash, bytes, gas_limit, max_fee_per_gas,
     max_priority_fee_per_gas, state, created_at)
   values ('${lane}', ${nonce}, ${replacement}, '${here}', '${lane}-${nonce}-${replacement}', '', 1, ${fee}, 1, 'signed',
     '${after(-age).toISOString()}')`,
-  ...(ways[state] ?? []).map(
+  ...(movesTo[state] ?? []).map(
     (to) => `update transaction set state = '${to}' where hash = '${lane}-${nonce}-${replacement}'`,
   ),
 ];
@@ -102,12 +106,12 @@ test("a nonce's age is counted from its first transaction, whatever its replacem
   await execute(
     url,
     ...["busy", "done", "fresh"].map(lane),
-    ...bytes("busy", 6, 0, "final", 900, 10),
-    ...bytes("busy", 7, 0, "accepted", 60, 20),
-    ...bytes("busy", 7, 1, "accepted", 5, 30),
-    ...bytes("busy", 8, 0, "signed", 3, 25),
-    ...bytes("done", 8, 0, "accepted", 60, 20),
-    ...bytes("done", 8, 1, "included", 30, 40),
+    ...signedRow("busy", 6, 0, "final", 900, 10),
+    ...signedRow("busy", 7, 0, "accepted", 60, 20),
+    ...signedRow("busy", 7, 1, "accepted", 5, 30),
+    ...signedRow("busy", 8, 0, "signed", 3, 25),
+    ...signedRow("done", 8, 0, "accepted", 60, 20),
+    ...signedRow("done", 8, 1, "included", 30, 40),
   );
   expect((await read(0)).lanes).toEqual([
     { chain: here, lane: "busy", nextNonce: 9, inFlight: 2, oldestSeconds: 60, maxFee: 25n, held: false },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { deleteDestination, listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { deleteMerchant } from "../../../../payments/merchants/merchants.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -18,12 +18,6 @@ async function destinationOf(fixture: MerchantFixture): Promise<string> {
   const [one] = unwrap(await listDestinations(fixture.deps, owner(fixture)));
   return one?.id ?? "";
 }
-async function accumulate(fixture: MerchantFixture, schedule: { ms: number; minimum?: bigint }) {
-  const id = await destinationOf(fixture);
-  unwrap(
-    await setPayoutSchedule(fixture.deps, { ...owner(fixture), id, schedule: { amount: 1_000n * UNIT, ...schedule } }),
-  );
-}
 async function json<T>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await admin(...args, "--json");
   if (code !== 0) throw new Error(stderr);
@@ -39,7 +33,7 @@ async function settle(fixture: MerchantFixture, paymentId: string) {
 
 test("an operator holds and releases a deleted merchant, and its accumulated payout waits meanwhile", async () => {
   const fixture = await open();
-  await accumulate(fixture, { ms: 60_000 });
+  await accumulatePayouts(fixture, { ms: 60_000, amount: 1_000n * UNIT });
   const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
   await remove(fixture);
   expect(await json("merchants", "hold", fixture.merchantId)).toMatchObject({ heldSince: expect.any(String) });
@@ -91,7 +85,7 @@ test("a deleted merchant without a destination keeps a visible balance, which is
 
 test("a deleted merchant's accumulated payout is paid below the minimum, because nothing more will arrive", async () => {
   const fixture = await open();
-  await accumulate(fixture, { ms: 60_000, minimum: 50n * UNIT });
+  await accumulatePayouts(fixture, { ms: 60_000, amount: 1_000n * UNIT, minimum: 50n * UNIT });
   const paymentId = await fixture.pay(await fundBuyer(chain), 200n);
   first.clock.advance(61_000);
   await fixture.watch();

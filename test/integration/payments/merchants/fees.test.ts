@@ -68,7 +68,7 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
     limit: 50,
   });
   const dataByType = Object.fromEntries(
-    events.filter((one) => one.paymentId === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
+    events.filter((one) => one.payment_id === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
   );
   const unit = `caip19/${chain.asset}`;
   const fee = {

@@ -108,7 +108,8 @@ describe("a changed destination", () => {
     await fixture.watch();
     expect(await stateOf(fixture, paymentId)).toBe("succeeded");
     expect(await fixture.settlementOf(paymentId)).toMatchObject({
-      ...{ state: "paid", amount: 10_000_000n },
+      state: "paid",
+      amount: 10_000_000n,
       destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
   });

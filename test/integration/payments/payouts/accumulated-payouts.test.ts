@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { listDestinationChanges } from "../../../../db/queries/destinations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
@@ -8,11 +9,8 @@ import {
   deleteDestination,
   listDestinations,
 } from "../../../../payments/merchants/destinations.ts";
-import {
-  holdPayouts,
-  listDestinationChanges,
-  setPayoutSchedule,
-} from "../../../../payments/payouts/payout-policies.ts";
+import { holdPayouts, setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -21,12 +19,7 @@ const chain = await startChain();
 /** Returns a merchant fixture whose payouts accumulate for a minute, or until they reach `amount`. */
 async function makeAccumulating(amount?: bigint, minimum?: bigint) {
   const fixture = await makeMerchantFixture(chain);
-  const { accountId, merchantId, mode, deps } = fixture;
-  const owner = { accountId, merchantId, mode };
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(
-    await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000, amount, minimum } }),
-  );
+  await accumulatePayouts(fixture, { ms: 60_000, amount, minimum });
   return fixture;
 }
 const settlements = (fixture: MerchantFixture) =>
@@ -167,7 +160,7 @@ test("a held merchant is not paid, keeps its balance and does not delay other me
   expect(await transfersTo(chain, other.destination)).toHaveLength(1);
   fixture.clock.advance(7_200_000);
   // The operator holds it on purpose, so it must not raise an alert.
-  expect((await readSystemStatus(fixture.deps)).owed.find(({ table }) => table === "settlement")?.seconds).toBe(0);
+  expect((await readSystemStatus(fixture.deps)).overdue.find(({ table }) => table === "settlement")?.seconds).toBe(0);
   fixture.clock.advance(-7_200_000);
   unwrap(await holdPayouts(fixture.deps, { ...owner, hold: false }));
   expect(await fixture.settle(ids[0] ?? "")).toEqual(["begun"]);
@@ -211,7 +204,7 @@ test("a screened destination and the service's own accounts are refused, and eve
   unwrap(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${second}` }));
   unwrap(await deleteDestination(deps, { ...owner, id }));
   const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
-  expect(await listDestinationChanges(deps, merchantId)).toMatchObject([
+  expect(await listDestinationChanges(deps.db, merchantId)).toMatchObject([
     { before: null, after: a },
     { before: a, after: b },
     { before: b, after: null },

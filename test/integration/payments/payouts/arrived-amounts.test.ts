@@ -3,9 +3,8 @@ import { expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { findPaymentDetail } from "../../../../payments/lifecycle/read-payment.ts";
-import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { acceptOtherAssets, startQuotes } from "../../../support/quote-fixture.ts";
@@ -71,12 +70,9 @@ test("a payment that is refunded in part before its payout settles the rest", as
 
 test("the settled amounts of the payments in one payout add up to the payout after refunds", async () => {
   const fixture = await makeMerchant();
-  const { accountId, merchantId, mode } = fixture;
-  const owner = { accountId, merchantId, mode };
   const before = await fixture.pay(await fundBuyer(chain), 300n);
   await settle(fixture, before);
-  const [destination] = unwrap(await listDestinations(fixture.deps, owner));
-  unwrap(await setPayoutSchedule(fixture.deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }));
+  await accumulatePayouts(fixture, { ms: 60_000 });
   const ids = [];
   for (const buyer of await fundBuyers(chain, 3)) ids.push(await fixture.pay(buyer, 1_000n));
   const [first = "", second = "", third = ""] = ids;

@@ -187,10 +187,10 @@ test("a payment on Solana is settled in the merchant's EVM asset from the invent
   const { attemptId } = unwrap(await across.confirm(paymentId, optionId, [{ type: "walletRpc", data: [signed] }]));
   await across.verify(attemptId ?? "");
   await submitReady(here, solana.id, createSendHandlers(here));
-  const books = createBookingHandlers(here);
+  const handlers = createBookingHandlers(here);
   await waitFor(
     async () => {
-      await watchChain(here, { chain: solana.id, signal: AbortSignal.abort(), books });
+      await watchChain(here, { chain: solana.id, signal: AbortSignal.abort(), handlers });
       return (await across.status(paymentId)).state === "succeeded";
     },
     { within: 20_000 },

@@ -10,18 +10,19 @@ import { setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
-import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { startTokenKinds } from "../../../support/token-kinds.ts";
 
 const chain = await startChain();
 const treasury = chain.keys.treasury.address;
-async function enableDirect(fixture: MerchantFixture, asset: string) {
+async function enableDirect(fixture: MerchantFixture, asset: string, direct = true) {
   const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const { id } = unwrap(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
-  return setDirectPayment(deps, { ...owner, id, direct: true });
+  return setDirectPayment(deps, { ...owner, id, direct });
 }
 async function makeDirect(options: Parameters<typeof makeMerchantFixture>[1] = {}) {
   const fixture = await makeMerchantFixture(chain, options);
@@ -40,6 +41,37 @@ describe("direct destinations", () => {
     expect((await fixture.settlementOf(paymentId)).state).toBe("paid");
   });
 
+  test("a direct payment that was offered before direct payment ended is found when a third party submits it", async () => {
+    const fixture = await makeDirect();
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    unwrap(await enableDirect(fixture, chain.asset, false));
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  });
+
+  test("a direct payment by a destination that was registered while the watcher was running is found", async () => {
+    const fixture = await makeMerchantFixture(chain);
+    await fixture.watch();
+    unwrap(await enableDirect(fixture, chain.asset));
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  });
+
+  test("transfers of strangers to a direct destination cost no receipt, and the payment among them is found", async () => {
+    const proxy = await startFaultProxy({ target: chain.url });
+    const fixture = await makeDirect({ rpcUrls: [proxy.url] });
+    const { paymentId, relay } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    const stranger = await fundBuyer(chain);
+    for (const amount of [5n, 1_000_000n]) await sendUsdc(chain, stranger, fixture.destination, amount);
+    await relay();
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+    expect(proxy.calls["eth_getTransactionReceipt"]).toBe(1);
+  });
+
   test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
     const fixture = await makeDirect();
     await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
@@ -51,7 +83,10 @@ describe("direct destinations", () => {
     const { state, info } = await fixture.status(paymentId);
     expect(state).toBe("succeeded");
     expect(await fixture.settlementOf(paymentId)).toMatchObject({
-      ...{ state: "paid", amount: 10_000_000n, due_at: null, number: 1 },
+      state: "paid",
+      amount: 10_000_000n,
+      due_at: null,
+      number: 1,
       destination: `${chain.id}:${fixture.destination.toLowerCase()}`,
     });
     const settlement = { txId: info?.txId, amount: { value: 10_000_000n } };

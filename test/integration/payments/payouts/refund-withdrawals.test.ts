@@ -69,7 +69,7 @@ describe("refund withdrawals", () => {
     expect(await usdcBalance(chain, own.destination)).toBe(4n * UNIT);
     expect(await usdcBalance(chain, buyer.address)).toBe(997n * UNIT);
 
-    const repeated = await requestRefund(own, paid, 100n);
+    const secondRefundId = await requestRefund(own, paid, 100n);
     const numbers = await own.db
       .selectFrom("refund")
       .select("number")
@@ -80,7 +80,7 @@ describe("refund withdrawals", () => {
     const listed = unwrap(await listPaymentRefunds(own.deps, { paymentId: paid, mode: "live" }));
     expect(listed).toMatchObject([
       { refundId, status: "withdrawn", amount: { value: 3n * UNIT } },
-      { refundId: repeated, status: "waiting", amount: { value: UNIT } },
+      { refundId: secondRefundId, status: "waiting", amount: { value: UNIT } },
     ]);
   });
 

@@ -218,7 +218,10 @@ test("a merchant that repeatedly pays itself, is paid out and refunds ends with 
   await honest.pay(await fundBuyer(own), 5_000n);
   const purse = await fundBuyer(own, 100n * UNIT);
   const { id: merchantId } = await createMerchant(honest.deps, {
-    ...{ accountId: honest.accountId, mode: "live", name: "Loop", email: "loop@example.test" },
+    accountId: honest.accountId,
+    mode: "live",
+    name: "Loop",
+    email: "loop@example.test",
   });
   const settlements = [{ asset: own.asset, destination: `${own.id}:${purse.address}` }];
   unwrap(await addDestinations(honest.deps, { accountId: honest.accountId, mode: "live", merchantId, settlements }));

@@ -6,9 +6,8 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
-import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
@@ -17,12 +16,6 @@ import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../suppo
 
 const UNIT = 1_000_000n;
 
-const accumulate = async (fixture: MerchantFixture) => {
-  const { accountId, merchantId, mode, deps } = fixture;
-  const owner = { accountId, merchantId, mode };
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 600_000 } }));
-};
 const settlementsOf = (fixture: MerchantFixture, merchantId: string) =>
   fixture.db.selectFrom("settlement").selectAll().where("merchant_id", "=", merchantId).orderBy("number").execute();
 const unpaidOf = async (fixture: MerchantFixture, merchantId: string) =>
@@ -78,7 +71,7 @@ async function expectReconciled(fixture: MerchantFixture, chain: TestChain) {
 test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
   const chain = await startChain();
   const first = await makeMerchantFixture(chain);
-  await accumulate(first);
+  await accumulatePayouts(first, { ms: 600_000 });
   await first.pay(await fundBuyer(chain), 100n);
   const later = await first.create(200n);
   const { merchantId, destination } = first;
@@ -165,7 +158,7 @@ test("a restored database adopts a refund that sent more than requested and repo
 test("a restored database adopts a payout that paid more than it owes and reports the difference as an exception", async () => {
   const chain = await startChain();
   const first = await makeMerchantFixture(chain);
-  await accumulate(first);
+  await accumulatePayouts(first, { ms: 600_000 });
   await first.pay(await fundBuyer(chain), 100n);
   const { merchantId, accountId, destination } = first;
 
@@ -307,7 +300,7 @@ test("a lost payout of another amount changes no settlement before it is final a
   const change = { finality: { blocks: 4 } };
   const first = await makeMerchantFixture(chain, { change });
   const { merchantId, destination } = first;
-  await accumulate(first);
+  await accumulatePayouts(first, { ms: 600_000 });
   const confirm = async (fixture: MerchantFixture, blocks: number) => {
     await chain.client.mine({ blocks });
     await fixture.watch();

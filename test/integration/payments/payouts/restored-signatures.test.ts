@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
 const chain = await startChain();

@@ -5,7 +5,7 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { startReplicatedPostgres } from "../../../support/replicated-postgres.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
@@ -17,7 +17,7 @@ const UNIT = 1_000_000n;
 // Each test starts two Postgres servers and promotes one.
 vi.setConfig({ testTimeout: 180_000 });
 
-const solana = await startTestSolana({ slotMs: 20, finalAfter: 40, own: true });
+const solana = await startTestSolana({ slotMs: 20, finalityDepth: 40, own: true });
 afterEach(() => solana.knobs.resume());
 const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
@@ -169,8 +169,10 @@ test("a buyer whose confirm is lost in a failover and who signs again pays once"
   await solana.knobs.jump(1);
   expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
   await postgres.failOver();
-  const repeated = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), { within: 10_000 });
-  await fixture.verify(repeated);
+  const secondAttempt = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), {
+    within: 10_000,
+  });
+  await fixture.verify(secondAttempt);
   await fixture.submit();
   await solana.knobs.resume();
   await fixture.watchUntilState(paymentId, "succeeded");

@@ -9,7 +9,7 @@ import { addDestinations } from "../../../../payments/merchants/destinations.ts"
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { beginRefunds } from "../../../../payments/payouts/begin-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";

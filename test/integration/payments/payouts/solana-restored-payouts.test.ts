@@ -5,10 +5,10 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { fundSol, keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
-import { addDestinations, listDestinations } from "../../../../payments/merchants/destinations.ts";
+import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
@@ -20,11 +20,6 @@ const solana = await startTestSolana({ slotMs: 20 });
 const native = `${solana.id}/slip44:501`;
 const balanceOf = (owner: string) => tokenBalance(solana, owner);
 
-const accumulate = async ({ accountId, merchantId, mode, deps }: SolanaMerchantFixture) => {
-  const owner = { accountId, merchantId, mode };
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 600_000 } }));
-};
 const settlementsOf = (fixture: SolanaMerchantFixture) =>
   fixture.db
     .selectFrom("settlement")
@@ -106,7 +101,7 @@ async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
 
 test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
   const first = await makeSolanaMerchantFixture(solana);
-  await accumulate(first);
+  await accumulatePayouts(first, { ms: 600_000 });
   unwrap(await reconcileWhileWatching(first));
   await fundTreasury(first);
   await first.pay(await fundSolanaBuyer(solana), 100n);

@@ -336,8 +336,8 @@ describe("webhook endpoints", () => {
       expect(refused).toMatchObject({ ok: false, code: "invalid_params" });
 
     endpoint.answer(200);
-    const repeated = await registerEndpoint(fixture, endpoint.url);
-    expect(repeated.id).not.toBe(id);
+    const secondEndpoint = await registerEndpoint(fixture, endpoint.url);
+    expect(secondEndpoint.id).not.toBe(id);
     await fixture.create();
     await deliver();
     expect(endpoint.arrivals).toHaveLength(2);

@@ -2,11 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
-import { listDestinations } from "../../../../payments/merchants/destinations.ts";
-import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
 import { writeSettledEvents } from "../../../../payments/webhooks/settled-events.ts";
 import { deleteEndpoint } from "../../../../payments/webhooks/webhook-endpoints.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -16,11 +15,8 @@ import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../sup
 async function sendPayout(more: number) {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);
-  const { accountId, merchantId, mode, deps } = fixture;
-  const owner = { accountId, merchantId, mode };
   const endpoint = await registerEndpoint(fixture, "https://shop.example/hooks");
-  const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }));
+  await accumulatePayouts(fixture, { ms: 60_000 });
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const { id: settlementId } = await fixture.settlementOf(paymentId);
   await addPayments({ fixture, chain, settlementId }, more);
@@ -154,9 +150,9 @@ test("the oldest undelivered event is as old as the payout, even while the event
   await fixture.watch();
   await fixture.db.updateTable("webhook_delivery").set({ state: "delivered", due_at: null }).execute();
   fixture.clock.advance(90_000);
-  const { oldestEventSeconds, owed } = await readSystemStatus(fixture.deps);
+  const { oldestEventSeconds, overdue } = await readSystemStatus(fixture.deps);
   expect(oldestEventSeconds).toBeGreaterThanOrEqual(90);
-  expect(owed.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
+  expect(overdue.find(({ table }) => table === "webhook_delivery")?.seconds).toBeGreaterThanOrEqual(90);
 });
 
 test("an endpoint that falls behind on new events still gets a part of a payout's events in every delivery run", async () => {

@@ -45,7 +45,7 @@ test("a block costs the same calls with five payments in flight and with a hundr
   }
   const inFlight = (await fixture.transactions()).filter(({ state }) => state === "accepted");
   expect(inFlight.length).toBeGreaterThan(10);
-  expect(new Set(costs)).toEqual(new Set([3]));
+  expect(new Set(costs)).toEqual(new Set([4]));
 });
 
 test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
@@ -64,7 +64,7 @@ test.each([{ blocks: 1 }, { blocks: 12 }, "finalized"])(
     const passes = async () => {
       for (let pass = 0; pass < 3; pass += 1) await fixture.watch();
     };
-    // Two calls per block, as near the head, would be six hundred.
+    // Three calls per block, as near the head, would be nine hundred.
     expect(await count(passes)).toBeLessThan(100);
     await mine(chain, 70);
     await passes();

@@ -30,10 +30,10 @@ test("a reorg below the final height lands the same bytes again, and payments be
   const errorLine = fixture.lines.find((line) => line.includes("reorg reverted final blocks"));
   expect(JSON.parse(errorLine ?? "{}")).toMatchObject({ level: "error", chain: chain.id, depth: 1 });
   await fixture.watch();
-  const [repeated, ...others] = await fixture.db.selectFrom("transaction").selectAll().execute();
+  const [rowAfterReorg, ...others] = await fixture.db.selectFrom("transaction").selectAll().execute();
   expect(others).toEqual([]);
-  expect(repeated).toMatchObject({ hash: finalRow?.hash, state: "final" });
-  expect(repeated?.block_id).not.toBe(finalRow?.block_id);
+  expect(rowAfterReorg).toMatchObject({ hash: finalRow?.hash, state: "final" });
+  expect(rowAfterReorg?.block_id).not.toBe(finalRow?.block_id);
   expect(await fixture.status(one)).toMatchObject({ state: "succeeded", info: { txId: finalRow?.hash } });
 
   const two = await fixture.pay(second);

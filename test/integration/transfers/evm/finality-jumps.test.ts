@@ -45,10 +45,12 @@ async function startLimited({ mostBlocks }: { mostBlocks: number }) {
   });
   const fixture = await makeTransfersFixture(chain, {
     rpcUrls: [proxy.url],
-    change: { finality: "finalized", batchGas: 20_000_000 },
+    change: { finality: "finalized", batchGas: 20_000_000, logRange: 50 },
   });
   return {
-    ...{ chain, fixture, asked },
+    chain,
+    fixture,
+    asked,
     letFinalityGo: () => {
       hold = false;
     },

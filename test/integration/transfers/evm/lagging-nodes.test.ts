@@ -111,14 +111,29 @@ test("a receipt that names another block than the one that was read is read agai
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
+test("a third party's receipt that shows other logs than the block is read again later", async () => {
+  const { chain, proxy, fixture, one } = await behindProxy({ finality: { blocks: 1 } });
+  await relayByThirdParty(chain, one.call);
+  const other = `0x${"0b".repeat(32)}`;
+  proxy.alter((method, _params, result) => {
+    const receipt = result as { logs: object[] } | null;
+    if (method !== "eth_getTransactionReceipt" || !receipt) return result;
+    return { ...receipt, logs: receipt.logs.map((log) => ({ ...log, blockHash: other })) };
+  });
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_behind", transient: true });
+  expect(await fixture.observations()).toEqual([]);
+  proxy.alter(undefined);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
 test("a successful receipt without the transfer's logs confirms no transfer", async () => {
   const { chain, proxy, fixture, one } = await behindProxy({ finality: { blocks: 1 } });
-  // The logs are another token's, as if the token's address had no code.
-  proxy.alter((method, _params, result) =>
-    method === "eth_getLogs"
-      ? (result as { address: string }[]).map((log) => ({ ...log, address: `0x${"99".repeat(20)}` }))
-      : result,
-  );
+  // As if the token's address had no code.
+  proxy.alter((method, _params, result) => {
+    if (method === "eth_getLogs") return [];
+    return method === "eth_getTransactionReceipt" && result ? { ...result, logs: [] } : result;
+  });
   await fixture.relay();
   await fixture.watch();
   await mine(chain, 2);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { TRANSFER_TOPIC } from "../../../../chains/evm/abi.ts";
 import { readEvmRow } from "../../../../db/chain-families.ts";
 import { listCalls } from "../../../../transfers/evm/authorization-calls.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
@@ -6,9 +7,9 @@ import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { makeTransfersFixture, relayByThirdParty } from "../../../support/transfers-fixture.ts";
 
-/** Returns whether a call reads all movements of the tokens; a call that names a payer searches for one movement. */
+/** Returns whether a call reads the movements of our accounts; a call that names another event searches for one movement. */
 const isReading = (method: string, params: unknown[]) =>
-  method === "eth_getLogs" && (params[0] as { topics: unknown[] }).topics.length === 1;
+  method === "eth_getLogs" && (params[0] as { topics: string[][] }).topics[0]?.[0] === TRANSFER_TOPIC;
 
 test("a transfer that no reading showed is found when its authorization expires, and its payment succeeds", async () => {
   const chain = await startChain();

@@ -4,7 +4,7 @@ import { fundBuyer, mine, startChain, transfersTo } from "../../../support/evm-c
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
-test("an original that is mined just before its replacement is broadcast counts, with one Transfer and no new nonce", async () => {
+test("a transfer whose transaction is mined just before its replacement is broadcast is made once and takes no new nonce", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });

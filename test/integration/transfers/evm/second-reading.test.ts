@@ -48,9 +48,16 @@ async function inventLogs(
   await mine(chain);
   const block = await chain.client.getBlock();
   const log = (index: number, topics: Hex[], data: Hex): RpcLog => ({
-    ...{ address: row.token as Hex, topics: topics as never, data, blockHash: block.hash, removed: false },
-    ...{ blockNumber: numberToHex(block.number), transactionHash: `0x${"77".repeat(32)}`, transactionIndex: "0x0" },
-    ...{ logIndex: numberToHex(index), blockTimestamp: numberToHex(block.timestamp) },
+    address: row.token as Hex,
+    topics: topics as never,
+    data,
+    blockHash: block.hash,
+    removed: false,
+    blockNumber: numberToHex(block.number),
+    transactionHash: `0x${"77".repeat(32)}`,
+    transactionIndex: "0x0",
+    logIndex: numberToHex(index),
+    blockTimestamp: numberToHex(block.timestamp),
   });
   const payer = pad(row.payer as Hex);
   const logs = [
@@ -60,10 +67,19 @@ async function inventLogs(
   return { logs, block };
 }
 
-/** Makes an endpoint return invented logs whenever their block is read. */
+/** Makes an endpoint return invented logs whenever their block or their transaction is read. */
 function injectLogs(proxy: TwoEndpoints["first"], { logs, block }: Awaited<ReturnType<typeof inventLogs>>) {
   const at = Number(logs[0]?.blockNumber);
+  const hash = logs[0]?.transactionHash;
+  const receipt = {
+    blockHash: block.hash,
+    blockNumber: numberToHex(at),
+    gasUsed: "0x1",
+    effectiveGasPrice: "0x1",
+    logs,
+  };
   proxy.alter((method, params, result) => {
+    if (method === "eth_getTransactionReceipt" && params[0] === hash) return { ...receipt, status: "0x1" };
     if (method !== "eth_getLogs") return result;
     const { blockHash, fromBlock, toBlock } = params[0] as { blockHash?: string; fromBlock?: Hex; toBlock?: Hex };
     const isAsked = blockHash === block.hash || (Number(fromBlock) <= at && at <= Number(toBlock));

@@ -1,10 +1,11 @@
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
-import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
+import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
+import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const solana = await startTestSolana();
@@ -13,40 +14,16 @@ const treasuryOf = (some: SolanaMerchantFixture) => some.keys.treasury.address;
 const entries = (some: SolanaMerchantFixture) => some.db.selectFrom("history_entry").selectAll().execute();
 const observations = (some: SolanaMerchantFixture) => some.db.selectFrom("observation").selectAll().execute();
 
-/** A deployment with two endpoints whose history has been listed once. */
-async function startFixture(rpcUrls: readonly string[]): Promise<SolanaMerchantFixture> {
-  // The clock of a test runs ahead of the cluster's.
-  const change = { historyReadsPerSecond: 10_000, maxHeadAgeMs: null };
-  const made = await makeSolanaMerchantFixture(solana, { rpcUrls, change });
-  await made.readHistory();
-  return made;
-}
-
-/** Makes a buyer's own transfer that names a payment and shows only in the history. */
-async function payUnsolicited(some: SolanaMerchantFixture): Promise<string> {
-  const paymentId = await some.create();
-  const [option] = await some.offer(paymentId, buyer);
-  const { authorization_nonce: memo } = await some.db
-    .selectFrom("payment_option")
-    .select("authorization_nonce")
-    .where("id", "=", option?.id ?? "")
-    .executeTakeFirstOrThrow();
-  await finalize(await sendTokens(solana, { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo }));
-  return paymentId;
-}
-
-async function finalize(signature: string | undefined): Promise<void> {
-  const isFinal = async () =>
-    (await solana.client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
-  await waitFor(isFinal, { within: 10_000 });
-}
+/** Makes a deployment with these endpoints. The clock of a test runs ahead of the cluster's, so any age is allowed. */
+const startFixture = (rpcUrls: readonly string[]) =>
+  makeListedFixture(solana, { rpcUrls, change: { maxHeadAgeMs: null } });
 
 test("a transaction that the first endpoint lacks or cannot return is read from the second one", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, solana.url]);
   const [missing, broken] = await sendDust(solana, treasuryOf(some), 3);
-  await finalize(missing);
-  await finalize(broken);
+  await waitFinalized(solana, missing);
+  await waitFinalized(solana, broken);
   poor.alter((method, [signature], result) => {
     if (method !== "getTransaction") return result;
     if (signature === missing) return null;
@@ -59,26 +36,26 @@ test("a transaction that no endpoint returns is kept and retried, the rest is re
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, poor.url]);
   const [missing] = await sendDust(solana, treasuryOf(some), 5);
-  await finalize(missing);
+  await waitFinalized(solana, missing);
   poor.alter((method, [signature], result) => (method === "getTransaction" && signature === missing ? null : result));
   await some.watchUntil(async () => (await observations(some)).length === 4);
   expect(await entries(some)).toMatchObject([
     { signature: missing, last_error: expect.stringContaining("does not have") },
   ]);
   const { deps: restarted } = await some.anotherProcess();
-  const retryRead = async () => {
+  const readLater = async () => {
     some.clock.advance(600_000);
     await some.readHistory();
     await some.watchOnly();
     return isCaughtUp(restarted, solana.id);
   };
-  expect(await retryRead()).toBe(false);
+  expect(await readLater()).toBe(false);
   // One pass may not reach the head of a cluster on a busy machine.
-  await waitFor(retryRead, { within: 20_000 });
+  await waitFor(readLater, { within: 20_000 });
   expect(some.lines.join("")).toContain("cannot be read");
   expect((await readSystemStatus(some.deps)).history).toEqual([{ chain: solana.id, unread: 1, unreadable: 1 }]);
   poor.alter(undefined);
-  await retryRead();
+  await readLater();
   expect(await observations(some)).toHaveLength(5);
 });
 
@@ -86,7 +63,7 @@ test("an endpoint that has forgotten where the last listing ended duplicates not
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, poor.url]);
   await sendDust(solana, treasuryOf(some), 5);
-  const paymentId = await payUnsolicited(some);
+  const paymentId = await payUnsolicited(solana, some, buyer);
   await some.watchUntilState(paymentId, "succeeded");
   const before = await observations(some);
   const [token] = some.chain.tokens.values();

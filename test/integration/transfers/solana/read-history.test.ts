@@ -1,28 +1,18 @@
 import { beforeEach, expect, test } from "vitest";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
-import { isCaughtUp } from "../../../../transfers/caught-up.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.ts";
-import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
-import { fundSolanaBuyer, sendDust, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
-import { waitFor } from "../../../support/wait-for.ts";
+import { isCaughtUp } from "../../../support/is-caught-up.ts";
+import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
+import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana();
 const buyer = await fundSolanaBuyer(solana);
 const proxy: FaultProxy = await startFaultProxy({ target: solana.url });
 
-/** A separate deployment whose history has been listed once. */
-async function startFixture(
-  change: Record<string, unknown> = {},
-  rpcUrls = [proxy.url, proxy.url],
-): Promise<SolanaMerchantFixture> {
-  const made = await makeSolanaMerchantFixture(solana, {
-    rpcUrls,
-    change: { historyReadsPerSecond: 10_000, ...change },
-  });
-  await made.readHistory();
-  return made;
-}
+const startFixture = (change: Record<string, unknown> = {}, rpcUrls = [proxy.url, proxy.url]) =>
+  makeListedFixture(solana, { rpcUrls, change });
 
 const fixture = await startFixture();
 
@@ -51,31 +41,12 @@ const exceptions = async () =>
 /** Sends dust and lists it without reading any of it. */
 async function listDust(count: number, some = fixture): Promise<string[]> {
   const signatures = await sendDust(solana, treasuryOf(some), count);
-  await finalize(signatures.at(-1));
+  await waitFinalized(solana, signatures.at(-1));
   proxy.fail(({ method }) => (method === "getTransaction" ? { code: -32_000, message: "not now" } : undefined));
   await some.readHistory();
   proxy.fail(undefined);
   await some.db.updateTable("history_entry").set({ attempts_made: 0, due_at: some.clock.now() }).execute();
   return signatures;
-}
-
-/** Makes a buyer's own transfer that names a payment and shows only in the history. */
-async function payUnsolicited(some: SolanaMerchantFixture): Promise<string> {
-  const paymentId = await some.create();
-  const [option] = await some.offer(paymentId, buyer);
-  const { authorization_nonce: memo } = await some.db
-    .selectFrom("payment_option")
-    .select("authorization_nonce")
-    .where("id", "=", option?.id ?? "")
-    .executeTakeFirstOrThrow();
-  await finalize(await sendTokens(solana, { from: buyer, to: treasuryOf(some), amount: 1_000_000n, memo }));
-  return paymentId;
-}
-
-async function finalize(signature: string | undefined): Promise<void> {
-  const isFinal = async () =>
-    (await solana.client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
-  await waitFor(isFinal, { within: 10_000 });
 }
 
 test("passes that confirm a payment read none of the waiting dust", async () => {
@@ -119,7 +90,7 @@ test("dust is read with bounded concurrency and booked to the last unit", async 
 test("no more transactions are read per second than the network's entry allows", async () => {
   const slow = await startFixture({ historyReadsPerSecond: 20 });
   const signatures = await sendDust(solana, treasuryOf(slow), 30);
-  await finalize(signatures.at(-1));
+  await waitFinalized(solana, signatures.at(-1));
   const began = Date.now();
   while ((await observations(slow)).length < 30) await slow.readHistory();
   expect(Date.now() - began).toBeGreaterThanOrEqual(1_000);
@@ -132,7 +103,7 @@ test("a history of many pages is read completely and once, although listing and 
     method === "getSignaturesForAddress" ? (result as unknown[]).slice(0, 9) : result,
   );
   const some = await startFixture({}, [short.url, short.url]);
-  await finalize((await sendDust(solana, treasuryOf(some), 60)).at(-1));
+  await waitFinalized(solana, (await sendDust(solana, treasuryOf(some), 60)).at(-1));
   let calls = 0;
   // The endpoint fails in the middle of the listing and of the reads.
   proxy.fail(({ method }) => {
@@ -155,7 +126,7 @@ test("a history of many pages is read completely and once, although listing and 
 test("two jobs that read the same history at once record each transaction once", async () => {
   const other = await fixture.anotherProcess();
   const [booked, before] = [await exceptions(), (await observations()).length];
-  await finalize((await sendDust(solana, treasuryOf(fixture), 60)).at(-1));
+  await waitFinalized(solana, (await sendDust(solana, treasuryOf(fixture), 60)).at(-1));
   await Promise.all([fixture.readHistory(), other.readHistory(), fixture.readHistory()]);
   await readAll();
   expect(await observations()).toHaveLength(before + 60);
@@ -165,7 +136,7 @@ test("two jobs that read the same history at once record each transaction once",
 test("a transfer that names a payment is read before the dust that came before it", async () => {
   const slow = await startFixture({ historyReadsPerSecond: 1 });
   await sendDust(solana, treasuryOf(slow), 40);
-  const paymentId = await payUnsolicited(slow);
+  const paymentId = await payUnsolicited(solana, slow, buyer);
   await slow.readHistory();
   const [transfer] = await slow.transfers();
   expect(transfer).toMatchObject({ payment_id: paymentId, state: "included" });

@@ -15,7 +15,7 @@ const fits = (schema: z.ZodType, input: unknown) => schema.safeParse(input).succ
 const usd = (value: unknown) => ({ unit: "iso4217/USD", value });
 
 describe("an amount", () => {
-  test("is parsed into a bigint of minor units with up to 78 digits", () => {
+  test("an amount is parsed into a bigint of minor units with up to 78 digits", () => {
     expect(amount.parse(usd("5000"))).toEqual({ unit: "iso4217/USD", value: 5000n });
     expect(amount.parse(usd("9".repeat(78))).value).toBe(10n ** 78n - 1n);
   });

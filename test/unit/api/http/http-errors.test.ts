@@ -7,7 +7,7 @@ describe("the table of error codes", () => {
     expect(Object.keys(statusOf).sort()).toEqual([...errorCodes].sort());
   });
 
-  test("keeps the code and status pairs that the specification names", () => {
+  test("the table of error codes keeps the code and status pairs that the specification names", () => {
     expect(statusOf).toMatchObject({
       invalid_api_key: 401,
       forbidden: 403,

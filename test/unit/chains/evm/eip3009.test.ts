@@ -98,7 +98,7 @@ describe("the typed data for wallets", () => {
     message: Record<string, unknown>;
   };
 
-  test("has the chain id as a number, because wallets compare numbers", () => {
+  test("the typed data for wallets has the chain id as a number, because wallets compare numbers", () => {
     expect(parsed.domain["chainId"]).toBe(8453);
   });
 
@@ -106,12 +106,12 @@ describe("the typed data for wallets", () => {
     expect(parsed.types["EIP712Domain"]?.map(({ name }) => name).sort()).toEqual(Object.keys(parsed.domain).sort());
   });
 
-  test("has one root type, and its message has exactly the members of that type", () => {
+  test("the typed data for wallets has one root type, and its message has exactly the members of that type", () => {
     expect(Object.keys(parsed.types).filter((name) => name !== "EIP712Domain")).toEqual([parsed.primaryType]);
     expect(Object.keys(parsed.message)).toEqual(parsed.types[parsed.primaryType]?.map(({ name }) => name));
   });
 
-  test("has amounts as 0x hex, so that no JSON parser rounds them", () => {
+  test("the typed data for wallets has amounts as 0x hex, so that no JSON parser rounds them", () => {
     for (const name of ["value", "validAfter", "validBefore"]) expect(parsed.message[name]).toMatch(/^0x[0-9a-f]+$/);
     expect(BigInt(parsed.message["value"] as string)).toBe(authorization.value);
   });

@@ -76,11 +76,11 @@ describe("the recovered signer", () => {
     }
   });
 
-  test("is the same for v of 0 or 1 as for v of 27 or 28", () => {
+  test("the recovered signer is the same for v of 0 or 1 as for v of 27 or 28", () => {
     expect(recoverSigner(digest, withV(v - 27))).toBe(account.address.toLowerCase());
   });
 
-  test("is undefined for numbers that no key can have made", () => {
+  test("the recovered signer is undefined for numbers that no key can have made", () => {
     const zero = numberToHex(0, { size: 32 });
     const r = slice(signature, 0, 32);
     const s = slice(signature, 32, 64);

@@ -85,7 +85,7 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
     expect(landed.meta?.computeUnitsConsumed).toBeLessThan(countUnits(payouts, program));
   });
 
-  test("that are signed again with the same nonce are refused, whatever they pay", async () => {
+  test("payouts that are signed again with the same nonce are refused, whatever they pay", async () => {
     const bank = await openTreasury(program);
     const nonce = bank.readNonce();
     const first = payout({ makeAccount: true });
@@ -98,7 +98,7 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
     expect(bank.readNonce()).not.toBe(nonce);
   });
 
-  test("do not expire, because they use a nonce instead of a blockhash", async () => {
+  test("payouts do not expire, because they use a nonce instead of a blockhash", async () => {
     const bank = await openTreasury(program);
     const one = payout({ makeAccount: true });
     const bytes = buildPayouts({ ...args, program, payouts: [one], nonce: bank.readNonce() });
@@ -107,7 +107,7 @@ describe.each(["token", "token-2022"] as const)("payouts on %s", (program) => {
     expect(bank.held(one.destination)).toBe(3n);
   });
 
-  test("pay nothing if one of them fails", async () => {
+  test("payouts pay nothing if one of them fails", async () => {
     const bank = await openTreasury(program);
     const payouts = [payout({ makeAccount: true }), payout({ makeAccount: true, amount: 1_001n })];
     const bytes = buildPayouts({ ...args, program, payouts, nonce: bank.readNonce() });
@@ -129,7 +129,7 @@ describe("a payout's marker", () => {
     return (await bank.land(closeMarkers(request), relayer, authority)).meta?.err ?? undefined;
   };
 
-  test("has the address that web3.js derives from its seed", async () => {
+  test("a payout's marker has the address that web3.js derives from its seed", async () => {
     const { address, seed } = findMarker(treasury.address, "stl_1");
     expect(seed).toHaveLength(22);
     const found = await PublicKey.createWithSeed(key(treasury.address), seed, SystemProgram.programId);
@@ -150,7 +150,7 @@ describe("a payout's marker", () => {
     expect(bank.held(first.destination)).toBe(6n);
   });
 
-  test("is created at an address that already has lamports, and prevents a second payout there too", async () => {
+  test("a payout's marker is created at an address that already has lamports, and prevents a second payout there too", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     const { address } = findMarker(treasury.address, first.memo);
@@ -161,7 +161,7 @@ describe("a payout's marker", () => {
     expect(bank.read(address)?.lamports).toBe(5_000_000n + markerRent);
   });
 
-  test("can be closed by the treasury only, returns all its lamports, and no longer prevents a payout then", async () => {
+  test("a payout's marker can be closed by the treasury only, returns all its lamports, and no longer prevents a payout then", async () => {
     const bank = await openTreasury("token");
     const first = payout({ makeAccount: true });
     await land(bank, first);
@@ -174,7 +174,7 @@ describe("a payout's marker", () => {
     expect(await land(bank, { ...first, makeAccount: false })).toBeUndefined();
   });
 
-  test("leaves room for two payouts per transaction, and one transaction closes twelve markers", () => {
+  test("a payout's marker leaves room for two payouts per transaction, and one transaction closes twelve markers", () => {
     const number = `0x${"0".repeat(64)}`;
     const payouts = Array.from({ length: 5 }, () => payout({ memo: number }));
     expect(countFitting(payouts, args)).toBe(2);
@@ -211,7 +211,7 @@ describe("a transaction of payouts", () => {
     expect("error" in other ? other.error : other.signers).toContain(authority);
   });
 
-  test("is deterministic", () => {
+  test("a transaction of payouts is deterministic", () => {
     const payouts = [payout(), payout({ makeAccount: true })];
     expect(buildPayouts({ ...args, payouts })).toEqual(buildPayouts({ ...args, payouts }));
   });
@@ -234,7 +234,7 @@ describe("a transaction of payouts", () => {
     );
   });
 
-  test("may use every byte of the size limit", () => {
+  test("a transaction of payouts may use every byte of the size limit", () => {
     const one = payout();
     const lengths = Array.from({ length: 100 }, (_, more) => 380 + more);
     const accepted = lengths.map((length) => countFitting([{ ...one, memo: "x".repeat(length) }], args) === 1);

@@ -115,7 +115,7 @@ describe("the transaction that we built", () => {
     }
   });
 
-  test("is accepted in the legacy format", () => {
+  test("the transaction that we built is accepted in the legacy format", () => {
     const legacy = new Transaction({ feePayer: key(relayer.address), recentBlockhash: blockhash });
     const bytes = legacy
       .add(...built(withCreation))
@@ -124,7 +124,7 @@ describe("the transaction that we built", () => {
     expect(compareTransaction(parse(bytes), withCreation, limits)).toEqual([]);
   });
 
-  test("is accepted if the wallet marks its own account writable", () => {
+  test("the transaction that we built is accepted if the wallet marks its own account writable", () => {
     const parsed = parse(buildPayment(transfer, budget, blockhash));
     const message = Uint8Array.from(parsed.message);
     message[2] = 0;
@@ -621,7 +621,7 @@ describe("the creation of the receiver's token account", () => {
   const [us, owner, mintKey] = [key(relayer.address), key(treasury), key(mint)];
   const ata = key(account(treasury));
 
-  test("is refused if the wallet dropped it, or added it", () => {
+  test("the creation of the receiver's token account is refused if the wallet dropped it, or added it", () => {
     expect(reasonsOf(built(transfer), withCreation)).toContain(
       'there are 0 of "instruction that makes a token account", we built 1',
     );
@@ -646,7 +646,7 @@ describe("the creation of the receiver's token account", () => {
     expect(reasonsOf([...built(withCreation), more], withCreation).join("\n")).toContain(reason);
   });
 
-  test("is refused for another owner, another payer or another program, or if it is not idempotent", () => {
+  test("the creation of the receiver's token account is refused for another owner, another payer or another program, or if it is not idempotent", () => {
     const [limit, price, , ...rest] = built(withCreation);
     if (!limit || !price) throw new Error("nothing built");
     const instead = (one: TransactionInstruction) => reasonsOf([limit, price, one, ...rest], withCreation).join("\n");
@@ -836,13 +836,13 @@ describe("the signatures of a transaction", () => {
   const signedBy = (signature: Uint8Array) => parse(withSignature(unsigned, buyer.address, signature));
   const signed = signedBy(buyer.sign(unsigned.message));
 
-  test("are accepted from the payer alone, and from payer and relayer", () => {
+  test("the signatures of a transaction are accepted from the payer alone, and from payer and relayer", () => {
     expect(validateSignatures(signed, buyer.address)).toBeUndefined();
     const both = parse(withSignature(signed, relayer.address, relayer.sign(signed.message)));
     expect(validateSignatures(both, buyer.address)).toBeUndefined();
   });
 
-  test("are refused if missing, of another message, by another key, or by another key in the relayer's place", () => {
+  test("the signatures of a transaction are refused if missing, of another message, by another key, or by another key in the relayer's place", () => {
     expect(validateSignatures(unsigned, buyer.address)).toContain("is missing");
     expect(validateSignatures(signedBy(buyer.sign(Buffer.from("x"))), buyer.address)).toContain("is invalid");
     expect(validateSignatures(signedBy(makeSigner().sign(unsigned.message)), buyer.address)).toContain("is invalid");
@@ -856,7 +856,7 @@ describe("the format of a wallet's result", () => {
   const whole = Buffer.from(parse(buildPayment(transfer, budget, blockhash)).bytes);
   const signature = buyer.sign(Buffer.from("x"));
 
-  test("is accepted if it is base64, also of a transaction that is refused for another reason", () => {
+  test("the format of a wallet's result is accepted if it is base64, also of a transaction that is refused for another reason", () => {
     expect(validateResultFormat(whole.toString("base64"))).toBeUndefined();
     expect(validateResultFormat(Buffer.concat([whole, Buffer.alloc(3)]).toString("base64"))).toBeUndefined();
   });
@@ -881,7 +881,7 @@ describe("the format of a wallet's result", () => {
     expect(validateResultFormat(text)).toContain(reason);
   });
 
-  test("is checked without a throw for any text", () => {
+  test("the format of a wallet's result is checked without a throw for any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => validateResultFormat(text) !== null),
     );

@@ -1,18 +1,11 @@
 import { createHash } from "node:crypto";
 import { ed25519 } from "@noble/curves/ed25519";
 import { base58 } from "@scure/base";
-import { Keypair, PublicKey, SystemProgram } from "@solana/web3.js";
+import { Keypair, SystemProgram } from "@solana/web3.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findTokenAccount } from "../../../../chains/solana/build-payment.ts";
-import {
-  isAddress,
-  isOnCurve,
-  openKeypair,
-  parseSecret,
-  verifySignature,
-} from "../../../../chains/solana/ed25519-keys.ts";
-import { makeSecret, makeSigner, mint, treasury } from "./solana-fixtures.ts";
+import { isAddress, openKeypair, parseSecret, verifySignature } from "../../../../chains/solana/ed25519-keys.ts";
+import { makeSecret, makeSigner, treasury } from "./solana-fixtures.ts";
 
 const message = Buffer.from("a message");
 
@@ -20,7 +13,7 @@ describe("a secret key", () => {
   const secret = makeSecret();
   const pair = Keypair.fromSecretKey(secret);
 
-  test("is read from base58 and from the file of solana-keygen, and opens the same address", () => {
+  test("a secret key is read from base58 and from the file of solana-keygen, and opens the same address", () => {
     for (const text of [
       base58.encode(secret),
       ` ${base58.encode(secret)}\n`,
@@ -56,7 +49,7 @@ describe("a secret key", () => {
     expect(parseSecret(text)).toBeUndefined();
   });
 
-  test("is read from any text without a throw", () => {
+  test("reading any text as a secret key throws nothing", () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => parseSecret(text) === undefined));
   });
 });
@@ -65,11 +58,11 @@ describe("a signature", () => {
   const signer = makeSigner();
   const signature = signer.sign(message);
 
-  test("of the message by the address's key is valid", () => {
+  test("a signature of the message by the address's key is valid", () => {
     expect(verifySignature(signer.address, message, signature)).toBe(true);
   });
 
-  test("by another key, of another message, or with a flipped bit is invalid", () => {
+  test("a signature by another key, of another message, or with a flipped bit is invalid", () => {
     expect(verifySignature(makeSigner().address, message, signature)).toBe(false);
     expect(verifySignature(signer.address, Buffer.from("another"), signature)).toBe(false);
     for (const at of [0, 31, 32, 63]) {
@@ -79,7 +72,7 @@ describe("a signature", () => {
     }
   });
 
-  test("with a wrong length or for an invalid address is invalid, without a throw", () => {
+  test("a signature with a wrong length or for an invalid address is invalid, without a throw", () => {
     for (const length of [0, 1, 63, 65]) {
       expect(verifySignature(signer.address, message, new Uint8Array(length))).toBe(false);
     }
@@ -105,7 +98,7 @@ describe("a signature", () => {
     expect(messages.filter((one) => verifySignature(SystemProgram.programId.toBase58(), one, forged))).toEqual([]);
   });
 
-  test("whose R is a point of small order is invalid, although the equation holds", () => {
+  test("a signature whose R is a point of small order is invalid, although the equation holds", () => {
     const { scalar, pointBytes } = ed25519.utils.getExtendedPublicKey(makeSecret().subarray(0, 32));
     const neutral = ed25519.ExtendedPoint.ZERO.toRawBytes();
     const digest = createHash("sha512")
@@ -133,7 +126,7 @@ describe("a signature", () => {
 });
 
 describe("an address", () => {
-  test("is base58 of exactly 32 bytes", () => {
+  test("an address is base58 of exactly 32 bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 30, maxLength: 34 }), (bytes) => {
         expect(isAddress(base58.encode(bytes))).toBe(bytes.length === 32);
@@ -143,12 +136,5 @@ describe("an address", () => {
     expect(isAddress("1".repeat(33))).toBe(false);
     expect(isAddress("1".repeat(100_000))).toBe(false);
     expect(isAddress(`${treasury.slice(0, -1)}0`)).toBe(false);
-  });
-
-  test("of a key is on the curve, and a program-derived address is not", () => {
-    expect(isOnCurve(treasury)).toBe(true);
-    expect(isOnCurve(findTokenAccount(treasury, mint, "token"))).toBe(false);
-    expect(isOnCurve("no address")).toBe(false);
-    expect(PublicKey.isOnCurve(treasury)).toBe(true);
   });
 });

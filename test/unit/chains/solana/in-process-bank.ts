@@ -13,7 +13,7 @@ const keyFor = (address: string) => keyOf(new PublicKey(address).toBytes());
 /** Opens a ledger with the real programs in this process. Tests read results with an unmodified web3.js Connection. */
 export function openBank() {
   let now = 1_800_000_000_000;
-  const ledger = openLedger({ finalAfter: 2, now: () => now });
+  const ledger = openLedger({ finalityDepth: 2, now: () => now });
   const connection = connectTo(ledger);
   return {
     ledger,

@@ -89,7 +89,7 @@ const usdc = Buffer.from(
 );
 
 describe("a mint", () => {
-  test("of the Token program is read with its decimals, supply and freeze authority", () => {
+  test("a mint of the Token program is read with its decimals, supply and freeze authority", () => {
     expect(readMint({ owner: TOKEN, data: mintData() })).toEqual({
       program: "token",
       decimals: 6,
@@ -103,14 +103,14 @@ describe("a mint", () => {
     });
   });
 
-  test("with a freeze authority, such as USDC, is accepted", () => {
+  test("a mint with a freeze authority, such as USDC, is accepted", () => {
     const facts = readMint({ owner: TOKEN, data: usdc });
     if ("error" in facts) throw new Error(facts.error);
     expect(facts.freezeAuthority).toBe("7dGbd2QZcCKcTndnHcTL8q7SMVXAkp688NTQYwrRCrar");
     expect(validateMint(facts, { program: "token", decimals: 6 })).toBeUndefined();
   });
 
-  test("whose program or decimals differ from the networks file is refused", () => {
+  test("a mint whose program or decimals differ from the networks file is refused", () => {
     const facts = readMint({ owner: TOKEN, data: mintData() });
     if ("error" in facts) throw new Error(facts.error);
     expect(validateMint(facts, { program: "token-2022", decimals: 6 })).toContain(
@@ -119,7 +119,7 @@ describe("a mint", () => {
     expect(validateMint(facts, { program: "token", decimals: 9 })).toContain("6 decimals, not 9");
   });
 
-  test("of Token-2022 without extensions is accepted, with and without an account type", () => {
+  test("a mint of Token-2022 without extensions is accepted, with and without an account type", () => {
     expect(readMint({ owner: TOKEN_2022, data: mintData() })).toMatchObject({ program: "token-2022", extensions: [] });
     expect(refusalOf()).toBeUndefined();
   });
@@ -136,12 +136,12 @@ describe("a mint", () => {
     ["DefaultAccountState", ExtensionType.DefaultAccountState, [1]],
   ];
 
-  test.each(harmless)("with %s is accepted", (name, type, value) => {
+  test.each(harmless)("a mint with %s is accepted", (name, type, value) => {
     expect(read2022([type, value])).toMatchObject({ extensions: [name] });
     expect(refusalOf([type, value])).toBeUndefined();
   });
 
-  test("with all of these is accepted, and padding after them is not an extension", () => {
+  test("a mint with all harmless extensions is accepted, and padding after them is not an extension", () => {
     const all = harmless.map(([, type, value]): [number, number[]] => [type, value]);
     expect(refusalOf(...all)).toBeUndefined();
     const padded = Buffer.concat([withExtensions(mintData(), 1, all), Buffer.alloc(2)]);
@@ -152,11 +152,11 @@ describe("a mint", () => {
     });
   });
 
-  test("whose token accounts start frozen is refused", () => {
+  test("a mint whose token accounts start frozen is refused", () => {
     expect(refusalOf([ExtensionType.DefaultAccountState, [2]])).toBe("the mint's token accounts start frozen");
   });
 
-  test("with any extension that is not on the list is refused, with the extension's name or number", () => {
+  test("a mint with any extension that is not on the list is refused, with the extension's name or number", () => {
     const accepted = new Set(harmless.map(([, type]) => type));
     for (let type = 1; type < 64; type++) {
       if (accepted.has(type)) continue;
@@ -192,7 +192,7 @@ describe("a mint", () => {
     expect(readMint({ owner, data })).toHaveProperty("error");
   });
 
-  test("is read from any bytes without a throw, and so is a token account", () => {
+  test("reading any bytes as a mint or a token account throws nothing", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.constantFrom(0, 1, 2), (bytes, kind) => {
         if (bytes.length > 165) bytes[165] = kind;
@@ -211,7 +211,7 @@ describe("a token account", () => {
     return read;
   };
 
-  test("is read with its mint, owner, amount and delegate", () => {
+  test("a token account is read with its mint, owner, amount and delegate", () => {
     expect(facts({ amount: 2n ** 64n - 1n, delegateOption: 1, delegate: new PublicKey(freezer) })).toEqual({
       mint,
       owner: treasury,
@@ -224,7 +224,7 @@ describe("a token account", () => {
     expect(facts().delegate).toBeUndefined();
   });
 
-  test("of Token-2022 is read with its extensions and whether it requires a memo", () => {
+  test("a token account of Token-2022 is read with its extensions and whether it requires a memo", () => {
     const data = withExtensions(accountData(), 2, [
       [ExtensionType.ImmutableOwner, []],
       [ExtensionType.MemoTransfer, [1]],
@@ -237,7 +237,7 @@ describe("a token account", () => {
     expect(readTokenAccount(turnedOff)).toMatchObject({ requiresMemo: false });
   });
 
-  test("that is not initialized, is cut short, or is a mint or a multisig, is refused", () => {
+  test("a token account that is not initialized, is cut short, or is a mint or a multisig, is refused", () => {
     expect(readTokenAccount(accountData({ state: AccountState.Uninitialized }))).toBeUndefined();
     expect(readTokenAccount(accountData({ state: 3 }))).toBeUndefined();
     expect(readTokenAccount(accountData().subarray(0, 164))).toBeUndefined();
@@ -248,13 +248,13 @@ describe("a token account", () => {
 
   const wanted = { mint, owner: treasury, amount: 5n };
 
-  test("with enough tokens can pay, and with one unit too few cannot", () => {
+  test("a token account with enough tokens can pay, and with one unit too few cannot", () => {
     expect(validateSourceAccount(facts(), wanted)).toBeUndefined();
     expect(validateSourceAccount(facts(), { ...wanted, amount: 6n })).toContain("holds too little");
     expect(validateSourceAccount(undefined, wanted)).toContain("no account for the token");
   });
 
-  test("that is frozen, of another mint, or of another owner can neither pay nor receive", () => {
+  test("a token account that is frozen, of another mint, or of another owner can neither pay nor receive", () => {
     const cases: [object, string][] = [
       [{ state: AccountState.Frozen }, "is frozen"],
       [{ mint: new PublicKey(freezer) }, "of another mint"],
@@ -266,7 +266,7 @@ describe("a token account", () => {
     }
   });
 
-  test("that requires a memo before a transfer can pay but not receive", () => {
+  test("a token account that requires a memo before a transfer can pay but not receive", () => {
     const account = { ...facts(), requiresMemo: true };
     expect(validateSourceAccount(account, wanted)).toBeUndefined();
     expect(validateDestinationAccount(account, wanted)).toContain("requires a memo");

@@ -99,7 +99,7 @@ beforeEach(async () => {
 });
 
 describe("an incoming movement", () => {
-  test("of a payment that we built has its payer, amount and memo", async () => {
+  test("an incoming movement of a payment that we built has its payer, amount and memo", async () => {
     const transfer = makeTransfer({ mint, receiver: owner.address, amount: 12n });
     const landed = await bank.land(buildPayment(transfer, budget, bank.blockhash()), relayer, buyer);
     expect(readMovements(landed, treasury)).toEqual([
@@ -117,7 +117,7 @@ describe("an incoming movement", () => {
     ]);
   });
 
-  test("by an unchecked transfer, with a memo before it or one of the older program, is read", async () => {
+  test("an incoming movement by an unchecked transfer, with a memo before it or one of the older program, is read", async () => {
     const plain = createTransferInstruction(
       key(account(buyer.address)),
       key(account(owner.address)),
@@ -131,7 +131,7 @@ describe("an incoming movement", () => {
     }
   });
 
-  test("by a delegate has the account's owner as payer, not the delegate", async () => {
+  test("an incoming movement by a delegate has the account's owner as payer, not the delegate", async () => {
     await run(createApproveInstruction(key(account(buyer.address)), key(relayer.address), key(buyer.address), 10n));
     const [from, to] = [key(account(buyer.address)), key(account(owner.address))];
     expect(await movementsOf(createTransferInstruction(from, to, key(relayer.address), 4n))).toMatchObject([
@@ -139,7 +139,7 @@ describe("an incoming movement", () => {
     ]);
   });
 
-  test("by minting, checked or not, has no payer", async () => {
+  test("an incoming movement by minting, checked or not, has no payer", async () => {
     const [token, to, by] = [key(mint), key(account(owner.address)), key(owner.address)];
     for (const step of [
       createMintToInstruction(token, to, by, 9n),
@@ -151,14 +151,14 @@ describe("an incoming movement", () => {
     }
   });
 
-  test("by an instruction that is too short to decode has its amount but no payer", async () => {
+  test("an incoming movement by an instruction that is too short to decode has its amount but no payer", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n));
     const [instruction] = landed.transaction.message.compiledInstructions;
     if (instruction) instruction.data = instruction.data.slice(0, 5);
     expect(readMovements(landed, treasury)).toMatchObject([{ payer: "", receiver: owner.address, amount: 5n }]);
   });
 
-  test("by a program that calls the Token program is read from the inner instructions", async () => {
+  test("an incoming movement by a program that calls the Token program is read from the inner instructions", async () => {
     await run(open(account(owner.address)), move(buyer.address, account(owner.address), 8n));
     const landed = await run(memo("before"), recover());
     const [found, ...others] = readMovements(landed, treasury);
@@ -168,14 +168,14 @@ describe("an incoming movement", () => {
     expect(others).toEqual([]);
   });
 
-  test("has its amount but no payer if the inner instructions are missing", async () => {
+  test("an incoming movement has its amount but no payer if the inner instructions are missing", async () => {
     await run(open(account(owner.address)), move(buyer.address, account(owner.address), 8n));
     const landed = await run(recover());
     if (landed.meta) landed.meta.innerInstructions = null;
     expect(readMovements(landed, treasury)).toMatchObject([{ mint, payer: "", receiver: owner.address, amount: 8n }]);
   });
 
-  test("of lamports that are wrapped later is read although no token transfer shows it", async () => {
+  test("an incoming movement of lamports that are wrapped later is read although no token transfer shows it", async () => {
     const wrapped = findTokenAccount(owner.address, NATIVE_MINT.toBase58(), "token");
     await run(open(owner.address, NATIVE_MINT.toBase58()));
     const [found, ...others] = await movementsOf(
@@ -187,7 +187,7 @@ describe("an incoming movement", () => {
     expect(others).toEqual([]);
   });
 
-  test("in a batch that the Token program runs as one instruction is read, beside a plain transfer", async () => {
+  test("an incoming movement in a batch that the Token program runs as one instruction is read, beside a plain transfer", async () => {
     const inner = [move(buyer.address, owner.address, 2n), move(buyer.address, owner.address, 3n)];
     const batch = new TransactionInstruction({
       programId: tokenPrograms.token,
@@ -235,7 +235,7 @@ describe("an incoming movement", () => {
 });
 
 describe("an outgoing movement", () => {
-  test("of each of several receivers is read with the memo after it", async () => {
+  test("an outgoing movement to each of several receivers is read with the memo after it", async () => {
     const [first, second] = [move(owner.address, merchant, 5n), move(owner.address, buyer.address, 6n)];
     expect(await movementsOf(first, memo("a"), second, memo("b"))).toEqual([
       { mint, payer: owner.address, receiver: merchant, amount: 5n, memo: "a", index: 0 },
@@ -243,7 +243,7 @@ describe("an outgoing movement", () => {
     ]);
   });
 
-  test("has a memo that Postgres can store and index, whatever bytes a program writes", async () => {
+  test("an outgoing movement has a memo that Postgres can store and index, whatever bytes a program writes", async () => {
     const landed = await run(move(owner.address, merchant, 5n), memo("here"));
     const [, note] = landed.transaction.message.compiledInstructions;
     if (!note) throw new Error("the memo is missing");
@@ -257,12 +257,12 @@ describe("an outgoing movement", () => {
     expect(memoOf(Buffer.from("m".repeat(9_000)))).toBe(`${"m".repeat(199)}…`);
   });
 
-  test("has no memo that follows another movement or precedes several", async () => {
+  test("an outgoing movement has no memo that follows another movement or precedes several", async () => {
     const [first, second] = [move(owner.address, merchant, 5n), move(owner.address, buyer.address, 6n)];
     expect((await movementsOf(memo("x"), first, second, memo("b"))).map((one) => one.memo)).toEqual([undefined, "b"]);
   });
 
-  test("by burning, checked or not, has no receiver", async () => {
+  test("an outgoing movement by burning, checked or not, has no receiver", async () => {
     const [from, token, by] = [key(account(owner.address)), key(mint), key(owner.address)];
     for (const step of [
       createBurnInstruction(from, token, by, 2n),
@@ -272,7 +272,7 @@ describe("an outgoing movement", () => {
     }
   });
 
-  test("to an unlisted account of the same owner is outgoing", async () => {
+  test("an outgoing movement to an unlisted account of the same owner is outgoing", async () => {
     const { accounts } = treasury;
     const only = { owner: owner.address, accounts: new Map([...accounts].filter(([, one]) => one === mint)) };
     const other = makeSigner();
@@ -296,19 +296,19 @@ describe("an outgoing movement", () => {
 });
 
 describe("no movement", () => {
-  test("is read from a failed transaction", async () => {
+  test("no movement is read from a failed transaction", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n), move(buyer.address, owner.address, 1_000n));
     expect(landed.meta?.err).not.toBeNull();
     expect(readMovements(landed, treasury)).toEqual([]);
   });
 
-  test("is read from a transfer of zero, one between others, or one from the treasury to itself", async () => {
+  test("no movement is read from a transfer of zero, one between others, or one from the treasury to itself", async () => {
     expect(await movementsOf(move(buyer.address, owner.address, 0n))).toEqual([]);
     expect(await movementsOf(move(buyer.address, merchant, 5n))).toEqual([]);
     expect(await movementsOf(move(owner.address, owner.address, 5n))).toEqual([]);
   });
 
-  test("is never assumed for a response without balances, which is a transient error", async () => {
+  test("a response without balances is a transient error and never counts as no movement", async () => {
     const landed = await run(move(buyer.address, owner.address, 5n));
     const without = { ...landed, meta: landed.meta && { ...landed.meta, postTokenBalances: null } };
     for (const answer of [without, { ...landed, meta: null }]) {
@@ -320,7 +320,7 @@ describe("no movement", () => {
 });
 
 describe("a token that takes a fee", () => {
-  test("moves the amount after the fee into the treasury, and the whole amount out of it", async () => {
+  test("a token that takes a fee moves the amount after the fee into the treasury, and the whole amount out of it", async () => {
     const fees = makeSigner();
     const size = getMintLen([ExtensionType.TransferFeeConfig]);
     const program = tokenPrograms["token-2022"];

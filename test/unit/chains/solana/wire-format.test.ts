@@ -48,7 +48,7 @@ legacy.partialSign(payer);
 const legacyBytes = legacy.serialize({ requireAllSignatures: false });
 
 describe("the bytes of a transaction", () => {
-  test("of version 0 are parsed into signers, fee payer, accounts and instructions", () => {
+  test("the bytes of a transaction of version 0 are parsed into signers, fee payer, accounts and instructions", () => {
     const parsed = parse(payment);
     expect(parsed.signers).toEqual([relayer.address, buyer.address]);
     expect(parsed.feePayer).toBe(relayer.address);
@@ -63,7 +63,7 @@ describe("the bytes of a transaction", () => {
     expect(Buffer.from(encodeUnsigned(parsed.message, 2))).toEqual(Buffer.from(payment));
   });
 
-  test("in the legacy format are parsed", () => {
+  test("the bytes of a transaction in the legacy format are parsed", () => {
     const parsed = parse(legacyBytes);
     expect(parsed.signers).toEqual([feePayer.publicKey.toBase58(), payer.publicKey.toBase58()]);
     expect(Buffer.from(parsed.message)).toEqual(legacy.serializeMessage());
@@ -78,7 +78,7 @@ describe("the bytes of a transaction", () => {
     expect(Buffer.from(parsed.signatures[1] ?? [])).toEqual(legacy.signatures[1]?.signature);
   });
 
-  test("that list an account twice are parsed without removing the duplicate", () => {
+  test("the bytes of a transaction that list an account twice are parsed without removing the duplicate", () => {
     // Keys start after the count, two signatures, the version, the header and the number of keys.
     const keys = 1 + 128 + 1 + 3 + 1;
     const doubled = Uint8Array.from(payment);
@@ -88,7 +88,7 @@ describe("the bytes of a transaction", () => {
     expect(parsed.accounts).toHaveLength(parse(payment).accounts.length);
   });
 
-  test("with a lookup table are parsed, and the table is counted", () => {
+  test("the bytes of a transaction with a lookup table are parsed, and the table is counted", () => {
     const [inTable, from] = [Keypair.generate().publicKey, Keypair.generate().publicKey];
     const table = new AddressLookupTableAccount({
       key: Keypair.generate().publicKey,
@@ -129,7 +129,7 @@ describe("the bytes of a transaction", () => {
     expect(refusalOf(bytes)).toContain(reason);
   });
 
-  test("with an instruction whose index exceeds the accounts, or whose program is the fee payer, are refused", () => {
+  test("the bytes of a transaction with an instruction whose index exceeds the accounts, or whose program is the fee payer, are refused", () => {
     const at = payment.length - 1 - Buffer.from("pay_0123456789abcdef").length - 3;
     expect(payment[at]).toBe(parse(payment).accounts.findIndex((one) => one.address.startsWith("Memo")));
     expect(refusalOf(changed(payment, at, 40))).toContain("names an account that does not exist");
@@ -142,7 +142,7 @@ describe("the bytes of a transaction", () => {
     expect(refusalOf(changed(payment, authority, length - 1))).toBe("none");
   });
 
-  test("never make the parser throw, and the parsed transaction serializes to the same bytes", () => {
+  test("no bytes make the parser throw, and the parsed transaction serializes to the same bytes", () => {
     const holds = (bytes: Uint8Array) => {
       const parsed = parseTransaction(bytes);
       if ("error" in parsed) return;
@@ -164,7 +164,7 @@ describe("the bytes of a transaction", () => {
     );
   });
 
-  test("with a length of more than two billion are refused at once", () => {
+  test("the bytes of a transaction with a length of more than two billion are refused at once", () => {
     for (const prefix of [[0xff, 0xff, 0xff, 0xff, 0x07], [0xff, 0xff, 0xff, 0xff, 0x0f], Array(900).fill(0x80)]) {
       expect(refusalOf(Uint8Array.from(prefix))).toContain("not a legacy");
       expect(refusalOf(Uint8Array.from([0, 1, 0, 0, ...prefix]))).toContain("not a legacy");
@@ -186,7 +186,7 @@ describe("adding a signature", () => {
     expect(parsed.bytes).toEqual(before);
   });
 
-  test("of an account that is not a signer, or with a wrong length, throws", () => {
+  test("adding a signature of an account that is not a signer, or with a wrong length, throws", () => {
     const parsed = parse(payment);
     expect(() => withSignature(parsed, makeSigner().address, new Uint8Array(64))).toThrow("does not sign");
     expect(() => withSignature(parsed, buyer.address, new Uint8Array(63))).toThrow("does not sign");

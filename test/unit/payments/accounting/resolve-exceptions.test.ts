@@ -5,22 +5,22 @@ const none = {
   booked: "unmatched" as const,
   amount: 5n,
   asked: null,
-  paymentId: null,
-  paymentState: null,
-  transferId: null,
+  payment_id: null,
+  payment_state: null,
+  transfer_id: null,
 };
 
 test.each<[ExceptionKind, Partial<Parameters<typeof classifyException>[0]>]>([
   ["unknown", {}],
-  ["late", { paymentId: "pay_1", paymentState: "expired", asked: 5n }],
-  ["late", { paymentId: "pay_1", paymentState: "failed", transferId: "trf_1" }],
-  ["double", { paymentId: "pay_1", paymentState: "succeeded", asked: 5n }],
-  ["wrong_amount", { paymentId: "pay_1", paymentState: "succeeded", asked: 6n }],
-  ["wrong_amount", { paymentId: "pay_1", paymentState: "requires_action", asked: 4n }],
+  ["late", { payment_id: "pay_1", payment_state: "expired", asked: 5n }],
+  ["late", { payment_id: "pay_1", payment_state: "failed", transfer_id: "trf_1" }],
+  ["double", { payment_id: "pay_1", payment_state: "succeeded", asked: 5n }],
+  ["wrong_amount", { payment_id: "pay_1", payment_state: "succeeded", asked: 6n }],
+  ["wrong_amount", { payment_id: "pay_1", payment_state: "requires_action", asked: 4n }],
   ["left", { amount: -5n }],
   ["dust", { booked: "dust" }],
-  ["forgotten", { amount: -5n, transferId: "trf_1" }],
-  ["overpaid", { amount: -5n, transferId: "trf_1", booked: "overpaid" }],
+  ["forgotten", { amount: -5n, transfer_id: "trf_1" }],
+  ["overpaid", { amount: -5n, transfer_id: "trf_1", booked: "overpaid" }],
 ])("an unexpected movement is classified as %s", (kind, row) => {
   expect(classifyException({ ...none, ...row })).toBe(kind);
 });

@@ -15,13 +15,13 @@ const kept = (optionId: string, state: Kept["state"], count: number, secondsOld 
 const decide = (some: Kept[], optionId = "own") => decideAdmission(some, { optionId, now });
 
 describe("a confirm without a proof by the payer's key", () => {
-  test("is stored while the payment is below its limits", () => {
+  test("a confirm without a proof by the payer's key is stored while the payment is below its limits", () => {
     expect(decide([])).toEqual({ admit: true, evict: [] });
     expect(decide(kept("own", "refused", 9))).toEqual({ admit: true, evict: [] });
     expect(decide(kept("own", "waiting", 2))).toEqual({ admit: true, evict: [] });
   });
 
-  test("is told to retry while other attempts of its option, or many of its payment, are waiting", () => {
+  test("a confirm without a proof by the payer's key has to be retried later while other attempts of its option, or many of its payment, are waiting", () => {
     const later = { admit: false, retryAfterSeconds: 2 };
     expect(decide(kept("own", "waiting", 3))).toEqual(later);
     expect(decide([..."abcdefghij"].flatMap((option) => kept(option, "waiting", 2)))).toEqual(later);
@@ -32,7 +32,7 @@ describe("a confirm without a proof by the payer's key", () => {
     expect(decide(kept("own", "refused", 10, 60))).toEqual({ admit: true, evict: ["own-refused-0"] });
   });
 
-  test("is stored as the first attempt of its option even when other options have refused attempts", () => {
+  test("a confirm without a proof by the payer's key is stored as the first attempt of its option even when other options have refused attempts", () => {
     const others = [..."abc"].flatMap((option) => kept(option, "refused", 10));
     expect(decide(others)).toEqual({ admit: true, evict: ["a-refused-0"] });
     expect(decide([...others, ...kept("own", "refused", 1)])).toMatchObject({ admit: false });

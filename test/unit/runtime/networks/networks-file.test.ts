@@ -143,12 +143,12 @@ describe("the content of a file", () => {
     expect(message).toMatch(/line \d+: chains\.0\.rpc\.0\.url: is not filled in/);
   });
 
-  test("is read as a key without its final line feed", async () => {
+  test("the content of a file is read as a key without its final line feed", async () => {
     const key = generatePrivateKey();
     expect(readKey({ file: await write(`${key}\n`) })).toBe(key);
   });
 
-  test("is not part of the error if it is not a key, and a missing file is named", async () => {
+  test("the content of a file is not part of the error if it is not a key, and a missing file is named", async () => {
     const file = await write(`${generatePrivateKey()}00`);
     const message = messageOf(() => readKey({ file }));
     expect(message).toContain(file);
@@ -214,7 +214,7 @@ describe("a key in a variable", () => {
     expect(message).not.toContain(key.slice(4, 40));
   });
 
-  test("that belongs to another address stops the start with an error that names the address and not the key", async () => {
+  test("a key in a variable that belongs to another address stops the start with an error that names the address and not the key", async () => {
     const other = privateKeyToAddress(generatePrivateKey());
     const parsed = parseNetworks(document({ treasury: { address: other, key: { env: "KEY" } } }));
     const [first] = listEvmNetworks(parsed);

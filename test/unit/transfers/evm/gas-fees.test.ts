@@ -14,11 +14,11 @@ function* randoms(count: number): Generator<bigint> {
 }
 
 describe("the first fees of a transaction", () => {
-  test("leave room for the base fee to double", () => {
+  test("the first fees of a transaction leave room for the base fee to double", () => {
     expect(chooseFees(10n * gwei, policy)).toEqual({ maxFeePerGas: 21n * gwei, maxPriorityFeePerGas: gwei });
   });
 
-  test("never exceed the ceiling", () => {
+  test("the first fees of a transaction never exceed the ceiling", () => {
     expect(chooseFees(80n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
     for (const baseFee of randoms(500)) {
       const fees = chooseFees(baseFee, policy);
@@ -27,12 +27,12 @@ describe("the first fees of a transaction", () => {
     }
   });
 
-  test("are offered when the next block costs exactly the ceiling, and withheld one wei above it", () => {
+  test("the first fees of a transaction are offered when the next block costs exactly the ceiling, and withheld one wei above it", () => {
     expect(chooseFees(99n * gwei, policy)).toBeDefined();
     expect(chooseFees(99n * gwei + 1n, policy)).toBeUndefined();
   });
 
-  test("are withheld while the fee source reports a thousand times the usual fee", () => {
+  test("the first fees of a transaction are withheld while the fee source reports a thousand times the usual fee", () => {
     expect(chooseFees(10n * gwei * 1000n, policy)).toBeUndefined();
   });
 });
@@ -69,7 +69,7 @@ describe("a replacement under the same nonce", () => {
     expect(chooseReplacementFees(before, 5_000n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
   });
 
-  test("is not created when the ceiling leaves no room for 12.5 % more: the lane waits", () => {
+  test("a replacement under the same nonce is not created when the ceiling leaves no room for 12.5 % more: the lane waits", () => {
     const high = { maxFeePerGas: 90n * gwei, maxPriorityFeePerGas: gwei };
     expect(chooseReplacementFees(high, 5_000n * gwei, policy)).toBeUndefined();
   });

@@ -5,16 +5,16 @@ import { isProof, resolveNonces } from "../../../../transfers/match-movements.ts
 describe("blocks that were read in parallel", () => {
   const block = (hash: string, parentHash: string) => ({ hash, parentHash });
 
-  test("are used up to the first block that does not link to its parent, starting at the cursor", () => {
+  test("blocks that were read in parallel are used up to the first block that does not link to its parent, starting at the cursor", () => {
     const blocks = [block("b", "a"), block("c", "b"), block("d", "x"), block("e", "d")];
     expect(keepLinked("a", blocks).map(({ hash }) => hash)).toEqual(["b", "c"]);
   });
 
-  test("are not used when the first block does not link to the cursor: a reorg", () => {
+  test("blocks that were read in parallel are not used when the first block does not link to the cursor: a reorg", () => {
     expect(keepLinked("a2", [block("b", "a"), block("c", "b")])).toEqual([]);
   });
 
-  test("are all used when all are linked", () => {
+  test("blocks that were read in parallel are all used when all are linked", () => {
     const blocks = [block("b", "a"), block("c", "b")];
     expect(keepLinked("a", blocks)).toEqual(blocks);
     expect(keepLinked("a", [])).toEqual([]);

@@ -1,0 +1,71 @@
+import type { Insertable, Selectable } from "kysely";
+import type { Db, Tables } from "../tables.ts";
+
+type Row = Selectable<Tables["idempotency"]>;
+export type IdempotencyKey = Pick<Row, "account_id" | "mode" | "operation" | "key">;
+
+/**
+ * Inserts a key without a response. Returns false when the key exists. Blocks while another transaction holds the key.
+ */
+export async function claimKey(
+  db: Db,
+  row: Omit<Insertable<Tables["idempotency"]>, "status" | "response_body">,
+): Promise<boolean> {
+  const claimed = await db
+    .insertInto("idempotency")
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  return claimed.numInsertedOrUpdatedRows === 1n;
+}
+
+/** Stores the response to a key's request. */
+export async function recordResponse(
+  db: Db,
+  { account_id, mode, operation, key }: IdempotencyKey,
+  response: { status: number; response_body: string },
+): Promise<void> {
+  await db
+    .updateTable("idempotency")
+    .set(response)
+    .where("account_id", "=", account_id)
+    .where("mode", "=", mode)
+    .where("operation", "=", operation)
+    .where("key", "=", key)
+    .execute();
+}
+
+/** Returns the digest of a key's request and the response to it. */
+export async function findResponse(
+  db: Db,
+  { account_id, mode, operation, key }: IdempotencyKey,
+): Promise<Pick<Row, "digest" | "status" | "response_body"> | undefined> {
+  return db
+    .selectFrom("idempotency")
+    .select(["digest", "status", "response_body"])
+    .where("account_id", "=", account_id)
+    .where("mode", "=", mode)
+    .where("operation", "=", operation)
+    .where("key", "=", key)
+    .executeTakeFirst();
+}
+
+/** Deletes keys that were created before a time, and returns how many. */
+export async function deleteOldKeys(db: Db, args: { before: Date; limit: number }): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("idempotency")
+    .where(({ eb, refTuple }) =>
+      eb(
+        refTuple("account_id", "mode", "operation", "key"),
+        "in",
+        eb
+          .selectFrom("idempotency")
+          .select(["account_id", "mode", "operation", "key"])
+          .where("created_at", "<", args.before)
+          .limit(args.limit)
+          .$asTuple("account_id", "mode", "operation", "key"),
+      ),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

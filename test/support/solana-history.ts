@@ -1,0 +1,42 @@
+import type { SolanaKey } from "../../local/solana-client.ts";
+import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "./solana-merchant-fixture.ts";
+import { sendTokens, type TestSolana } from "./test-solana.ts";
+import { waitFor } from "./wait-for.ts";
+
+/** Makes a separate deployment whose history has been listed once and is read without a rate limit. */
+export async function makeListedFixture(
+  solana: TestSolana,
+  { rpcUrls, change }: { rpcUrls: readonly string[]; change?: Record<string, unknown> },
+): Promise<SolanaMerchantFixture> {
+  const fixture = await makeSolanaMerchantFixture(solana, {
+    rpcUrls,
+    change: { historyReadsPerSecond: 10_000, ...change },
+  });
+  await fixture.readHistory();
+  return fixture;
+}
+
+/** Makes a buyer's own transfer that names a payment and shows only in the history. Returns the payment's id. */
+export async function payUnsolicited(
+  solana: TestSolana,
+  fixture: SolanaMerchantFixture,
+  buyer: SolanaKey,
+): Promise<string> {
+  const paymentId = await fixture.create();
+  const [option] = await fixture.offer(paymentId, buyer);
+  const { authorization_nonce: memo } = await fixture.db
+    .selectFrom("payment_option")
+    .select("authorization_nonce")
+    .where("id", "=", option?.id ?? "")
+    .executeTakeFirstOrThrow();
+  const to = fixture.keys.treasury.address;
+  await waitFinalized(solana, await sendTokens(solana, { from: buyer, to, amount: 1_000_000n, memo }));
+  return paymentId;
+}
+
+/** Waits until a transaction is final. */
+export async function waitFinalized({ client }: TestSolana, signature: string | undefined): Promise<void> {
+  const isFinal = async () =>
+    (await client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
+  await waitFor(isFinal, { within: 10_000 });
+}
