@@ -8,7 +8,7 @@ import { throwChainError } from "./rpc-errors.ts";
  * What an issuer has done with a token. `code`: a hash of the token's code and of the code that its proxy slots name, which
  * changes with every upgrade. `paused`: no account can transfer. `blocksTreasury`: the treasury can neither receive nor pay.
  */
-export type TokenState = { code: Hex; paused: boolean; blocksTreasury: boolean };
+type TokenState = { code: Hex; paused: boolean; blocksTreasury: boolean };
 
 /**
  * Where proxies store the address of their code: EIP-1967's implementation, the same of OpenZeppelin's first proxies (USDC),

@@ -5,7 +5,7 @@ const u64 = (value: bigint) => [...Buffer.from(BigUint64Array.of(value).buffer)]
 const i128 = (value: bigint) => [...u64(BigInt.asUintN(64, value)), ...u64(BigInt.asUintN(64, value >> 64n))];
 
 export const EQUAL = 0;
-export const AT_LEAST = 4;
+const AT_LEAST = 4;
 const hash = new Array<number>(32).fill(7);
 
 export const lamports = (value: bigint, operator = AT_LEAST) => [0, ...u64(value), operator];
