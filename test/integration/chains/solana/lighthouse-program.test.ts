@@ -43,9 +43,9 @@ function openRuntime() {
   const store = (address: string, data: Uint8Array) =>
     svm.setAccount(key(address).toBytes(), new Account(10_000_000n, data, TOKEN_PROGRAM_ID.toBytes(), false, 0n));
   const minted = Buffer.alloc(MintLayout.span);
-  const nobody = { mintAuthorityOption: 0 as const, mintAuthority: PublicKey.default };
+  const noMinter = { mintAuthorityOption: 0 as const, mintAuthority: PublicKey.default };
   const unfrozen = { freezeAuthorityOption: 0 as const, freezeAuthority: PublicKey.default };
-  MintLayout.encode({ ...nobody, ...unfrozen, supply: 10n ** 12n, decimals: 6, isInitialized: true }, minted);
+  MintLayout.encode({ ...noMinter, ...unfrozen, supply: 10n ** 12n, decimals: 6, isInitialized: true }, minted);
   store(mint, minted);
   for (const [address, owner, amount] of [
     [source, buyer.address, 20_000_000n],
