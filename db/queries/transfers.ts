@@ -125,19 +125,21 @@ export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
     .execute();
 }
 
-/** Returns the number of payouts, by chain, that have failed `HELD_AFTER` times or more before they were sent. */
-export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
+/**
+ * Returns the number of payments and the number of payouts, by chain, that have failed `HELD_AFTER` times or more before
+ * they were sent.
+ */
+export async function countHeld(db: Db): Promise<{ chain: string; isPayment: boolean; count: number }[]> {
   return db
     .selectFrom("transfer")
-    .select(["chain", sql<number>`count(*)::int`.as("count")])
+    .select(["chain", sql<boolean>`purpose = 'payment'`.as("isPayment"), sql<number>`count(*)::int`.as("count")])
     .where("state", "=", "ready")
-    .where("purpose", "!=", "payment")
     .where("retries", ">=", HELD_AFTER)
-    .groupBy("chain")
+    .groupBy(["chain", sql`purpose = 'payment'`])
     .execute();
 }
 
-/** The number of failures after which a payout counts as held: about half a minute. */
+/** The number of failures after which a transfer counts as held: about half a minute. */
 const HELD_AFTER = 4;
 
 /**

@@ -443,4 +443,26 @@ export const transferMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "transfers/evm/watch-tokens.ts",
+    tests: ["test/integration/payments/lifecycle/abnormal-networks.test.ts"],
+    mutations: [
+      {
+        name: "an upgraded token is not reported",
+        find: "code === known.first ? 0 : 1",
+        replace: "0",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/token-states.ts",
+    tests: ["test/integration/payments/lifecycle/abnormal-networks.test.ts"],
+    mutations: [
+      {
+        name: "the code that a proxy names is not compared",
+        find: "concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))])",
+        replace: "concat(await readCodeHashes(rpc, [token]))",
+      },
+    ],
+  },
 ];

@@ -13,6 +13,7 @@ import { screenByOracle } from "./oracle-screening.ts";
 import { signEvmPayout } from "./sign-payout.ts";
 import { startEvm } from "./start-chain.ts";
 import { checkKey, verifyAnyKind } from "./verify-authorizations.ts";
+import { readIssuerActions } from "./watch-tokens.ts";
 
 /** Returns the driver of an EVM chain. */
 export function evmTransfers(chain: EvmChain): TransferDriver {
@@ -36,6 +37,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
     listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
     readGasBalances: (deps) => readLaneBalances(deps, chain),
+    readIssuerActions: (deps) => readIssuerActions(deps, chain),
     isLaneHeld: (lane, status) => isLaneHeld(lane, status, chain.network.fees),
   };
 }
