@@ -191,8 +191,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a replacement is signed under another nonce",
-        find: "    nonce: row.nonce,\n    to,",
-        replace: "    nonce: row.nonce + 1,\n    to,",
+        find: "    nonce: row.nonce,\n    ...payload,",
+        replace: "    nonce: row.nonce + 1,\n    ...payload,",
       },
       {
         name: "a replacement is sent without being stored",
