@@ -129,7 +129,7 @@ const entry = z.strictObject({
     priorityFeePerGas: wei,
   }),
   /** Gas limit of a batch; it holds as many transfers as fit. */
-  batchGas: z.number().int().min(200_000).default(4_000_000),
+  batchGas: z.number().int().min(200_000).default(8_000_000),
   /** Most unconfirmed nonces of a lane. */
   laneWindow: z.number().int().min(1).default(32),
   treasury: z.strictObject({ address: evmAddress, key: keySource }),

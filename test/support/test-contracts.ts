@@ -11,7 +11,16 @@ import { disburserAddress, encodeDisburserDeployment } from "../../chains/evm/di
 import { type Compiled, compile } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../local/chain-client.ts";
 
-type TestFile = "Permit2" | "Tokens" | "Wallets" | "RefusingWallet" | "Hostile" | "Oracle" | "Feed" | "Authorized";
+type TestFile =
+  | "Permit2"
+  | "Tokens"
+  | "Wallets"
+  | "RefusingWallet"
+  | "Hostile"
+  | "Oracle"
+  | "Feed"
+  | "Authorized"
+  | "Rollups";
 
 const compiled = new Map<string, Record<string, Compiled>>();
 
