@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
-import { fundBuyers, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyers, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
 /** docs/decisions/gas-per-payment.md derives what is possible. */
@@ -18,10 +18,10 @@ test("a payment and its share of a payout take at most 45,000 gas on a busy chai
   if (!first) throw new Error("no buyer");
   const warm = await fixture.pay(first);
   await fixture.settle((await fixture.settlementOf(warm)).id);
-  await fixture.pay(await fundBuyers(chain, 1).then(([buyer = first]) => buyer));
+  await fixture.relay();
+  await sendUsdc(chain, first, chain.keys.treasury.address, 1n);
   const [destination] = unwrap(await listDestinations(deps, owner));
   unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }));
-  await fixture.relay();
   await fixture.watch();
   const before = (await transactionsOf()).length;
 
