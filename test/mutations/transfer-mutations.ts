@@ -42,6 +42,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
       },
       {
+        name: "a lane's gas money is not compared with a rollup's charge",
+        find: "const most = 2n * charge;",
+        replace: "const most = 0n * charge;",
+        tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
+      },
+      {
         name: "a lane continues after the node has refused a broadcast",
         find: 'if (broadcast.outcome !== "accepted") return "blocked";',
         replace: "",
@@ -214,6 +220,11 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a replacement pays more than the ceiling",
         find: "if (least > policy.maxFeePerGas) return undefined;",
         replace: "",
+      },
+      {
+        name: "a rollup's charge does not count in the ceiling",
+        find: "policy.maxFeePerGas - (charge + gas - 1n) / gas",
+        replace: "policy.maxFeePerGas",
       },
       { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
     ],

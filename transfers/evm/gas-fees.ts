@@ -49,9 +49,8 @@ export function chooseReplacementPrice(before: Fees, proposed: bigint, policy: F
 
 /**
  * Returns the policy for the execution of a transaction for which a rollup charges `charge` wei besides: the ceiling without
- * that charge per gas of the limit. The sum then stays below the operator's ceiling.
+ * that charge per gas of the limit. It is negative when the charge alone exceeds the ceiling: then no fee is allowed.
  */
 export function deductCharge(policy: FeePolicy, { charge, gas }: { charge: bigint; gas: bigint }): FeePolicy {
-  const left = policy.maxFeePerGas - (charge + gas - 1n) / gas;
-  return { ...policy, maxFeePerGas: left > 0n ? left : 0n };
+  return { ...policy, maxFeePerGas: policy.maxFeePerGas - (charge + gas - 1n) / gas };
 }

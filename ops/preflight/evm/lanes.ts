@@ -1,14 +1,14 @@
-import { formatEther, formatGwei, type Hex, keccak256, toHex } from "viem";
+import { formatEther, formatGwei } from "viem";
 import { readBlock } from "../../../chains/evm/blocks.ts";
-import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { readGasBalance, readGasPrice } from "../../../chains/evm/evm-broadcast.ts";
 import { validateFeeModel } from "../../../chains/evm/fee-model.ts";
 import { lowerCaseHex } from "../../../chains/evm/hex.ts";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
 import { readRollupFee } from "../../../chains/evm/rollup-fees.ts";
 import { hasWalletLane } from "../../../transfers/evm/lane-signers.ts";
-import { BASE_GAS, type Payload } from "../../../transfers/evm/multicall-batch.ts";
+import { BASE_GAS } from "../../../transfers/evm/multicall-batch.ts";
 import { type Price, priceTransaction } from "../../../transfers/evm/price-transaction.ts";
+import { samplePayment } from "../../../transfers/evm/rollup-charge.ts";
 import { failure, type Outcome, ok, warning } from "../finding.ts";
 import type { Check } from "../run-checks.ts";
 
@@ -46,16 +46,6 @@ export function laneChecks(chain: EvmChain): Check[] {
       },
     },
   ];
-}
-
-/** Returns a transaction like that of one payment, with an authorization that no chain accepts. */
-function samplePayment(chain: EvmChain): Payload {
-  const word = keccak256(toHex("a sample"));
-  const from: Hex = `0x${word.slice(-40)}`;
-  const token = chain.tokens.values().next().value?.token ?? chain.treasury;
-  const authorization = { token, from, to: chain.treasury, value: 10_000_000n, validBefore: 2 ** 31, nonce: word };
-  const data = encodeTransfer(authorization, `0x${word.slice(2)}${word.slice(2)}1b`);
-  return { to: token, data, gas: gasLimitOf(chain, 0) };
 }
 
 function describeFees({

@@ -31,6 +31,7 @@ test("a payment and its share of a payout take at most 45,000 gas on a busy chai
   await fixture.relay();
   await fixture.watch();
   fixture.clock.advance(61_000);
+  await fixture.watch();
   const due = await fixture.db.selectFrom("settlement").selectAll().where("state", "=", "accumulating").execute();
   expect(due).toMatchObject([{ amount: BigInt(PAYMENTS) * 1_000_000n }]);
   await fixture.settle(...due.map(({ id }) => id));

@@ -64,6 +64,7 @@ const laneOnChain = async (address: string) => BigInt(await connection.getBalanc
 
 test("a payout asks for the compute units that its simulation takes and a margin", async () => {
   const { settlementIds } = await accrue([await openShop(newSolanaKey().address)]);
+  await fixture.settle(...settlementIds);
   await payOut(...settlementIds);
   const { lane_id, nonce } = await transferOf(settlementIds[0] ?? "");
   const row = (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === nonce);

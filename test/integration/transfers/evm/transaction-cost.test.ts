@@ -2,6 +2,9 @@ import { type Hex, parseGwei, parseTransaction } from "viem";
 import { expect, test } from "vitest";
 import { checkEvmChain } from "../../../../chains/evm/check-evm-chain.ts";
 import { GAS_PRICE_ORACLE } from "../../../../chains/evm/rollup-fees.ts";
+import { evmTransfers } from "../../../../transfers/evm/evm-transfers.ts";
+import { isLaneHeld } from "../../../../transfers/evm/lane-holds.ts";
+import { deductLatestCharge } from "../../../../transfers/evm/rollup-charge.ts";
 import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
 import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
 import { testContract } from "../../../support/test-contracts.ts";
@@ -61,8 +64,15 @@ test("on an OP Stack chain, transfers wait while the charges besides the gas exc
   await charge(0n, 0n, LIMIT * parseGwei("5.1"));
   expect(await relay()).toBeUndefined();
   expect(await fixture.statesOf([id])).toEqual(["ready"]);
+  const isHeld = async () => {
+    await evmTransfers(fixture.evm).readGasBalances(fixture.deps);
+    const lane = { inFlight: 0, lowestMaxFee: null, lowestPriorityFee: null };
+    return isLaneHeld(lane, { baseFee: parseGwei("4"), waiting: true }, deductLatestCharge(fixture.evm));
+  };
+  expect(await isHeld(), "the gauge of the alert").toBe(true);
   // Exactly the ceiling: a base fee of 4, a tip of 1, and an operator fee of 5 gwei for each gas.
   await charge(0n, parseGwei("5") / 100n, 0n);
+  expect(await isHeld()).toBe(false);
   expect(await relay()).toMatchObject({ max_fee_per_gas: parseGwei("5"), state: "accepted" });
 });
 
