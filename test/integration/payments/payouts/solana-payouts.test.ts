@@ -66,8 +66,7 @@ test("a payout asks for the compute units that its simulation takes and a margin
   const { settlementIds } = await accrue([await openShop(newSolanaKey().address)]);
   await fixture.settle(...settlementIds);
   await payOut(...settlementIds);
-  const { lane_id, nonce } = await transferOf(settlementIds[0] ?? "");
-  const row = (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === nonce);
+  const row = (await fixture.transactions()).findLast(({ nonce_account }) => nonce_account !== null);
   const landed = await connection.getTransaction(row?.hash ?? "", {
     commitment: "confirmed",
     maxSupportedTransactionVersion: 0,
