@@ -4,7 +4,7 @@ import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.
 import { fundBuyers, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
-/** Payments in a full batch: `batchGas` by the gas limit of a transfer. */
+/** Payments in a full batch (docs/decisions/gas-per-payment.md): `batchGas` by the gas limit of a transfer. */
 const PAYMENTS = 61;
 
 /** Payments that a payout of a busy merchant pays, at least. Its gas does not depend on their number. */
@@ -56,5 +56,4 @@ test("a payment and its share of a payout take at most 45,000 gas, and 51,300 wh
   expect(returning.relay + returning.payout).toBeLessThanOrEqual(45_000);
   const distinct = await payBatch(PAYMENTS);
   expect(distinct.relay + distinct.payout).toBeLessThanOrEqual(51_300);
-  process.stderr.write(`gas per payment ${JSON.stringify({ returning, distinct })}\n`);
 });
