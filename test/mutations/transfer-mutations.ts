@@ -42,12 +42,6 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
       },
       {
-        name: "a lane's gas money is not compared with a rollup's charge",
-        find: "const most = 2n * charge;",
-        replace: "const most = 0n * charge;",
-        tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
-      },
-      {
         name: "a lane continues after the node has refused a broadcast",
         find: 'if (broadcast.outcome !== "accepted") return "blocked";',
         replace: "",
@@ -227,6 +221,17 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "policy.maxFeePerGas",
       },
       { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+    ],
+  },
+  {
+    file: "transfers/evm/price-transaction.ts",
+    tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
+    mutations: [
+      {
+        name: "a lane's gas money is not compared with a rollup's charge",
+        find: "const most = 2n * charge;",
+        replace: "const most = 0n * charge;",
+      },
     ],
   },
   {

@@ -26,7 +26,7 @@ import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
 import { skipForeignNonces } from "./lane-nonce.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
 import { buildPayload, pickBatch } from "./multicall-batch.ts";
-import { type Price, priceTransaction } from "./price-transaction.ts";
+import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 
 /** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
@@ -193,19 +193,6 @@ async function priceBatch(
       "transfers wait because a transaction with all its charges would exceed fees.maxFeePerGas",
     );
   return price;
-}
-
-/**
- * Returns the highest cost of a transaction, and of those in flight, wei. A rollup's charge may double before the inclusion,
- * as the base fee may. Transactions in flight are charged in proportion to their gas.
- */
-function sumCosts(
-  { fees, charge }: Price,
-  gas: bigint,
-  inFlight: { cost: bigint; gas: bigint },
-): { cost: bigint; inFlight: bigint } {
-  const most = 2n * charge;
-  return { cost: gas * fees.maxFeePerGas + most, inFlight: inFlight.cost + (inFlight.gas * most) / gas };
 }
 
 function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {

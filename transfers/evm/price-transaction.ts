@@ -46,3 +46,16 @@ export async function priceReplacement(
   const { wei } = await readRollupFee(chain, payload);
   return chooseReplacementFees(before, baseFee, deductCharge(policy, { charge: wei, gas: payload.gas }));
 }
+
+/**
+ * Returns the highest cost of a transaction, and of those in flight, wei. A rollup's charge may double before the inclusion,
+ * as the base fee may. Transactions in flight are charged in proportion to their gas.
+ */
+export function sumCosts(
+  { fees, charge }: Price,
+  gas: bigint,
+  inFlight: { cost: bigint; gas: bigint },
+): { cost: bigint; inFlight: bigint } {
+  const most = 2n * charge;
+  return { cost: gas * fees.maxFeePerGas + most, inFlight: inFlight.cost + (inFlight.gas * most) / gas };
+}
