@@ -65,6 +65,8 @@ export async function buildPrograms(outdir: string, { sourcemap }: { sourcemap: 
     sourcemap,
     sourcesContent: false,
     external: externalPackages,
+    // Its main file loads its other files by a `require` that no bundler sees.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
     banner: { js: commonJsVariables },
     plugins: [evaluateConstants],
     write: false,

@@ -4,6 +4,7 @@ import { permit2Abi, tokenAbi } from "./abi.ts";
 import { collectorCode } from "./collector-contract.ts";
 import { disburserCode } from "./disburser-contract.ts";
 import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
+import { validateFeeModel } from "./fee-model.ts";
 import { lowerCaseHex } from "./hex.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
@@ -24,6 +25,8 @@ export async function checkEvmChain(chain: EvmChain): Promise<void> {
   if (tokens.some(({ kind }) => kind === "permit2")) await checkCollector(chain);
   if (tokens.some(({ kind }) => kind !== "eip3009")) await checkDisburser(chain);
   await checkOracle(chain);
+  const wrongModel = await validateFeeModel(chain);
+  if (wrongModel !== undefined) throw new ChainError("wrong_contract", { detail: wrongModel });
 }
 
 /**

@@ -261,8 +261,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a replacement is signed under another nonce",
-        find: "    nonce: row.nonce,\n    to,",
-        replace: "    nonce: row.nonce + 1,\n    to,",
+        find: "    nonce: row.nonce,\n    ...payload,",
+        replace: "    nonce: row.nonce + 1,\n    ...payload,",
       },
       {
         name: "a replacement is sent without being stored",
@@ -285,7 +285,23 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (least > policy.maxFeePerGas) return undefined;",
         replace: "",
       },
+      {
+        name: "a rollup's charge does not count in the ceiling",
+        find: "policy.maxFeePerGas - (charge + gas - 1n) / gas",
+        replace: "policy.maxFeePerGas",
+      },
       { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+    ],
+  },
+  {
+    file: "transfers/evm/price-transaction.ts",
+    tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
+    mutations: [
+      {
+        name: "a lane's gas money is not compared with a rollup's charge",
+        find: "const most = 2n * charge;",
+        replace: "const most = 0n * charge;",
+      },
     ],
   },
   {
