@@ -83,7 +83,7 @@ function run(svm: LiteSvm, before: TransactionInstruction[], after: TransactionI
   return { failed, logs: (failed ? answer.meta() : answer).logs().join("\n"), arrived, paid };
 }
 
-describe.skipIf(!file)("the published Lighthouse program", () => {
+describe("the published Lighthouse program", () => {
   const facts = [
     guard(forms.assertTokenMulti(forms.amount(20_000_000n), forms.noDelegate, forms.isAssociated), source),
     guard(forms.assertInfoMulti(forms.lamports(1n), forms.knownOwner(1), forms.dataLength(165n)), source),
