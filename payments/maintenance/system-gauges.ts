@@ -69,7 +69,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const held = await countHeld(deps.db);
   const heldOf = (isPayment: boolean) =>
     [...deps.chains.keys()].map((chain) => {
-      const found = held.find((one) => one.chain === chain && one.isPayment === isPayment);
+      const found = held.find((one) => one.chain === chain && one.is_payment === isPayment);
       return { chain, count: found?.count ?? 0 };
     });
   const lanes = await listLaneStatuses(deps.db);

@@ -139,6 +139,22 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/confirmable-transfers.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
+      {
+        name: "a transfer is confirmed by a movement above the final height",
+        find: " and s.block_number <= ${args.upTo})`",
+        replace: ")`",
+      },
+      {
+        name: "a transfer is confirmed by a movement that a reorg removed",
+        find: "s.transfer_id = transfer.id and not s.orphaned and",
+        replace: "s.transfer_id = transfer.id and",
+      },
+    ],
+  },
+  {
     file: "db/queries/transfers.ts",
     tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
     mutations: [
@@ -156,18 +172,6 @@ export const dbMutations: readonly MutationGroup[] = [
         name: "a lane sends a transfer that another lane holds",
         find: "where: sql`lane_id = ${args.laneId}`,",
         replace: "",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a transfer is confirmed by a movement above the final height",
-        find: " and s.block_number <= ${args.upTo})`",
-        replace: ")`",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a transfer is confirmed by a movement that a reorg removed",
-        find: "s.transfer_id = transfer.id and not s.orphaned and",
-        replace: "s.transfer_id = transfer.id and",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {
