@@ -155,6 +155,20 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/expired-transfers.ts",
+    tests: [
+      "test/integration/transfers/watch-pass.test.ts",
+      "test/integration/transfers/evm/expire-authorizations.test.ts",
+    ],
+    mutations: [
+      {
+        name: "a transfer ends before its authorization expires",
+        find: '.where("valid_before", "<=", args.at)',
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/queries/transfers.ts",
     tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
     mutations: [
@@ -179,15 +193,6 @@ export const dbMutations: readonly MutationGroup[] = [
         find: '.where("id", "=", args.id)\n    .where("state", "=", "ready")',
         replace: '.where("id", "=", args.id)',
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a transfer ends before its authorization expires",
-        find: '.where("valid_before", "<=", args.at)',
-        replace: "",
-        tests: [
-          "test/integration/transfers/watch-pass.test.ts",
-          "test/integration/transfers/evm/expire-authorizations.test.ts",
-        ],
       },
       {
         name: "two processes lock the same ready transfer for a transaction on Solana",
