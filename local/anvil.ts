@@ -55,7 +55,9 @@ const statesKept = 128;
 /** Returns the options of @viem/anvil. A fork fetches state from the other chain and does not cache it on disk. */
 function settings(options: AnvilOptions): CreateAnvilOptions {
   const { chainId = localChainId, blockTime, slotsInAnEpoch, manyBlocks, forkUrl, accounts = 1 } = options;
-  const many = manyBlocks ? ({ hardfork: "Cancun", pruneHistory: statesKept } as const) : {};
+  // The package's list of rules ends before Cancun.
+  const hardfork = "Cancun" as NonNullable<CreateAnvilOptions["hardfork"]>;
+  const many = manyBlocks ? { hardfork, pruneHistory: statesKept } : {};
   const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
   const epochs = slotsInAnEpoch === undefined ? {} : { slotsInAnEpoch };
   return {

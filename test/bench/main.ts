@@ -5,6 +5,7 @@ import { startStack } from "../../local/stack.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
 import { benchBusy } from "./bench-busy.ts";
+import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
@@ -25,7 +26,9 @@ Uses the running stack (npm start), or starts its own.
   --http            measure instead the creation and status of payments, beside a bare fastify route
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
                     strangers in each block; starts its own stack with one worker
-  --blocks N        blocks of each part of --busy (default 40)
+  --downtime        measure instead how a worker catches up with a day of blocks (with --chain solana: of slots) that it was
+                    not there for, with transfers of strangers and fifty of ours; starts its own stack with one worker
+  --blocks N        blocks of each part of --busy (default 40), or of --downtime (default 43200; slots: 216000)
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -49,7 +52,8 @@ const { values } = parseArgs({
     chain: { type: "string", default: "evm" },
     http: { type: "boolean", default: false },
     busy: { type: "boolean", default: false },
-    blocks: { type: "string", default: "40" },
+    downtime: { type: "boolean", default: false },
+    blocks: { type: "string" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -68,6 +72,11 @@ if (values.chain !== "evm" && values.chain !== "solana") {
   console.error(`--chain takes evm or solana\n\n${help}`);
   process.exit(2);
 }
+/** Returns the number of blocks that Base, or of slots that Solana, makes in a day; few for --busy. */
+function defaultBlocks(): number {
+  if (!values.downtime) return 40;
+  return values.chain === "solana" ? 216_000 : 43_200;
+}
 const counts = {
   payments: Number(values.payments),
   concurrency: Number(values.concurrency),
@@ -75,7 +84,7 @@ const counts = {
   waiters: Number(values.waiters),
   seconds: Number(values.seconds),
   entries: Number(values.entries),
-  blocks: Number(values.blocks),
+  blocks: Number(values.blocks ?? defaultBlocks()),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -94,6 +103,16 @@ if (values.busy) {
   const dir = join(settings.STACK_DIR, "bench-busy");
   const stack = await startStack({ ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url }, progress.say);
   const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
+  process.exit(isWithin ? 0 : 1);
+}
+if (values.downtime) {
+  const settings = await withFreePorts(
+    readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn", ANVIL_MANY_BLOCKS: "true" }),
+  );
+  const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`);
+  const dir = join(settings.STACK_DIR, "bench-downtime");
+  const stack = await startStack({ ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url }, progress.say);
+  const isWithin = await benchDowntime(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
   process.exit(isWithin ? 0 : 1);
 }
 const settings = readSettings({ LANES: "1", ...process.env });
