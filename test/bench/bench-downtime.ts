@@ -6,8 +6,9 @@ import { usdcAbi } from "../../local/circle-artifacts.ts";
 import type { Say } from "../../local/service.ts";
 import type { Stack } from "../../local/stack.ts";
 import { makeForeignTraffic } from "../support/foreign-traffic.ts";
+import { measureCatchUp, readPeakMemory, STEP_MS } from "./catch-up.ts";
 import type { Passed } from "./counting-proxy.ts";
-import { type DowntimeLedger, openDowntimeLedger, readPeakMemory, reportCatchUp, waitFor } from "./downtime-ledger.ts";
+import { type DowntimeLedger, openDowntimeLedger, waitFor } from "./downtime-ledger.ts";
 import { preparePayments } from "./run-payments.ts";
 
 /** Transfers that are broadcast when the workers stop, and transfers that others make meanwhile. */
@@ -20,10 +21,6 @@ const LOG_RANGE = 500;
 /** Calls for one range, which is read twice, and calls that do not depend on the number of blocks. */
 const CALLS_PER_RANGE = 7;
 const FIXED_CALLS = 400;
-/** How long a step of the preparation may take, milliseconds. */
-const STEP_MS = 120_000;
-/** How long the bench waits for the worker, milliseconds. */
-const GIVEN_UP_MS = 1_800_000;
 
 type Args = { proxy: { read(): Passed }; blocks: number; say: Say };
 /** Something that happens on the chain while the workers are down. */
@@ -46,7 +43,7 @@ async function measure(stack: Stack, ledger: DowntimeLedger, { proxy, blocks, sa
   const events = [...(await signForThirdParties(stack)), ...planDeposits(stack)];
   say(`sending ${OURS.payouts} payouts and ${OURS.sent} payments that no block includes yet`);
   await sendBeforeStop(stack, ledger);
-  const [bookedBefore, memoryBefore] = [await ledger.read(), readPeakMemory(stack.file())];
+  const before = { booked: await ledger.read(), memory: readPeakMemory(stack.file()) };
   const startWorkers = await stack.holdWorkers();
   events.push(...(await takeFromPool(stack, ledger)));
 
@@ -64,25 +61,18 @@ async function measure(stack: Stack, ledger: DowntimeLedger, { proxy, blocks, sa
   const head = Number(await client.getBlockNumber());
 
   say("the worker starts again");
-  const passedBefore = proxy.read();
-  startWorkers();
-  await waitFor("the first call", STEP_MS, async () => count(proxy.read()) > count(passedBefore));
-  const began = performance.now();
-  await waitFor(`block ${head} is read`, GIVEN_UP_MS, () => ledger.isReadUpTo(head));
-  const seconds = (performance.now() - began) / 1_000;
-  const [passedAfter, bookedAfter, memoryAfter] = [proxy.read(), await ledger.read(), readPeakMemory(stack.file())];
-  return reportCatchUp({
-    setting: `${blocks} blocks, ${BUSY_BLOCKS} of them with ${FOREIGN} transfers of strangers`,
-    expected: { payments: OURS.sent + OURS.relayed, payouts: OURS.payouts, deposits: OURS.deposits },
-    booked: [bookedBefore, bookedAfter],
-    passed: [passedBefore, passedAfter],
-    seconds,
-    mostCalls: Math.ceil(blocks / LOG_RANGE) * CALLS_PER_RANGE + FIXED_CALLS,
-    memory: [memoryBefore, memoryAfter],
-  });
+  return measureCatchUp(
+    { stack, ledger, proxy },
+    {
+      setting: `${blocks} blocks, ${BUSY_BLOCKS} of them with ${FOREIGN} transfers of strangers`,
+      final: head,
+      startWorkers,
+      before,
+      expected: { payments: OURS.sent + OURS.relayed, payouts: OURS.payouts, deposits: OURS.deposits },
+      mostCalls: Math.ceil(blocks / LOG_RANGE) * CALLS_PER_RANGE + FIXED_CALLS,
+    },
+  );
 }
-
-const count = ({ calls }: Passed): number => Object.values(calls).reduce((all, one) => all + one, 0);
 
 /** Lets the worker sign and broadcast payouts and payments that no block includes. */
 async function sendBeforeStop(stack: Stack, ledger: DowntimeLedger): Promise<void> {

@@ -12,6 +12,7 @@ import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPolls } from "./bench-polls.ts";
 import { benchSolana } from "./bench-solana.ts";
+import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
 
 const help = `usage: npm run bench -- [options]
@@ -109,11 +110,16 @@ if (values.downtime) {
   const settings = await withFreePorts(
     readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn", ANVIL_MANY_BLOCKS: "true" }),
   );
-  const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`);
+  const isSolana = values.chain === "solana";
+  const proxy = await startCountingProxy(`http://127.0.0.1:${isSolana ? settings.SOLANA_PORT : settings.ANVIL_PORT}`);
+  const through = isSolana ? { SOLANA_PROXY_URL: proxy.url } : { EVM_RPC_URL: proxy.url };
   const dir = join(settings.STACK_DIR, "bench-downtime");
-  const stack = await startStack({ ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url }, progress.say);
-  const isWithin = await benchDowntime(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
-  process.exit(isWithin ? 0 : 1);
+  const stack = await startStack({ ...settings, STACK_DIR: dir, ...through }, progress.say);
+  const args = { proxy, say: progress.say };
+  const measured = isSolana
+    ? benchSolanaDowntime(stack, { ...args, slots: counts.blocks, slotMs: settings.SOLANA_SLOT_MS })
+    : benchDowntime(stack, { ...args, blocks: counts.blocks });
+  process.exit((await measured.finally(stack.stop)) ? 0 : 1);
 }
 const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
