@@ -31,7 +31,7 @@ type Event = () => Promise<unknown>;
  * catches up. Returns true if it missed nothing and stayed within the limits.
  */
 export async function benchDowntime(stack: Stack, args: Args): Promise<boolean> {
-  const ledger = await openDowntimeLedger(stack.file(), stack.chain.id);
+  const ledger = openDowntimeLedger(stack.file(), stack.chain.id);
   return measure(stack, ledger, args).finally(ledger.close);
 }
 

@@ -1,17 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "pg";
+import { Pool } from "pg";
 import type { Hex } from "viem";
 import type { StackFile } from "../../local/stack-file.ts";
 
 /** What the ledger has booked: payments that succeeded, settlements that were paid, and deposits without a payment. */
 export type Booked = { payments: number; payouts: number; deposits: number };
 
-export type DowntimeLedger = Awaited<ReturnType<typeof openDowntimeLedger>>;
+export type DowntimeLedger = ReturnType<typeof openDowntimeLedger>;
 
 /** Opens the database of a stack, and reads what the bench waits for on one chain. */
-export async function openDowntimeLedger({ postgresUrl }: StackFile, chain: string) {
-  const client = new Client({ connectionString: postgresUrl });
-  await client.connect();
+export function openDowntimeLedger({ postgresUrl }: StackFile, chain: string) {
+  const client = new Pool({ connectionString: postgresUrl, max: 2 });
   const count = async (text: string, values: unknown[] = [chain]): Promise<number> =>
     Number((await client.query(`select count(*) from ${text}`, values)).rows[0].count);
   return {
