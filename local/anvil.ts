@@ -18,6 +18,11 @@ export type AnvilOptions = {
   slotsInAnEpoch?: number;
   /** Starts as a fork of the chain at this URL. */
   forkUrl?: string;
+  /**
+   * Makes thousands of empty blocks in seconds: with the rules of Cancun, since Prague stores the hash of every block in the
+   * state, and with the states of the newest 128 blocks only, as nodes keep them that are no archives.
+   */
+  manyBlocks?: boolean;
   /** Accounts created at genesis. A fork fetches each of them first, so forks in tests create none. */
   accounts?: number;
   say?: Say;
@@ -44,18 +49,39 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
 
 const gasLimit = 100_000_000;
 
+/** Blocks whose states are kept with `manyBlocks`. */
+const statesKept = 128;
+
 /** Returns the options of @viem/anvil. A fork fetches state from the other chain and does not cache it on disk. */
 function settings(options: AnvilOptions): CreateAnvilOptions {
-  const { chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl, accounts = 1 } = options;
+  const { chainId = localChainId, blockTime, slotsInAnEpoch, manyBlocks, forkUrl, accounts = 1 } = options;
+  // The package's list of rules ends before Cancun.
+  const hardfork = "Cancun" as NonNullable<CreateAnvilOptions["hardfork"]>;
+  const many = manyBlocks ? { hardfork, pruneHistory: statesKept } : {};
   const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
   const epochs = slotsInAnEpoch === undefined ? {} : { slotsInAnEpoch };
-  return { chainId, gasLimit, accounts, ...(blockTime === undefined ? {} : { blockTime }), ...epochs, ...fork };
+  return {
+    chainId,
+    gasLimit,
+    accounts,
+    ...(blockTime === undefined ? {} : { blockTime }),
+    ...epochs,
+    ...many,
+    ...fork,
+  };
 }
 
-function containerFlags({ chainId = localChainId, blockTime, slotsInAnEpoch, forkUrl }: AnvilOptions): string[] {
+function containerFlags({
+  chainId = localChainId,
+  blockTime,
+  slotsInAnEpoch,
+  manyBlocks,
+  forkUrl,
+}: AnvilOptions): string[] {
   const flags = ["--chain-id", String(chainId), "--gas-limit", String(gasLimit), "--silent"];
   if (blockTime !== undefined) flags.push("--block-time", String(blockTime));
   if (slotsInAnEpoch !== undefined) flags.push("--slots-in-an-epoch", String(slotsInAnEpoch));
+  if (manyBlocks) flags.push("--hardfork", "cancun", "--prune-history", String(statesKept));
   // Inside the container 127.0.0.1 is the container.
   if (forkUrl !== undefined)
     flags.push("--fork-url", forkUrl.replace(/127\.0\.0\.1|localhost/, "host.docker.internal"));

@@ -92,7 +92,10 @@ export async function writeNetworks(
 }
 
 /** Starts Anvil on the port of the settings, as a fork when ANVIL_FORK_URL is set. */
-export async function startStackAnvil({ ANVIL_PORT }: StackSettings, say: Say): Promise<Service> {
+export async function startStackAnvil(
+  { ANVIL_PORT, ANVIL_MANY_BLOCKS: manyBlocks }: StackSettings,
+  say: Say,
+): Promise<Service> {
   const forkUrl = process.env["ANVIL_FORK_URL"];
-  return await startAnvil({ port: ANVIL_PORT, say, ...(forkUrl ? { forkUrl } : {}) });
+  return await startAnvil({ port: ANVIL_PORT, manyBlocks, say, ...(forkUrl ? { forkUrl } : {}) });
 }

@@ -38,7 +38,8 @@ export async function setUpSolana(solana: Service, settings: StackSettings, say:
   const owners = buyers.map(({ address }) => address);
   await fundTokens(client, mint, owners, buyerUsdc);
   const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;
-  const network = describeSolana({ id, mints: [mint], keys, rpcUrls: [solana.url], slotMs: settings.SOLANA_SLOT_MS });
+  const { SOLANA_PROXY_URL = solana.url, SOLANA_SLOT_MS: slotMs } = settings;
+  const network = describeSolana({ id, mints: [mint], keys, rpcUrls: [SOLANA_PROXY_URL], slotMs });
   const asset = `${id}/token:${mint.address}`;
   return { client, keys, mint, id, asset, buyers, destination: newSolanaKey().address, network };
 }

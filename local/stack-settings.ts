@@ -14,8 +14,12 @@ const Settings = z.object({
   ANVIL_PORT: port.default(8545),
   /** Where the service reaches Anvil, such as a proxy that counts; Anvil's own URL when unset. */
   EVM_RPC_URL: z.url().optional(),
+  /** Lets Anvil make thousands of empty blocks in seconds; see AnvilOptions. */
+  ANVIL_MANY_BLOCKS: z.stringbool().default(false),
   /** WebSockets use the next port. */
   SOLANA_PORT: port.default(8899),
+  /** Where the service reaches Solana, such as a proxy that counts; its own URL when unset. */
+  SOLANA_PROXY_URL: z.url().optional(),
   /** Milliseconds between the local Solana's slots. */
   SOLANA_SLOT_MS: z.coerce.number().int().min(10).default(400),
   WORKERS: z.coerce.number().int().min(0).max(32).default(2),

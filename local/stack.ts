@@ -23,6 +23,8 @@ export type Stack = {
   dir: string;
   /** Restarts the api and the workers, so that they run changed sources. */
   restart(): Promise<void>;
+  /** Stops the workers. They start again when the returned function is called. */
+  holdWorkers(): Promise<() => void>;
   chain: LocalChain;
   solana: LocalSolana;
   adminLogin: { user: string; password: string };
@@ -153,7 +155,8 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
   const restart = () => running.restart(["api", "worker"], drainMs + 2_000);
-  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, stop };
+  const holdWorkers = () => running.hold(["worker"], drainMs + 2_000);
+  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, holdWorkers, stop };
 }
 
 /** Closes everything in reverse order. One that fails to close is reported, and the others are closed all the same. */

@@ -6,6 +6,8 @@ export type Supervisor = {
   pids(role: Role): number[];
   /** Ends the running processes of these roles with SIGTERM; the supervisor starts each of them again. */
   restart(roles: readonly Role[], withinMs: number): Promise<void>;
+  /** Ends the running processes of these roles, and starts each of them again when the returned function is called. */
+  hold(roles: readonly Role[], withinMs: number): Promise<() => void>;
   /** Ends all processes, each within the time limit, and starts none again. */
   stop(withinMs: number): Promise<void>;
 };
@@ -22,6 +24,8 @@ type Slot = {
   options: ProcessOptions;
   running: ServiceProcess | undefined;
   isRestarting: boolean;
+  /** Settles when the process may start again. */
+  held?: Promise<void>;
   supervised?: Promise<void>;
 };
 
@@ -34,6 +38,7 @@ const healthyAfterMs = 10_000;
  */
 export async function supervise({ processes, onChange, onDeath }: SupervisorOptions): Promise<Supervisor> {
   const stopping = new AbortController();
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener("abort", () => resolve()));
   const slots: Slot[] = processes.map((options) => ({ options, running: undefined, isRestarting: false }));
 
   async function superviseSlot(slot: Slot): Promise<void> {
@@ -51,6 +56,7 @@ export async function supervise({ processes, onChange, onDeath }: SupervisorOpti
       slot.isRestarting = false;
       pauseMs = isHealthy ? 0 : Math.min(longestPauseMs, pauseMs * 2 + 100);
       await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await Promise.race([slot.held, stopped]);
       if (stopping.signal.aborted) return;
       slot.running = await launchProcess(slot.options).catch(() => undefined);
       await onChange();
@@ -60,6 +66,12 @@ export async function supervise({ processes, onChange, onDeath }: SupervisorOpti
     const chosen = slots.filter(({ options, running }) => running !== undefined && roles.includes(options.role));
     for (const slot of chosen) slot.isRestarting = true;
     await Promise.all(chosen.map((slot) => slot.running?.kill("SIGTERM", withinMs)));
+  }
+  async function hold(roles: readonly Role[], withinMs: number): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const slot of slots) if (roles.includes(slot.options.role)) slot.held = promise;
+    await restart(roles, withinMs);
+    return resolve;
   }
   async function stop(withinMs: number): Promise<void> {
     stopping.abort();
@@ -80,6 +92,7 @@ export async function supervise({ processes, onChange, onDeath }: SupervisorOpti
   return {
     pids: (role) => slots.flatMap(({ running }) => (running?.role === role && !running.isGone() ? [running.pid] : [])),
     restart,
+    hold,
     stop,
   };
 }

@@ -27,11 +27,11 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
   await accumulatePayouts(stack);
   say(`payouts of the bench's merchant accumulate for ${ACCUMULATE_MS / 1_000} s`);
   say(`warming up with ${args.warmup} payments`);
-  await runPayments(stack, await prepare(stack, args.warmup), args.concurrency);
+  await runPayments(stack, await prepareSolanaPayments(stack, args.warmup), args.concurrency);
   say(`the raw loop: ${args.payments} transfers at ${args.concurrency}`);
   const rawBefore = await runRawSolana(stack, args);
   say(`creating, quoting and signing ${args.payments} payments`);
-  const prepared = await prepare(stack, args.payments);
+  const prepared = await prepareSolanaPayments(stack, args.payments);
   const counters = await readCounters(stack);
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
@@ -54,7 +54,7 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
 }
 
 /** Creates and quotes all payments before it fetches and signs their actions: a blockhash expires soon. */
-async function prepare(stack: StackFile, count: number): Promise<Prepared[]> {
+export async function prepareSolanaPayments(stack: StackFile, count: number): Promise<Prepared[]> {
   const shop: Shop = { baseUrl: stack.baseUrl, caller: stack.live };
   const expiresAt = new Date(Date.now() + 3_600_000);
   const quoted = await runPool(Array.from({ length: count }), 16, async (_, index) => {

@@ -6,12 +6,14 @@ import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
 import { buildService, builtService } from "../support/built-service.ts";
 import { benchBusy } from "./bench-busy.ts";
+import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPolls } from "./bench-polls.ts";
 import { benchSolana } from "./bench-solana.ts";
+import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
 
 const help = `usage: npm run bench -- [options]
@@ -26,7 +28,9 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --http            measure instead the creation and status of payments, beside a bare fastify route
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
                     strangers in each block; starts its own stack with one worker
-  --blocks N        blocks of each part of --busy (default 40)
+  --downtime        measure instead how a worker catches up with a day of blocks (with --chain solana: of slots) that it was
+                    not there for, with transfers of strangers and fifty of ours; starts its own stack with one worker
+  --blocks N        blocks of each part of --busy (default 40), or of --downtime (default 43200; slots: 216000)
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -50,7 +54,8 @@ const { values } = parseArgs({
     chain: { type: "string", default: "evm" },
     http: { type: "boolean", default: false },
     busy: { type: "boolean", default: false },
-    blocks: { type: "string", default: "40" },
+    downtime: { type: "boolean", default: false },
+    blocks: { type: "string" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -69,6 +74,11 @@ if (values.chain !== "evm" && values.chain !== "solana") {
   console.error(`--chain takes evm or solana\n\n${help}`);
   process.exit(2);
 }
+/** Returns the number of blocks that Base, or of slots that Solana, makes in a day; few for --busy. */
+function defaultBlocks(): number {
+  if (!values.downtime) return 40;
+  return values.chain === "solana" ? 216_000 : 43_200;
+}
 const counts = {
   payments: Number(values.payments),
   concurrency: Number(values.concurrency),
@@ -76,7 +86,7 @@ const counts = {
   waiters: Number(values.waiters),
   seconds: Number(values.seconds),
   entries: Number(values.entries),
-  blocks: Number(values.blocks),
+  blocks: Number(values.blocks ?? defaultBlocks()),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -98,6 +108,21 @@ if (values.busy) {
   const stack = await startStack(of, progress.say, { build: builtService });
   const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
   process.exit(isWithin ? 0 : 1);
+}
+if (values.downtime) {
+  const settings = await withFreePorts(
+    readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn", ANVIL_MANY_BLOCKS: "true" }),
+  );
+  const isSolana = values.chain === "solana";
+  const proxy = await startCountingProxy(`http://127.0.0.1:${isSolana ? settings.SOLANA_PORT : settings.ANVIL_PORT}`);
+  const through = isSolana ? { SOLANA_PROXY_URL: proxy.url } : { EVM_RPC_URL: proxy.url };
+  const dir = join(settings.STACK_DIR, "bench-downtime");
+  const stack = await startStack({ ...settings, STACK_DIR: dir, ...through }, progress.say);
+  const args = { proxy, say: progress.say };
+  const measured = isSolana
+    ? benchSolanaDowntime(stack, { ...args, slots: counts.blocks, slotMs: settings.SOLANA_SLOT_MS })
+    : benchDowntime(stack, { ...args, blocks: counts.blocks });
+  process.exit((await measured.finally(stack.stop)) ? 0 : 1);
 }
 const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);

@@ -183,6 +183,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "isRange: true",
         replace: "isRange: false",
       },
+      {
+        name: "every part of a gap reads the receipts of all transactions in flight",
+        find: "receipts.read ??= await",
+        replace: "receipts.read = await",
+        tests: ["test/integration/payments/lifecycle/downtime.test.ts"],
+      },
     ],
   },
   {

@@ -37,6 +37,8 @@ export type TestChainOptions = {
   blockTime?: number;
   /** Blocks per epoch: `safe` is one epoch below the newest block, `finalized` two. */
   slotsInAnEpoch?: number;
+  /** Makes thousands of empty blocks in seconds; see AnvilOptions. */
+  manyBlocks?: boolean;
 };
 
 /** Starts a private Anvil, forked from the shared one with the contracts, with a new treasury and funded lanes. */

@@ -23,7 +23,7 @@ import { endUnproductiveTransfers } from "./end-fruitless.ts";
 import { endExpiredAuthorizations } from "./expire-authorizations.ts";
 import { followReorg } from "./follow-reorg.ts";
 import { readBlocks } from "./read-blocks.ts";
-import { readGap, readIncludedOf } from "./read-gap.ts";
+import { type GapReceipts, readGap, readIncludedOf } from "./read-gap.ts";
 import { recoverLanes } from "./recover-lanes.ts";
 
 /** The first watch of a chain starts this many blocks before the head. */
@@ -62,10 +62,12 @@ export async function runBlockPass(
     const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
     tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
+  const receipts: GapReceipts = {};
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
-    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, unsolicited: handlers.unsolicited });
+    const { unsolicited } = handlers;
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, receipts, unsolicited });
     watched.cursor = read.cursor;
     newest = read.at;
     // A single endpoint must read a range again before anything in it is confirmed.
@@ -148,14 +150,15 @@ function noteHeadTime(deps: TransferDeps, chain: EvmChain, at: Date, { isNew }: 
 async function readNextBlocks(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, head, unsolicited }: { cursor: Cursor; head: Head; unsolicited: BookUnsolicited },
+  args: { cursor: Cursor; head: Head; receipts: GapReceipts; unsolicited: BookUnsolicited },
 ): Promise<{ cursor: Cursor; at: Date | undefined; isRange: boolean }> {
+  const { cursor, head, receipts, unsolicited } = args;
   // One endpoint reads the whole range, so that another one can make the second reading.
   const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
     const reader = { ...chain, rpc };
     const to = Math.min(head.number, cursor.number + READ_AHEAD);
     return (
-      (await readGap(deps, reader, { from: cursor, head: head.number })) ??
+      (await readGap(deps, reader, { from: cursor, head: head.number, receipts })) ??
       (await readBlocks(deps, reader, { from: cursor, to }))
     );
   });

@@ -2,7 +2,7 @@ import { ChainError } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
-import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
+import { readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
@@ -17,6 +17,14 @@ import { listWatchedAccounts } from "./watched-accounts.ts";
 const SINGLE_BLOCKS = 16;
 
 /**
+ * What the parts of a gap share within a pass: our transactions in flight, and the receipts of those in blocks. A range read
+ * has no list of the transactions in its blocks, and one that is sent later is in no block of the gap.
+ */
+export type GapReceipts = {
+  read?: { sent: readonly EvmTransactionRow[]; included: readonly IncludedTransaction[] };
+};
+
+/**
  * Reads the next part of a long gap, for example after downtime, with a few calls for any number of blocks. The part is
  * final, so it continues the cursor when the chain contains the blocks at both its ends. It is read once more before its
  * transfers are confirmed. Its length is what the endpoint allows, and the caller stores it before it reads the next one.
@@ -26,7 +34,7 @@ const SINGLE_BLOCKS = 16;
 export async function readGap(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
-  { from, head }: { from: Cursor; head: number },
+  { from, head, receipts }: { from: Cursor; head: number; receipts: GapReceipts },
 ): Promise<Reading | undefined> {
   if (head - SINGLE_BLOCKS - from.number <= SINGLE_BLOCKS) return undefined;
   const to = Math.min(head - SINGLE_BLOCKS, await readFinal(chain, head));
@@ -49,8 +57,9 @@ export async function readGap(
   if (!next || next.done) return undefined;
   const { part, found } = next.value;
   const last = await readBlock(chain.rpc, part.to);
-  const sent = await listInFlight(deps.db, chain.chain);
-  const landed = await readLandedBetween(chain, sent, part);
+  receipts.read ??= await readInFlight(deps, chain);
+  const { sent, included } = receipts.read;
+  const landed = included.filter(({ receipt }) => receipt.blockNumber >= part.from && receipt.blockNumber <= part.to);
   requireReceipts(sent, landed, found);
   const seen = await completeMovements(deps, chain, { accounts, landed, found });
   await setBlockTimes(deps, chain, seen);
@@ -63,14 +72,9 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
   return typeof finality === "object" ? head - finality.blocks + 1 : (await readBlock(chain.rpc, finality)).number;
 }
 
-/** Reads the receipts of the transactions in flight. A range read has no list of the transactions in its blocks. */
-async function readLandedBetween(
-  chain: EvmChain,
-  sent: readonly EvmTransactionRow[],
-  range: BlockRange,
-): Promise<IncludedTransaction[]> {
-  const found = await readReceipts(chain, sent);
-  return found.filter(({ receipt }) => receipt.blockNumber >= range.from && receipt.blockNumber <= range.to);
+async function readInFlight(deps: Pick<TransferDeps, "db">, chain: EvmChain): Promise<Required<GapReceipts>["read"]> {
+  const sent = await listInFlight(deps.db, chain.chain);
+  return { sent, included: await readReceipts(chain, sent) };
 }
 
 /** Returns those of our transactions in failed bookings that a block up to the cursor includes. */

@@ -62,6 +62,35 @@ test("a process that is restarted ends by itself and starts again, and does not 
   expect(deaths).toEqual([]);
 });
 
+test("a process that is held starts again when it is released, and a stop does not wait for that", async () => {
+  const redis = redisPrefix();
+  const env = {
+    DATABASE_URL: await createDatabase(),
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    ADMIN_PASSWORD: "a password for a test",
+    LOG_LEVEL: "warn",
+  };
+  let changes = 0;
+  const supervisor = await supervise({
+    processes: [{ role: "bull-board", env }],
+    onChange: () => (changes += 1),
+    onDeath: () => undefined,
+  });
+  addCleanup(() => supervisor.stop(1_000));
+  const [first = 0] = supervisor.pids("bull-board");
+
+  const release = await supervisor.hold(["bull-board"], 10_000);
+  expect(isAlive(first)).toBe(false);
+  await waitFor(() => changes === 1, { within: 5_000 });
+  expect(supervisor.pids("bull-board")).toEqual([]);
+  release();
+  await waitFor(() => supervisor.pids("bull-board").length === 1, { within: 10_000 });
+  await supervisor.hold(["bull-board"], 10_000);
+  await supervisor.stop(10_000);
+  expect(supervisor.pids("bull-board")).toEqual([]);
+});
+
 test("a process that cannot start is named, with its last lines", async () => {
   const starting = supervise({
     processes: [{ role: "bull-board", build: builtService, env: { DATABASE_URL: "no address" } }],
