@@ -13,7 +13,7 @@ const LEFT_OVER: Readonly<Record<CallPriority, number>> = { money: 0, verificati
 export type CallBudget = {
   /** Number of calls that may be made now. */
   remaining(): number;
-  /** Returns how long a call of this priority has to wait, milliseconds. */
+  /** Returns how long a call of this priority has to wait, milliseconds, about. Counts the calls that wait already. */
   waitMs(priority: CallPriority): number;
   /** Spends one call. Waits until the budget has room for it; calls of one priority wait in order. */
   take(priority: CallPriority): Promise<void>;
@@ -30,6 +30,7 @@ export function openCallBudget(
   const perMs = (callsPerMinute - most) / 60_000;
   let saved = most;
   let savedAt = now();
+  const waiting: Record<CallPriority, number> = { money: 0, verification: 0, convenience: 0 };
   const turns = new Map<CallPriority, Promise<void>>();
 
   const remaining = () => {
@@ -38,21 +39,27 @@ export function openCallBudget(
     savedAt = at;
     return saved;
   };
-  const waitMs = (priority: CallPriority) => {
-    const needed = 1 + (most - 1) * LEFT_OVER[priority];
-    return Math.max(0, Math.ceil((needed - remaining()) / perMs));
-  };
+  const waitFor = (calls: number, priority: CallPriority) =>
+    Math.max(0, Math.ceil((calls + (most - 1) * LEFT_OVER[priority] - remaining()) / perMs));
+  const waitMs = (priority: CallPriority) =>
+    waitFor(1 + (priority === "money" ? 0 : waiting[priority]) + waiting.money, priority);
   const spend = async (priority: CallPriority) => {
-    for (let ms = waitMs(priority); ms > 0; ms = waitMs(priority)) await wait(ms);
+    for (let ms = waitFor(1, priority); ms > 0; ms = waitFor(1, priority)) await wait(ms);
+    waiting[priority] -= 1;
     saved -= 1;
   };
   return {
     remaining,
     waitMs,
-    take(priority) {
+    async take(priority) {
+      if (waitMs(priority) === 0) {
+        saved -= 1;
+        return;
+      }
+      waiting[priority] += 1;
       const turn = (turns.get(priority) ?? Promise.resolve()).then(() => spend(priority));
       turns.set(priority, turn);
-      return turn;
+      await turn;
     },
   };
 }

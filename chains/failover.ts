@@ -16,8 +16,8 @@ export type FailoverEndpoint<Client> = {
   isSuspended(): boolean;
   /** Returns true while the endpoint has asked us to wait (`waitMs` of its last error). It is not asked meanwhile. */
   isWaiting(): boolean;
-  /** Returns true while the endpoint's budget has no room for a call of the running work. */
-  isShort(): boolean;
+  /** Returns how long a call of the running work has to wait for the endpoint's budget, milliseconds. */
+  budgetWaitMs(): number;
   /**
    * Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). While the
    * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead.
@@ -32,7 +32,7 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last, and those without budget come after those with it. Throws ChainError `rpc_unreachable` if all endpoints fail,
+   * last, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
    * `wrong_chain` if one of them serves another chain, `logs_refused` if one of them answers but shows the logs of a block in
    * no way, and `budget_spent` if one of them has no budget for the call.
    */
@@ -65,7 +65,9 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
   return {
     endpoints,
     async run(work, detail) {
-      const inOrder = endpoints.toSorted((a, b) => rank(a) - rank(b));
+      const inOrder = endpoints.toSorted(
+        (a, b) => Number(a.isSuspended()) - Number(b.isSuspended()) || a.budgetWaitMs() - b.budgetWaitMs(),
+      );
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
         try {
@@ -95,10 +97,6 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
   };
 }
 
-/** Returns the order in which an endpoint is asked, lowest first. */
-const rank = (endpoint: Pick<FailoverEndpoint<never>, "isSuspended" | "isShort">) =>
-  2 * Number(endpoint.isSuspended()) + Number(endpoint.isShort());
-
 function openEndpoint<Client>(
   { name, url, callsPerMinute }: Entry,
   options: FailoverOptions<Client>,
@@ -110,6 +108,7 @@ function openEndpoint<Client>(
   let suspendedUntil = 0;
   let waitingUntil = 0;
   let isRightChain = false;
+  let identifying: Promise<void> | undefined;
 
   const spend = async (): Promise<void> => {
     const priority = readCallPriority();
@@ -142,14 +141,20 @@ function openEndpoint<Client>(
     isRightChain = true;
   };
   const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
-    if (!isRightChain) await identify();
+    // Concurrent first requests share one check.
+    if (!isRightChain) {
+      identifying ??= identify().finally(() => {
+        identifying = undefined;
+      });
+      await identifying;
+    }
     return send(method, query);
   };
   const endpoint: FailoverEndpoint<Client> = {
     name,
     isSuspended: () => suspendedUntil > performance.now(),
     isWaiting: () => waitingUntil > performance.now(),
-    isShort: () => (budget?.waitMs(readCallPriority()) ?? 0) > 0,
+    budgetWaitMs: () => budget?.waitMs(readCallPriority()) ?? 0,
     request,
     requestOrSuspend: (method, query) =>
       request(method, query).catch((error: unknown) => {

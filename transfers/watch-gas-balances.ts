@@ -1,3 +1,4 @@
+import { withCallPriority } from "../chains/call-priority.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
 
@@ -15,7 +16,7 @@ export function watchGasBalances(
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
   const update = async () => {
-    await readGasBalances(deps);
+    await withCallPriority("convenience", () => readGasBalances(deps));
     // Scheduled only now, because a read from an endpoint that hangs can take longer than a minute.
     if (!stopped) timer = setTimeout(() => void update(), everyMs).unref();
   };

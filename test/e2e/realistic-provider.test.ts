@@ -17,10 +17,10 @@ const BUYERS = 20;
 /** Blocks between two final heights, and how far below the head the newest one is at least. */
 const JUMP = { step: 300, depth: 3 };
 /** Blocks per round: the first one holds transactions, the others are empty. */
-const BLOCKS = 30;
+const BLOCKS = 100;
 const FOREIGN_TRANSFERS = 100;
 /** Rounds that each of the special rules lasts. The final height stands still for more rounds than it takes to jump. */
-const ROUNDS = 8;
+const ROUNDS = 4;
 
 const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
@@ -36,7 +36,7 @@ const always: ProviderRules = {
 
 /** What applies besides, one after the other, to the first and to the second endpoint. */
 const special: readonly ((heights: { head: number; final: number }) => readonly [ProviderRules, ProviderRules])[] = [
-  () => [{ budget: { units: 500, retryAfterSeconds: 1 } }, { budget: { units: 1_000 } }],
+  () => [{ budget: { units: 1_000, retryAfterSeconds: 1 } }, { budget: { units: 2_000 } }],
   () => [{ hang: { ms: 10_000, every: 7 } }, {}],
   ({ final }) => [{ tags: { at: final } }, { tags: { at: final } }],
   ({ head }) => [{ prunedBelow: head - 10 }, {}],
@@ -103,7 +103,7 @@ async function startRounds(chain: TestChain, fleet: Fleet, setRules: (special: r
       if (!standsStill) final = Math.max(final, Math.floor((head - JUMP.depth) / JUMP.step) * JUMP.step);
       await mine(chain, BLOCKS);
       round += 1;
-      await waitFor(() => isCaughtUp(head), { within: 30_000, what: `the watcher reaches block ${head}` });
+      await waitFor(() => isCaughtUp(head), { within: 15_000, what: `the watcher reaches block ${head}` });
     }
     await checkSucceeded();
   };
@@ -140,7 +140,16 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
     await waitFor(() => rounds.rounds() > special.length * ROUNDS, { within: 90_000, what: "every rule was set" });
     await waitUntilIdle(fleet, 90_000);
   };
-  await Promise.race([finish(), rounds.running]);
+  const { writeFileSync } = await import("node:fs");
+  const dump = setInterval(() => {
+    writeFileSync(
+      "/tmp/rp.dump",
+      JSON.stringify({ rounds: rounds.rounds(), p: providers.map(({ counts: { ranges: _, ...c } }) => c) }, null, 1),
+    );
+    writeFileSync("/tmp/rp.lines", fleet.workers.flatMap((w) => w.lines).join("\n"));
+    writeFileSync("/tmp/rp.api", fleet.apis.flatMap((w) => w.lines).join("\n"));
+  }, 1000);
+  await Promise.race([finish(), rounds.running]).finally(() => clearInterval(dump));
   await rounds.stop();
 
   await expectSound(fleet, chain, { succeeded: PAYMENTS });
