@@ -1,5 +1,5 @@
 import pRetry from "p-retry";
-import type { PrivateKeyAccount } from "viem";
+import type { Hex, PrivateKeyAccount } from "viem";
 import { expect, test } from "vitest";
 import { confirm, createPayment, listOptions, Refused, signOption } from "../../local/buyer-client.ts";
 import { fundBuyers, mine, startChain, type TestChain } from "../support/evm-chain.ts";
@@ -9,22 +9,25 @@ import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
 import { makeForeignTraffic } from "../support/foreign-traffic.ts";
 import { limits } from "../support/log-limits.ts";
 import { type ProviderRules, startRealisticProvider } from "../support/realistic-provider.ts";
+import { scrape, sumOf } from "../support/scrape.ts";
 import { mapConcurrently } from "../support/sign-payments.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const PAYMENTS = 200;
 const BUYERS = 20;
+const CALLS_PER_MINUTE = 4_000;
+/** How long a call lasts at most, and how far apart two counts are whose difference is less than a minute's calls. */
+const TIMEOUT_MS = 1_000;
+const WINDOW_MS = 60_000 - TIMEOUT_MS;
 /** Blocks between two final heights, and how far below the head the newest one is at least. */
 const JUMP = { step: 300, depth: 3 };
 /** Blocks per round: the first one holds transactions, the others are empty. */
 const BLOCKS = 100;
 const FOREIGN_TRANSFERS = 100;
-/** Rounds that each of the special rules lasts. The final height stands still for more rounds than it takes to jump. */
-const ROUNDS = 4;
 
 const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
-/** The rules that always apply to both endpoints. */
+/** The rules that both endpoints always have. */
 const always: ProviderRules = {
   logs: { ...limit, blocks: 500, logs: 10_000 },
   batch: 10,
@@ -34,16 +37,18 @@ const always: ProviderRules = {
   tags: JUMP,
 };
 
-/** What applies besides, one after the other, to the first and to the second endpoint. */
-const special: readonly ((heights: { head: number; final: number }) => readonly [ProviderRules, ProviderRules])[] = [
-  () => [{ budget: { units: 1_000, retryAfterSeconds: 1 } }, { budget: { units: 2_000 } }],
-  () => [{ hang: { ms: 10_000, every: 7 } }, {}],
-  ({ final }) => [{ tags: { at: final } }, { tags: { at: final } }],
-  ({ head }) => [{ prunedBelow: head - 10 }, {}],
-  () => [{ nodes: [40] }, {}],
+type Heights = { head: number; final: number };
+/** What the two endpoints do besides, one after the other, and for how many rounds. */
+const stages: readonly { rounds: number; rules: (heights: Heights) => readonly [ProviderRules, ProviderRules] }[] = [
+  { rounds: 3, rules: () => [{ budget: { units: 1_000, retryAfterSeconds: 1 } }, { budget: { units: 2_000 } }] },
+  { rounds: 3, rules: () => [{ hang: { ms: 10_000, every: 7 } }, {}] },
+  { rounds: 6, rules: ({ final }) => [{ tags: { at: final } }, { tags: { at: final } }] },
+  { rounds: 3, rules: ({ head }) => [{ prunedBelow: head - 10 }, {}] },
+  { rounds: 3, rules: () => [{ nodes: [40] }, {}] },
 ];
+const ruleOf = stages.flatMap(({ rounds, rules }) => [rules, ...Array<undefined>(rounds - 1).fill(undefined)]);
 
-/** Sends a request of a wallet, and again after a response that a wallet may repeat. */
+/** Sends a request as a wallet does: again after a response of 5xx. */
 const asWallet = <T>(send: () => Promise<T>): Promise<T> =>
   pRetry(send, {
     retries: 60,
@@ -52,66 +57,92 @@ const asWallet = <T>(send: () => Promise<T>): Promise<T> =>
     shouldRetry: ({ error }) => !(error instanceof Refused) || error.status >= 500,
   });
 
-async function buy({ shop }: Fleet, chain: TestChain, buyer: PrivateKeyAccount): Promise<string> {
-  // The chain's time advances by at least one second per block.
+async function buy({ shop }: Fleet, chain: TestChain, buyer: PrivateKeyAccount): Promise<void> {
+  // The chain's time advances by a second per block.
   const expiresAt = new Date(Date.now() + 6 * 3_600_000);
   const id = await createPayment(shop, { referenceId: "order", cents: "100", expiresAt });
   const [option] = await asWallet(() => listOptions(shop, id, [`${chain.id}:${buyer.address}`]));
   if (!option) throw new Error("the service returned no option");
   const results = await signOption(shop, id, option, buyer);
   await asWallet(() => confirm(shop, id, { optionId: option.id, results }));
-  return id;
 }
 
-/** Makes blocks in rounds, and checks before each round that only final payments have succeeded. */
-async function startRounds(chain: TestChain, fleet: Fleet, setRules: (special: readonly ProviderRules[]) => void) {
-  const moveForeign = await makeForeignTraffic(chain);
-  await chain.client.setAutomine(false);
+/** Returns a check that every payment that has succeeded is in a block up to the given one. */
+function checkSucceeded(fleet: Fleet, chain: TestChain): (final: number) => Promise<void> {
   const blockOf = new Map<string, number>();
-  let round = 0;
-  let final = 0;
-  let stopped = false;
-
-  const checkSucceeded = async () => {
-    const rows = await execute<{ hash: string }>(
-      fleet.databaseUrl,
-      "SELECT tx_id AS hash FROM payment WHERE state = 'succeeded'",
-    );
-    for (const hash of new Set(rows.map((row) => row.hash))) {
-      const known = blockOf.get(hash);
-      const number =
-        known ?? Number((await chain.client.getTransactionReceipt({ hash: hash as `0x${string}` })).blockNumber);
+  return async (final) => {
+    const sql = "SELECT DISTINCT tx_id AS hash FROM payment WHERE state = 'succeeded'";
+    for (const { hash } of await execute<{ hash: Hex }>(fleet.databaseUrl, sql)) {
+      const number = blockOf.get(hash) ?? Number((await chain.client.getTransactionReceipt({ hash })).blockNumber);
       blockOf.set(hash, number);
       expect(number, `block of ${hash}, which was reported as succeeded`).toBeLessThanOrEqual(final);
     }
   };
-  const isCaughtUp = async (head: number) => {
+}
+
+/** Counts the calls of each worker to each endpoint, as the worker does. */
+function countCalls(fleet: Fleet) {
+  const counts: { at: number; calls: number[] }[] = [];
+  return {
+    counts,
+    count: async () => {
+      const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
+      const calls = scrapes.flatMap((samples) =>
+        ["first", "second"].map((endpoint) => sumOf(samples, "pay_rpc_calls_total", { endpoint }) ?? 0),
+      );
+      counts.push({ at: performance.now(), calls });
+    },
+  };
+}
+
+/**
+ * Makes blocks in rounds, with foreign transfers and the stages of the endpoints, until it is stopped. Only this makes blocks,
+ * so the final height before each round is exactly the one up to which payments may have succeeded.
+ */
+function startRounds(
+  chain: TestChain,
+  fleet: Fleet,
+  {
+    moveForeign,
+    setRules,
+    count,
+  }: {
+    moveForeign: (transfers: number) => Promise<Hex>;
+    setRules: (rules: readonly [ProviderRules, ProviderRules]) => void;
+    count: () => Promise<void>;
+  },
+) {
+  const check = checkSucceeded(fleet, chain);
+  let done = 0;
+  let stopped = false;
+  const hasRead = async (height: number) => {
     const [row] = await execute<{ number: string }>(fleet.databaseUrl, "SELECT number FROM chain_cursor");
-    return Number(row?.number) >= head - BLOCKS;
+    return Number(row?.number) >= height;
   };
   const run = async () => {
-    while (!stopped) {
-      await checkSucceeded();
-      const before = Number(await chain.client.getBlockNumber());
-      const stage = special[Math.floor(round / ROUNDS)];
-      const rules = round % ROUNDS === 0 ? (stage?.({ head: before, final }) ?? [{}, {}]) : undefined;
-      if (rules) setRules(rules);
-      if (rules) standsStill = rules.some(({ tags }) => tags && "at" in tags);
+    let final = 0;
+    let standsStill = false;
+    for (; !stopped; done += 1) {
+      await check(final);
+      await count();
+      const head = Number(await chain.client.getBlockNumber());
+      const rules = done < ruleOf.length ? ruleOf[done]?.({ head, final }) : ([{}, {}] as const);
+      if (rules) {
+        setRules(rules);
+        standsStill = rules.some(({ tags }) => tags !== undefined);
+      }
       await moveForeign(FOREIGN_TRANSFERS);
-      const head = before + BLOCKS;
-      // Before the blocks exist, because the service can see them at once.
-      if (!standsStill) final = Math.max(final, Math.floor((head - JUMP.depth) / JUMP.step) * JUMP.step);
+      // Set before the blocks exist, because the service can see them at once.
+      if (!standsStill) final = Math.floor((head + BLOCKS - JUMP.depth) / JUMP.step) * JUMP.step;
       await mine(chain, BLOCKS);
-      round += 1;
-      await waitFor(() => isCaughtUp(head), { within: 15_000, what: `the watcher reaches block ${head}` });
+      await waitFor(() => hasRead(head), { within: 30_000, what: `the watcher has read block ${head}` });
     }
-    await checkSucceeded();
+    await check(final);
   };
-  let standsStill = false;
   const running = run();
   return {
     running,
-    rounds: () => round,
+    hasEveryStageRun: () => done > ruleOf.length,
     stop: () => {
       stopped = true;
       return running;
@@ -119,44 +150,45 @@ async function startRounds(chain: TestChain, fleet: Fleet, setRules: (special: r
   };
 }
 
-test("200 payments succeed behind two endpoints with every limit and fault of real providers, and none before its block is final", async () => {
+test("200 payments succeed behind two endpoints with every limit and fault of real providers, none before its block is final, and no minute has more calls than the budget", async () => {
   const chain = await startChain({ lanes: 2 });
   const providers = await Promise.all([0, 1].map(() => startRealisticProvider({ target: chain.url, ...always })));
-  const fleet = await startFleet({
-    chain,
-    rpcUrls: providers.map(({ url }) => url),
-    change: { finality: "safe", rpcTimeoutMs: 1_000, pollMs: 250 },
+  const rpc = ["first", "second"].map((name, index) => {
+    return { name, url: providers[index]?.url, callsPerMinute: CALLS_PER_MINUTE };
   });
+  const change = { rpc, finality: "safe", logRange: 2_000, rpcTimeoutMs: TIMEOUT_MS, pollMs: 250 };
+  const fleet = await startFleet({ chain, change });
   const buyers = await fundBuyers(chain, BUYERS);
-  const rounds = await startRounds(chain, fleet, (rules) => {
+  const moveForeign = await makeForeignTraffic(chain);
+  await chain.client.setAutomine(false);
+  const { counts, count } = countCalls(fleet);
+  const setRules = (rules: readonly [ProviderRules, ProviderRules]) => {
     for (const [index, provider] of providers.entries()) provider.setRules({ ...always, ...rules[index] });
-  });
-  const finish = async () => {
-    await mapConcurrently(
-      Array.from({ length: PAYMENTS }, (_, index) => index),
-      16,
-      async (index) => buy(fleet, chain, buyers[index % BUYERS] as PrivateKeyAccount),
-    );
-    await waitFor(() => rounds.rounds() > special.length * ROUNDS, { within: 90_000, what: "every rule was set" });
+  };
+  const rounds = startRounds(chain, fleet, { moveForeign, setRules, count });
+  const payAll = async () => {
+    const payers = Array.from({ length: PAYMENTS }, (_, index) => buyers[index % BUYERS] as PrivateKeyAccount);
+    await mapConcurrently(payers, 16, (buyer) => buy(fleet, chain, buyer));
+    await waitFor(rounds.hasEveryStageRun, { within: 90_000, what: "every stage has run" });
     await waitUntilIdle(fleet, 90_000);
   };
-  const { writeFileSync } = await import("node:fs");
-  const dump = setInterval(() => {
-    writeFileSync(
-      "/tmp/rp.dump",
-      JSON.stringify({ rounds: rounds.rounds(), p: providers.map(({ counts: { ranges: _, ...c } }) => c) }, null, 1),
-    );
-    writeFileSync("/tmp/rp.lines", fleet.workers.flatMap((w) => w.lines).join("\n"));
-    writeFileSync("/tmp/rp.api", fleet.apis.flatMap((w) => w.lines).join("\n"));
-  }, 1000);
-  await Promise.race([finish(), rounds.running]).finally(() => clearInterval(dump));
+  await Promise.race([payAll(), rounds.running]);
   await rounds.stop();
 
   await expectSound(fleet, chain, { succeeded: PAYMENTS });
-  const refused = new Set(providers.flatMap(({ counts }) => Object.keys(counts.refused)));
+  const refused = new Set(providers.flatMap((provider) => Object.keys(provider.counts.refused)));
+  expect(refused).toEqual(new Set(["budget", "hang", "logs", "prunedBelow"]));
+  for (const earlier of counts)
+    for (const later of counts.filter(({ at }) => at > earlier.at && at - earlier.at < WINDOW_MS))
+      for (const [index, calls] of later.calls.entries())
+        expect(calls - (earlier.calls[index] ?? 0)).toBeLessThanOrEqual(CALLS_PER_MINUTE);
+  const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
+  expect(sumOf(scrapes.flat(), "pay_rpc_budget_shortages_total")).toBeGreaterThan(0);
   console.log(
-    rounds.rounds(),
-    providers.map(({ counts }) => [counts.calls, counts.refused]),
+    counts.length,
+    counts.at(-1),
+    providers.map((p) => [p.counts.refused, p.counts.calls]),
+    scrapes.flat().filter((s) => s.name.startsWith("pay_rpc_budget")),
+    performance.now(),
   );
-  for (const rule of ["budget", "hang", "prunedBelow"]) expect(refused).toContain(rule);
 });
