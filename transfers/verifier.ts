@@ -21,7 +21,7 @@ export function createVerifier(deps: VerifyDeps): Verifier {
   return {
     checkSignature: (signed) => checkSignature(deps.chains, signed),
     verify: (signed, by) =>
-      withCallPriority("verification", async () => {
+      withCallPriority("verification", async (): Promise<VerificationResult[]> => {
         const results = new Map<Signed, VerificationResult>();
         for (const [id, all] of Map.groupBy(signed, (one) => one.chain))
           for (const [one, result] of await getTransferDriver(getChain(deps.chains, id)).verify(deps, all, by))

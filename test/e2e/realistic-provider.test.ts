@@ -72,7 +72,8 @@ function checkSucceeded(fleet: Fleet, chain: TestChain): (final: number) => Prom
   const blockOf = new Map<string, number>();
   return async (final) => {
     const sql = "SELECT DISTINCT tx_id AS hash FROM payment WHERE state = 'succeeded'";
-    for (const { hash } of await execute<{ hash: Hex }>(fleet.databaseUrl, sql)) {
+    const rows = (await execute(fleet.databaseUrl, sql)) as { hash: Hex }[];
+    for (const { hash } of rows) {
       const number = blockOf.get(hash) ?? Number((await chain.client.getTransactionReceipt({ hash })).blockNumber);
       blockOf.set(hash, number);
       expect(number, `block of ${hash}, which was reported as succeeded`).toBeLessThanOrEqual(final);
@@ -116,8 +117,8 @@ function startRounds(
   let done = 0;
   let stopped = false;
   const hasRead = async (height: number) => {
-    const [row] = await execute<{ number: string }>(fleet.databaseUrl, "SELECT number FROM chain_cursor");
-    return Number(row?.number) >= height;
+    const [row] = await execute(fleet.databaseUrl, "SELECT number FROM chain_cursor");
+    return Number(row?.["number"]) >= height;
   };
   const run = async () => {
     let final = 0;
@@ -150,7 +151,10 @@ function startRounds(
   };
 }
 
-test("200 payments succeed behind two endpoints with every limit and fault of real providers, none before its block is final, and no minute has more calls than the budget", async () => {
+test("200 payments succeed behind two endpoints with every limit and fault of real providers, none before its block is final, and no minute has more calls than the budget", {
+  // Alone it takes a minute; other tests run concurrently.
+  timeout: 300_000,
+}, async () => {
   const chain = await startChain({ lanes: 2 });
   const providers = await Promise.all([0, 1].map(() => startRealisticProvider({ target: chain.url, ...always })));
   const rpc = ["first", "second"].map((name, index) => {
@@ -169,7 +173,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   const payAll = async () => {
     const payers = Array.from({ length: PAYMENTS }, (_, index) => buyers[index % BUYERS] as PrivateKeyAccount);
     await mapConcurrently(payers, 16, (buyer) => buy(fleet, chain, buyer));
-    await waitFor(rounds.hasEveryStageRun, { within: 90_000, what: "every stage has run" });
+    await waitFor(rounds.hasEveryStageRun, { within: 180_000, what: "every stage has run" });
     await waitUntilIdle(fleet, 90_000);
   };
   await Promise.race([payAll(), rounds.running]);
@@ -184,11 +188,4 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
         expect(calls - (earlier.calls[index] ?? 0)).toBeLessThanOrEqual(CALLS_PER_MINUTE);
   const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
   expect(sumOf(scrapes.flat(), "pay_rpc_budget_shortages_total")).toBeGreaterThan(0);
-  console.log(
-    counts.length,
-    counts.at(-1),
-    providers.map((p) => [p.counts.refused, p.counts.calls]),
-    scrapes.flat().filter((s) => s.name.startsWith("pay_rpc_budget")),
-    performance.now(),
-  );
 });
