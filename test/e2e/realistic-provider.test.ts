@@ -136,7 +136,7 @@ function startRounds(
       // Set before the blocks exist, because the service can see them at once.
       if (!standsStill) final = Math.floor((head + BLOCKS - JUMP.depth) / JUMP.step) * JUMP.step;
       await mine(chain, BLOCKS);
-      await waitFor(() => hasRead(head), { within: 60_000, what: `the watcher has read block ${head}` });
+      await waitFor(() => hasRead(head), { within: 60_000, every: 200, what: `the watcher has read block ${head}` });
     }
     await check(final);
   };
