@@ -31,7 +31,7 @@ export function openCallBudget(
   let saved = most;
   let savedAt = now();
   const waiting: Record<CallPriority, number> = { money: 0, verification: 0, convenience: 0 };
-  const turns = new Map<CallPriority, Promise<void>>();
+  const newest = new Map<CallPriority, Promise<void>>();
 
   const remaining = () => {
     const at = now();
@@ -57,9 +57,9 @@ export function openCallBudget(
         return;
       }
       waiting[priority] += 1;
-      const turn = (turns.get(priority) ?? Promise.resolve()).then(() => spend(priority));
-      turns.set(priority, turn);
-      await turn;
+      const spent = (newest.get(priority) ?? Promise.resolve()).then(() => spend(priority));
+      newest.set(priority, spent);
+      await spent;
     },
   };
 }
