@@ -262,7 +262,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a nonce is abandoned although the block that used it is not final",
-        find: "if (!(await isFinallyPassed(chain, address, row.nonce))) continue;",
+        find: "if (!(await isPassedAt(chain, address, { nonce: row.nonce, height: reading.cursor.finalNumber }))) continue;",
         replace: "",
       },
       {
