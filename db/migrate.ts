@@ -1,13 +1,11 @@
-import { readdir } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { buildIndexes, type ConcurrentIndexes } from "./concurrent-indexes.ts";
+import { migrationNames } from "./migration-names.ts";
 import { openDb } from "./open.ts";
 import { listTransitions } from "./states.ts";
 import type { Pool } from "./tables.ts";
-
-const folder = new URL("./migrations/", import.meta.url);
 
 /** A migration runs in one transaction. Its indexes on tables that existed before are built after that transaction. */
 export type OurMigration = Migration & { concurrentIndexes?: ConcurrentIndexes };
@@ -37,10 +35,7 @@ const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Loads the files of db/migrations. */
 export async function readMigrations(): Promise<Migrations> {
-  const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
-  const modules = files.map(
-    async (file) => [file.replace(/\.ts$/, ""), await import(new URL(file, folder).href)] as const,
-  );
+  const modules = migrationNames.map(async (name) => [name, await import(`./migrations/${name}.ts`)] as const);
   return Object.fromEntries(await Promise.all(modules));
 }
 

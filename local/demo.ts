@@ -16,7 +16,7 @@ async function begin(): Promise<Stack> {
   const settings = readSettings(process.env);
   const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });
   logs = `\nThe logs are in ${join(own.STACK_DIR, "logs")}.`;
-  return await startStack(own, progress.say, interrupted.signal);
+  return await startStack(own, progress.say, { signal: interrupted.signal });
 }
 
 const starting = begin();

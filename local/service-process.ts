@@ -1,10 +1,11 @@
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startChild } from "./child-process.ts";
 import { freePort } from "./free-ports.ts";
 import { waitUntil } from "./wait-until.ts";
 
-/** The processes of the service, by the role in their metrics. */
-export const entryPoints = {
+/** The sources that start the processes of the service, by the role in their metrics. */
+const entryPoints = {
   api: "api/main.ts",
   worker: "workers/main.ts",
   "bull-board": "ops/bull-board/main.ts",
@@ -14,6 +15,8 @@ export type Role = keyof typeof entryPoints;
 
 export type ProcessOptions = {
   role: Role;
+  /** The folder of a build (scripts/build.ts), which is run instead of the sources. */
+  build?: string | undefined;
   /** Its environment, without the ports. Of this process, only PATH and the like are passed on. */
   env: Record<string, string>;
   /** Free ports are used when unset. */
@@ -45,12 +48,13 @@ const linesKept = 20_000;
 
 /** Starts a process of the service. It is not ready yet when this returns: see waitReady. */
 export async function launchProcess(options: ProcessOptions): Promise<ServiceProcess> {
-  const { role } = options;
+  const { role, build } = options;
+  const program = build === undefined ? entryPoints[role] : join(build, `${role}.js`);
   const port = options.port ?? (await freePort());
   const metricsPort = options.metricsPort ?? (await freePort());
   const lines: string[] = [];
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
-  const child = await startChild(process.execPath, [entryPoints[role]], {
+  const child = await startChild(process.execPath, [program], {
     cwd: root,
     // Without the supervisor, Postgres and Redis are gone too, so there is nothing to drain to.
     orphanSignal: "SIGKILL",
@@ -84,13 +88,6 @@ export async function waitReady(started: ServiceProcess, withinMs = 30_000): Pro
     throw new Error(`${role} did not become ready; its last output:\n${started.tail()}`, { cause });
   });
   if (started.isGone()) throw new Error(`${role} ended instead of starting; its last output:\n${started.tail()}`);
-}
-
-/** Starts a process and waits until it is ready. */
-export async function startProcess(options: ProcessOptions & { readyMs?: number }): Promise<ServiceProcess> {
-  const started = await launchProcess(options);
-  await waitReady(started, options.readyMs);
-  return started;
 }
 
 /** Returns the variables that every program may need. Any other variable of this process must not reach the service. */

@@ -35,8 +35,19 @@ type Opened = { name: string; close: () => Promise<unknown> }[];
 /** How long a process may drain when it is stopped, milliseconds. */
 const drainMs = 8_000;
 
+export type StackOptions = {
+  /** Gives up the start when it is aborted. */
+  signal?: AbortSignal;
+  /** The folder of a build (scripts/build.ts), which is run instead of the sources. */
+  build?: string;
+};
+
 /** Starts the whole stack and writes its file. Stops it again when a step fails or the signal is aborted meanwhile. */
-export async function startStack(settings: StackSettings, say: Say, signal?: AbortSignal): Promise<Stack> {
+export async function startStack(
+  settings: StackSettings,
+  say: Say,
+  { signal, build }: StackOptions = {},
+): Promise<Stack> {
   const dir = resolve(settings.STACK_DIR);
   const before = await findRunningStack(dir);
   if (before !== undefined)
@@ -56,7 +67,7 @@ export async function startStack(settings: StackSettings, say: Say, signal?: Abo
       signal?.throwIfAborted();
       say(line);
     };
-    return await startEnvironment({ settings, dir, say: sayNext, report: say, opened, stop });
+    return await startEnvironment({ settings, build, dir, say: sayNext, report: say, opened, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -74,6 +85,7 @@ async function checkPorts(settings: StackSettings): Promise<void> {
 
 type EnvironmentOptions = {
   settings: StackSettings;
+  build: string | undefined;
   dir: string;
   say: Say;
   report: Say;
@@ -81,7 +93,8 @@ type EnvironmentOptions = {
   stop: () => Promise<void>;
 };
 
-async function startEnvironment({ settings, dir, say, report, opened, stop }: EnvironmentOptions): Promise<Stack> {
+async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
+  const { settings, build, dir, say, report, opened, stop } = options;
   await mkdir(dir, { recursive: true });
   const keep = async (name: string, starting: Promise<Service>): Promise<Service> => {
     const service = await starting;
@@ -113,7 +126,8 @@ async function startEnvironment({ settings, dir, say, report, opened, stop }: En
     password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
   };
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const processes = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
     stackFile({

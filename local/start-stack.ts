@@ -12,7 +12,7 @@ import { watchSources } from "./watch-sources.ts";
 const { values } = parseArgs({ options: { watch: { type: "boolean", default: false } } });
 const progress = createProgress();
 const interrupted = new AbortController();
-const begin = async () => startStack(readSettings(process.env), progress.say, interrupted.signal);
+const begin = async () => startStack(readSettings(process.env), progress.say, { signal: interrupted.signal });
 const starting = begin();
 onInterrupt(async () => {
   interrupted.abort();

@@ -1,5 +1,5 @@
 import type { Chain } from "../chains/open-chains.ts";
-import { confirmTransfers } from "../db/queries/transfers.ts";
+import { confirmTransfers } from "../db/queries/confirmable-transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";
 import type { BookConfirmed } from "./booking-handlers.ts";

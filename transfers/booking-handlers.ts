@@ -1,6 +1,7 @@
 import type { Cursor, Reached } from "../db/queries/chain-cursors.ts";
+import type { ConfirmedTransfer } from "../db/queries/confirmable-transfers.ts";
 import type { SpentTransaction } from "../db/queries/transactions.ts";
-import type { ConfirmedTransfer, TransferRow } from "../db/queries/transfers.ts";
+import type { TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import type { BookAdopted } from "./adopt-payouts.ts";
 import type { BookDust, BookUnmatched } from "./book-unmatched.ts";

@@ -59,6 +59,8 @@ export type TransferDriver = {
   listBarred(deps: Pick<TransferDeps, "db" | "now">): Promise<ReadonlySet<string>>;
   /** Sets the gauge of the lanes' gas balances. */
   readGasBalances(deps: GasDeps): Promise<void>;
+  /** Sets the gauges of what issuers have done with the tokens. Does nothing on Solana, where such mints are refused. */
+  readIssuerActions(deps: GasDeps): Promise<void>;
   /** Returns true while the fee ceiling stops a lane that has something to send. */
   isLaneHeld(lane: LaneStatus, chain: ChainStatus | undefined): boolean;
 };

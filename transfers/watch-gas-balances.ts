@@ -1,4 +1,5 @@
 import { withCallPriority } from "../chains/call-priority.ts";
+import { repeatEvery } from "../runtime/repeat.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
 
@@ -13,20 +14,9 @@ export function watchGasBalances(
   deps: GasDeps & Pick<TransferDeps, "chains">,
   everyMs: number = READ_EVERY_MS,
 ): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const update = async () => {
-    await withCallPriority("convenience", () => readGasBalances(deps));
-    // Scheduled only now, because a read from an endpoint that hangs can take longer than a minute.
-    if (!stopped) timer = setTimeout(() => void update(), everyMs).unref();
-  };
-  void update();
-  return () => {
-    stopped = true;
-    clearTimeout(timer);
-  };
-}
-
-async function readGasBalances(deps: GasDeps & Pick<TransferDeps, "chains">): Promise<void> {
-  await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
+  return repeatEvery(everyMs, () =>
+    withCallPriority("convenience", async () => {
+      await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
+    }),
+  );
 }

@@ -46,6 +46,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.payoutsHeld, async (set) => {
     for (const { chain, count } of (await read()).heldPayouts) set({ chain }, count);
   });
+  onScrape(metrics.paymentsHeld, async (set) => {
+    for (const { chain, count } of (await read()).heldPayments) set({ chain }, count);
+  });
   onScrape(metrics.payoutsBlocked, async (set) => {
     for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
   });

@@ -36,6 +36,7 @@ import { startTransfers } from "../transfers/start-transfers.ts";
 import { getTransferDriver } from "../transfers/transfer-driver.ts";
 import { createVerifier } from "../transfers/verifier.ts";
 import { watchGasBalances } from "../transfers/watch-gas-balances.ts";
+import { watchIssuers } from "../transfers/watch-issuers.ts";
 import { createPagesCheck } from "./check-pages.ts";
 import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
@@ -108,6 +109,7 @@ async function work(config: WorkerConfig): Promise<void> {
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
   startTimers(shutdown, deps);
   if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
+  if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));
   state.started = true;
   log.info({ served }, "working");
   // Checks the pages right after a deployment, before the first regular check.

@@ -30,9 +30,9 @@ export const multicallReadAbi = parseAbi([
   "function getBlockNumber() view returns (uint256)",
 ]);
 
-/** The Multicall3 function that makes calls. */
+/** The Multicall3 function that makes calls. It takes one word less per call than aggregate3. */
 export const multicallAbi = parseAbi([
-  "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) payable returns ((bool success, bytes returnData)[] returnData)",
+  "function tryAggregate(bool requireSuccess, (address target, bytes callData)[] calls) payable returns ((bool success, bytes returnData)[] returnData)",
 ]);
 
 export const TRANSFER_TOPIC = toEventSelector("Transfer(address,address,uint256)");

@@ -4,6 +4,7 @@ import { permit2Abi, tokenAbi } from "./abi.ts";
 import { collectorCode } from "./collector-contract.ts";
 import { disburserCode } from "./disburser-contract.ts";
 import { encodeBytesTransfer, encodeTransfer } from "./eip3009.ts";
+import { validateFeeModel } from "./fee-model.ts";
 import { lowerCaseHex } from "./hex.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
@@ -20,13 +21,19 @@ import { oracleCall } from "./sanctions-oracle.ts";
 export async function checkEvmChain(chain: EvmChain): Promise<void> {
   await chain.checkEndpoints();
   const tokens = [...chain.tokens.values()];
-  for (const token of tokens) await checkToken(chain, token);
+  for (const token of tokens) await checkEvmToken(chain, token);
   if (tokens.some(({ kind }) => kind === "permit2")) await checkCollector(chain);
   if (tokens.some(({ kind }) => kind !== "eip3009")) await checkDisburser(chain);
   await checkOracle(chain);
+  const wrongModel = await validateFeeModel(chain);
+  if (wrongModel !== undefined) throw new ChainError("wrong_contract", { detail: wrongModel });
 }
 
-async function checkToken(chain: EvmChain, token: EvmToken): Promise<void> {
+/**
+ * Compares a token's decimals, its EIP-712 domain and the functions of its kind with the networks file. Throws ChainError
+ * `wrong_contract` if they differ.
+ */
+export async function checkEvmToken(chain: EvmChain, token: EvmToken): Promise<void> {
   const read = (functionName: "DOMAIN_SEPARATOR" | "decimals"): Call => ({
     target: token.token,
     data: encodeFunctionData({ abi: tokenAbi, functionName }),

@@ -1,7 +1,8 @@
-import { type Hex, hexToBigInt, hexToNumber, isHex, type RpcLog } from "viem";
+import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
 import { ChainError } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
-import { describeRpcError } from "./rpc-errors.ts";
+import { readPaidRollupFee } from "./rollup-fees.ts";
+import { describeRpcError, throwChainError } from "./rpc-errors.ts";
 
 /**
  * The result of a broadcast. `unknown` means that the transaction may have reached the network. No result is a failed
@@ -64,8 +65,6 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
   if (!receipt?.blockHash || !receipt.blockNumber) return undefined;
   const gasUsed = hexToBigInt(receipt.gasUsed);
   const gasPrice = hexToBigInt(receipt.effectiveGasPrice);
-  // Rollups of the OP stack charge for L1 data on top of the gas and report it in `l1Fee`.
-  const l1Fee = "l1Fee" in receipt && isHex(receipt.l1Fee) ? receipt.l1Fee : "0x0";
   return {
     hash,
     blockHash: receipt.blockHash,
@@ -73,7 +72,7 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
     reverted: receipt.status === "0x0",
     gasUsed,
     gasPrice,
-    fee: gasUsed * gasPrice + hexToBigInt(l1Fee),
+    fee: gasUsed * gasPrice + readPaidRollupFee(receipt, gasUsed),
     logs: receipt.logs,
   };
 }
@@ -81,6 +80,11 @@ export async function readReceipt(rpc: Rpc, hash: Hex): Promise<Receipt | undefi
 /** Returns an account's next nonce, counting mined transactions only. */
 export async function readNextNonce(rpc: Rpc, address: Hex): Promise<number> {
   return hexToNumber(await rpc({ method: "eth_getTransactionCount", params: [address, "latest"] }));
+}
+
+/** Returns the price that the node proposes for a transaction without EIP-1559 fees, wei per gas. */
+export async function readGasPrice(rpc: Rpc): Promise<bigint> {
+  return hexToBigInt(await rpc({ method: "eth_gasPrice" }).catch(throwChainError));
 }
 
 /** Returns an account's native balance in wei. */

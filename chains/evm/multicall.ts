@@ -29,8 +29,8 @@ const errorAbi = parseAbi([
 export function encodeMulticall(calls: readonly Call[]): Hex {
   return encodeFunctionData({
     abi: multicallAbi,
-    functionName: "aggregate3",
-    args: [calls.map(({ target, data }) => ({ target, allowFailure: true, callData: data }))],
+    functionName: "tryAggregate",
+    args: [false, calls.map(({ target, data }) => ({ target, callData: data }))],
   });
 }
 
@@ -58,7 +58,7 @@ export async function simulateCalls(
 
 /** Returns the outcomes of the calls of `encodeMulticall`, in order. */
 export function decodeMulticall(answer: Hex): CallOutcome[] {
-  const results = decodeFunctionResult({ abi: multicallAbi, functionName: "aggregate3", data: answer });
+  const results = decodeFunctionResult({ abi: multicallAbi, functionName: "tryAggregate", data: answer });
   return results.map(({ success, returnData }) =>
     success ? { ok: true, data: returnData } : { ok: false, reason: readRevert(returnData) },
   );

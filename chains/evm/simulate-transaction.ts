@@ -1,6 +1,7 @@
 import { type Hex, numberToHex } from "viem";
 import { ChainError } from "../errors.ts";
 import type { Rpc } from "./evm-rpc.ts";
+import type { FeeMembers } from "./fee-members.ts";
 import { type CallOutcome, decodeMulticall, readRevert, requireResponsive } from "./multicall.ts";
 import { describeRpcError, findRevertData, isUnfunded } from "./rpc-errors.ts";
 
@@ -10,9 +11,7 @@ export type UnsentTransaction = {
   to: Hex;
   data: Hex;
   gas: bigint;
-  maxFeePerGas: bigint;
-  maxPriorityFeePerGas: bigint;
-};
+} & FeeMembers;
 
 /** `unfunded`: the sender cannot pay for the gas, so the outcome of the call is unknown. */
 export type TransactionOutcome = CallOutcome | { ok: false; reason: string; unfunded: true };
@@ -25,15 +24,19 @@ export type TransactionOutcome = CallOutcome | { ok: false; reason: string; unfu
 export async function simulateTransaction(
   rpc: Rpc,
   multicall: Hex,
-  { from, to, data, gas, maxFeePerGas, maxPriorityFeePerGas }: UnsentTransaction,
+  { from, to, data, gas, ...fees }: UnsentTransaction,
 ): Promise<TransactionOutcome> {
   const request = {
     from,
     to,
     data,
     gas: numberToHex(gas),
-    maxFeePerGas: numberToHex(maxFeePerGas),
-    maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas),
+    ...(fees.type === "legacy"
+      ? { gasPrice: numberToHex(fees.gasPrice) }
+      : {
+          maxFeePerGas: numberToHex(fees.maxFeePerGas),
+          maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
+        }),
   };
   try {
     const answer = await rpc({ method: "eth_call", params: [request, "latest"] });

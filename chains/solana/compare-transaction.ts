@@ -11,13 +11,8 @@ import {
   tokenPrograms,
 } from "./build-payment.ts";
 import { verifySignature } from "./ed25519-keys.ts";
-import {
-  BUDGET_PROGRAM,
-  LIGHTHOUSE_PROGRAM,
-  type PlainInstruction,
-  validateComputeBudget,
-  validateGuards,
-} from "./wallet-instructions.ts";
+import { LIGHTHOUSE_PROGRAM, validateGuards } from "./lighthouse-guards.ts";
+import { BUDGET_PROGRAM, type PlainInstruction, validateComputeBudget } from "./wallet-instructions.ts";
 import { type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
 
 export type CompareLimits = {
@@ -68,7 +63,7 @@ export function compareTransaction(parsed: ParsedTransaction, expected: SplTrans
   return [
     ...validateSigners(parsed, expected, limits),
     ...validateComputeBudget(budget, instructions.length - budget.length, limits.maxFee),
-    ...validateGuards(guards, isProtected),
+    ...validateGuards(guards, expected.feePayer),
     ...validateInstructions(rest, built, isProtected),
     ...validateAccounts(parsed, expected, ours, isProtected),
   ];

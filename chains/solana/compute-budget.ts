@@ -17,3 +17,15 @@ export function readBudget(parsed: Pick<ParsedTransaction, "instructions">): { u
     unitPrice: price ? price.readBigUInt64LE(1) : 0n,
   };
 }
+
+/** Share of the simulated units that is added, in percent, and the least that is added. */
+const MARGIN_PERCENT = 10;
+const LEAST_MARGIN = 1_000;
+
+/**
+ * Returns the unit limit of a transaction whose simulation took `units`: these and a margin, at most `most`. The priority fee
+ * is paid for the limit, not for what is used.
+ */
+export function limitUnits(units: number, most: number): number {
+  return Math.min(most, units + Math.max(LEAST_MARGIN, Math.ceil((units * MARGIN_PERCENT) / 100)));
+}

@@ -1,16 +1,21 @@
 import { z } from "zod";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
+import { MAX_COMPUTE_UNITS } from "./wallet-instructions.ts";
 
 /**
- * The outcome of a simulation, and its slot. `later` means that our side is the cause, for example a relayer that cannot
+ * The outcome of a simulation, its slot, and the compute units that it took. `later` means that our side is the cause, for example a relayer that cannot
  * pay the fee.
  */
-export type SimulationOutcome = { ok: true; slot: number } | { ok: false; reason: string; later?: true };
+export type SimulationOutcome = { ok: true; slot: number; units: number } | { ok: false; reason: string; later?: true };
 
 const Simulated = z.object({
   context: z.object({ slot: z.number() }),
-  value: z.object({ err: z.union([z.null(), z.string(), z.looseObject({})]), logs: z.array(z.string()).nullish() }),
+  value: z.object({
+    err: z.union([z.null(), z.string(), z.looseObject({})]),
+    logs: z.array(z.string()).nullish(),
+    unitsConsumed: z.number().nullish(),
+  }),
 });
 
 /**
@@ -24,7 +29,8 @@ export async function simulate(chain: SolanaChain, bytes: Uint8Array): Promise<S
   const { context, value } = await chain.rpc.ask("simulateTransaction", async (_connection, call) =>
     Simulated.parse(await call("simulateTransaction", params)),
   );
-  return value.err === null ? { ok: true, slot: context.slot } : describe(value.err, value.logs ?? []);
+  if (value.err !== null) return describe(value.err, value.logs ?? []);
+  return { ok: true, slot: context.slot, units: value.unitsConsumed ?? Number(MAX_COMPUTE_UNITS) };
 }
 
 /** Errors of the fee payer. The buyer cannot fix them, because the fee payer is our relayer. */

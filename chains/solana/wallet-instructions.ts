@@ -3,9 +3,8 @@ import { ComputeBudgetProgram } from "@solana/web3.js";
 /** An instruction with its accounts as addresses. `number` is its position, counted from one. */
 export type PlainInstruction = { number: number; program: string; accounts: string[]; data: Uint8Array };
 
-/** The programs that wallets may call on their own: the compute budget and Lighthouse guards. */
+/** A program that wallets may call on their own, as they may Lighthouse (lighthouse-guards.ts). */
 export const BUDGET_PROGRAM = ComputeBudgetProgram.programId.toBase58();
-export const LIGHTHOUSE_PROGRAM = "L2TExMFKdjpN9kozasaurPirfHy9P8sbXoAN1qA3S95";
 
 const SET_LIMIT = 2;
 const SET_PRICE = 3;
@@ -18,15 +17,6 @@ export const MAX_COMPUTE_UNITS = 1_400_000n;
 const DEFAULT_UNITS = 200_000n;
 const BUILT_IN_UNITS = 3_000n;
 const MICRO = 1_000_000n;
-
-/** Maximum number of guards that a known wallet adds; see docs/decisions/wallet-guards.md. */
-const MOST_GUARDS = 4;
-/**
- * Lighthouse's instructions 2 to 14 assert facts about accounts that they only read. 0 and 1 write and close a memory
- * account at a payer's expense; 15 and 16 call other programs or assert facts about Merkle trees.
- */
-const FIRST_ASSERTION = 2;
-const LAST_ASSERTION = 14;
 
 /**
  * Returns the reasons to refuse a wallet's compute budget: an instruction other than the unit limit and the unit price, a
@@ -57,32 +47,6 @@ export function validateComputeBudget(budget: readonly PlainInstruction[], other
 export function defaultUnits(budget: number, others: number): bigint {
   const units = BUILT_IN_UNITS * BigInt(budget) + DEFAULT_UNITS * BigInt(others);
   return units < MAX_COMPUTE_UNITS ? units : MAX_COMPUTE_UNITS;
-}
-
-/**
- * Returns the reasons to refuse a wallet's guards: too many, one that does more than read, or one that names our
- * account.
- */
-export function validateGuards(
-  guards: readonly PlainInstruction[],
-  isProtected: (address: string) => boolean,
-): string[] {
-  const reasons: string[] = [];
-  if (guards.length > MOST_GUARDS) {
-    reasons.push(`there are ${guards.length} Lighthouse guards, ${MOST_GUARDS} are allowed`);
-  }
-  for (const { number, accounts, data } of guards) {
-    const kind = data[0] ?? 0;
-    if (kind < FIRST_ASSERTION || kind > LAST_ASSERTION) {
-      reasons.push(`instruction ${number} of Lighthouse does more than assert what an account holds`);
-    }
-    for (const address of new Set(accounts.filter(isProtected))) {
-      reasons.push(
-        `instruction ${number} of Lighthouse names ${address}, which is the fee payer or an account of ours`,
-      );
-    }
-  }
-  return reasons;
 }
 
 /** Reads the little-endian number after the first byte. */

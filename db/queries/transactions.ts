@@ -105,12 +105,12 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
 
 /**
  * Counts the used nonces of a lane that are in no block yet (`taken`), and the transactions among them that no endpoint has
- * accepted (`unanswered`). `cost` is the maximum cost of the nonces, wei.
+ * accepted (`unanswered`). `cost` is the maximum cost of the nonces' gas, wei, and `gas` the sum of their gas limits.
  */
 export async function countUnincluded(
   db: Db,
   laneId: string,
-): Promise<{ taken: number; unanswered: number; cost: bigint }> {
+): Promise<{ taken: number; unanswered: number; cost: bigint; gas: bigint }> {
   return db
     .selectFrom((of) =>
       of
@@ -118,6 +118,7 @@ export async function countUnincluded(
         .select([
           sql<number>`count(*) filter (where state = 'broadcast')`.as("unanswered"),
           sql<bigint>`max(gas_limit * max_fee_per_gas)`.as("cost"),
+          sql<bigint>`max(gas_limit)`.as("gas"),
         ])
         .where("lane_id", "=", laneId)
         .where("state", "in", ["signed", "broadcast", "accepted"])
@@ -129,6 +130,7 @@ export async function countUnincluded(
       sql<number>`count(*)::int`.as("taken"),
       sql<number>`coalesce(sum(unanswered), 0)::int`.as("unanswered"),
       sql<bigint>`coalesce(sum(cost), 0)`.as("cost"),
+      sql<bigint>`coalesce(sum(gas), 0)`.as("gas"),
     ])
     .executeTakeFirstOrThrow();
 }

@@ -10,7 +10,6 @@ import {
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
-import { isBookable } from "./failed-bookings.ts";
 
 type Row = Selectable<Tables["transfer"]>;
 export type EvmTransferRow = EvmRow<Row>;
@@ -125,19 +124,21 @@ export async function listUnfinishedKinds(db: Db): Promise<UnfinishedKind[]> {
     .execute();
 }
 
-/** Returns the number of payouts, by chain, that have failed `HELD_AFTER` times or more before they were sent. */
-export async function countHeldPayouts(db: Db): Promise<{ chain: string; count: number }[]> {
+/**
+ * Returns the number of payments and the number of payouts, by chain, that have failed `HELD_AFTER` times or more before
+ * they were sent.
+ */
+export async function countHeld(db: Db): Promise<{ chain: string; is_payment: boolean; count: number }[]> {
   return db
     .selectFrom("transfer")
-    .select(["chain", sql<number>`count(*)::int`.as("count")])
+    .select(["chain", sql<boolean>`purpose = 'payment'`.as("is_payment"), sql<number>`count(*)::int`.as("count")])
     .where("state", "=", "ready")
-    .where("purpose", "!=", "payment")
     .where("retries", ">=", HELD_AFTER)
-    .groupBy("chain")
+    .groupBy(["chain", sql`purpose = 'payment'`])
     .execute();
 }
 
-/** The number of failures after which a payout counts as held: about half a minute. */
+/** The number of failures after which a transfer counts as held: about half a minute. */
 const HELD_AFTER = 4;
 
 /**
@@ -281,135 +282,4 @@ export async function unassignTransfers(
       hold_until: backOff(args.now),
     },
   });
-}
-
-/** A transfer with the log that proves it. */
-export type ConfirmedTransfer = {
-  id: string;
-  purpose: Purpose;
-  payment_id: string | null;
-  settlement_id: string | null;
-  refund_id: string | null;
-  chain: string;
-  asset: string;
-  receiver: string;
-  amount: bigint;
-  block_number: number;
-  block_id: string;
-  tx_hash: Selectable<Tables["observation"]>["tx_hash"];
-  log_index: number;
-};
-
-/** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
-export async function listConfirmable(
-  db: Db,
-  args: { chain: string; upTo: number; limit: number; except?: readonly string[] },
-): Promise<ConfirmedTransfer[]> {
-  return proofs(db)
-    .where(sql<boolean>`t.id <> all(${args.except ?? []}::text[])`)
-    .where("t.chain", "=", args.chain)
-    .where("t.state", "=", "included")
-    .where("s.block_number", "<=", args.upTo)
-    .where(isBookable("transfer", { chain: "t.chain", subject: sql.ref("t.id") }))
-    .limit(args.limit)
-    .execute();
-}
-
-/** Returns the logs of a range of blocks that are still to be booked: they prove included transfers, or are unmatched. */
-export async function listProofsBetween(
-  db: Db,
-  args: { chain: string; from: number; to: number },
-): Promise<{ block_number: number; block_id: string; log_index: number; receiver: string }[]> {
-  return db
-    .selectFrom("observation as s")
-    .leftJoin("transfer as t", "t.id", "s.transfer_id")
-    .select(["s.block_number", "s.block_id", "s.log_index", "s.receiver"])
-    .where("s.chain", "=", args.chain)
-    .where("s.orphaned", "=", false)
-    .where(sql<boolean>`(t.state = 'included' or (s.transfer_id is null and not s.booked))`)
-    .where("s.block_number", ">=", args.from)
-    .where("s.block_number", "<=", args.to)
-    .execute();
-}
-
-/**
- * Confirms the transfers whose proving observation is not orphaned and at or below a height. Returns them with their
- * proofs as they are now, in the order of the chain.
- */
-export async function confirmTransfers(
-  db: Db,
-  args: { ids: readonly string[]; upTo: number; at: Date },
-): Promise<ConfirmedTransfer[]> {
-  const moved = await moveRows(db, "transfer", {
-    ids: args.ids,
-    from: "included",
-    to: "confirmed",
-    at: args.at,
-    where: sql`exists (
-      select from observation s where s.transfer_id = transfer.id and not s.orphaned and s.block_number <= ${args.upTo})`,
-  });
-  if (moved.length === 0) return [];
-  return proofs(db).where(sql<boolean>`t.id = any(${moved})`).execute();
-}
-
-/** Selects transfers (`t`) with the observations that prove them (`s`), in the order of the chain. */
-function proofs(db: Db) {
-  return db
-    .selectFrom("transfer as t")
-    .innerJoin("observation as s", (join) => join.onRef("s.transfer_id", "=", "t.id").on("s.orphaned", "=", false))
-    .select([
-      "t.id",
-      "t.purpose",
-      "t.payment_id",
-      "t.settlement_id",
-      "t.refund_id",
-      "t.chain",
-      "t.asset",
-      "t.receiver",
-      "t.amount",
-    ])
-    .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index"])
-    .orderBy("s.block_number")
-    .orderBy("s.log_index");
-}
-
-/** An unfinished transfer whose authorization has expired. */
-export type ExpiredTransfer = EvmTransferRow & { state: "ready" | "assigned" | "awaited" };
-
-/** Returns unfinished transfers of an EVM chain whose authorization has expired at a time, Unix seconds. */
-export async function listExpiredAuthorizations(
-  db: Db,
-  args: { chain: string; at: number; limit: number },
-): Promise<ExpiredTransfer[]> {
-  const rows = await selectEndable(db, args.chain)
-    .where("state", "in", ["ready", "assigned", "awaited"])
-    .where("valid_before", "<=", args.at)
-    .orderBy("valid_before")
-    .limit(args.limit)
-    .$narrowType<Pick<ExpiredTransfer, "state">>()
-    .execute();
-  return rows.map(readEvmRow);
-}
-
-/** Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height. */
-export async function listExpiredReady(
-  db: Db,
-  args: { chain: string; height: number; limit: number },
-): Promise<SolanaTransferRow[]> {
-  const rows = await selectEndable(db, args.chain)
-    .where("state", "=", "ready")
-    .where("last_valid_height", "<", args.height)
-    .orderBy("last_valid_height")
-    .limit(args.limit)
-    .execute();
-  return rows.map(readSolanaRow);
-}
-
-/** Selects transfers without those whose end failed to be booked recently. */
-function selectEndable(db: Db, chain: string) {
-  return db
-    .selectFrom("transfer")
-    .selectAll()
-    .where("chain", "=", chain)
-    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
 }

@@ -1,15 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
-
-const folder = new URL("../runbooks/", import.meta.url);
+import { runbooks } from "./runbooks.ts";
 
 /** Serves ops/runbooks as plain text, so that the board can link to the runbook of an alert. */
 export function serveRunbooks(app: FastifyInstance): void {
-  const pages = new Map(
-    readdirSync(folder)
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => [name.slice(0, -".md".length), readFileSync(new URL(name, folder), "utf8")]),
-  );
+  const pages = new Map(Object.entries(runbooks));
   const items = [...pages.keys()].map((name) => `<li><a href="/runbooks/${name}">${name}</a></li>`).join("\n");
   app.get("/runbooks", (_request, reply) =>
     reply.type("text/html; charset=utf-8").send(`<!doctype html><title>Runbooks</title><ul>\n${items}\n</ul>\n`),

@@ -4,13 +4,10 @@ set -eu
 role="${1:-api}"
 [ $# -gt 0 ] && shift
 case "$role" in
-  api) exec node /app/api/main.ts "$@" ;;
-  worker) exec node /app/workers/main.ts "$@" ;;
-  bull-board) exec node /app/ops/bull-board/main.ts "$@" ;;
-  migrate) exec node /app/db/main.ts migrate "$@" ;;
+  api | worker | bull-board | migrate | admin | reconcile | preflight) exec node "/app/dist/$role.js" "$@" ;;
   node | sh) exec "$role" "$@" ;;
   *)
-    echo "unknown command '$role'; expected api, worker, bull-board or migrate" >&2
+    echo "unknown command '$role'; expected api, worker, bull-board, migrate, admin, reconcile or preflight" >&2
     exit 64
     ;;
 esac

@@ -1,11 +1,11 @@
 import { nativeAsset, tokenAsset } from "../../chains/canonical-ids.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import type { Chain } from "../../chains/open-chains.ts";
+import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
-import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
 import type { BookedRent } from "../../transfers/solana/rents.ts";
 
 /** The accounts of the ledger. Assets that we hold are debits; amounts that we owe are credits. */

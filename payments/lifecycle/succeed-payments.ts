@@ -1,8 +1,8 @@
 import { listVerifiedConfirms } from "../../db/queries/attempts.ts";
+import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
 import { moveToSucceeded } from "../../db/queries/payment-moves.ts";
 import { listPayments, type PaymentRow } from "../../db/queries/payments.ts";
-import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { exceptionGroup, paymentGroup } from "../accounting/ledger-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

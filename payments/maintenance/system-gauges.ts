@@ -12,7 +12,7 @@ import {
 import { countEntries } from "../../db/queries/history-entries.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
-import { countHeldPayouts, countUnfinished } from "../../db/queries/transfers.ts";
+import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
@@ -24,6 +24,8 @@ export type SystemStatus = {
   transfers: { chain: string; state: string; count: number }[];
   /** Payouts on hold because they failed repeatedly before they were broadcast. */
   heldPayouts: { chain: string; count: number }[];
+  /** Payments on hold for the same reason. */
+  heldPayments: { chain: string; count: number }[];
   lanes: {
     chain: string;
     lane: string;
@@ -64,7 +66,12 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
   const overdue = await listOldestOverdue(deps.db, now);
   const counts = await countUnfinished(deps.db);
-  const held = new Map((await countHeldPayouts(deps.db)).map(({ chain, count }) => [chain, count]));
+  const held = await countHeld(deps.db);
+  const heldOf = (isPayment: boolean) =>
+    [...deps.chains.keys()].map((chain) => {
+      const found = held.find((one) => one.chain === chain && one.is_payment === isPayment);
+      return { chain, count: found?.count ?? 0 };
+    });
   const lanes = await listLaneStatuses(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
   const failures = await countFailures(deps.db);
@@ -86,7 +93,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
       ...counts,
     ],
-    heldPayouts: [...deps.chains.keys()].map((chain) => ({ chain, count: held.get(chain) ?? 0 })),
+    heldPayouts: heldOf(false),
+    heldPayments: heldOf(true),
     lanes: lanes.map((lane) => ({
       chain: lane.chain,
       lane: lane.address,

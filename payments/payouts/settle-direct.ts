@@ -1,8 +1,8 @@
 import { moveRows } from "../../db/moves.ts";
+import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import { creditMerchants, type Group } from "../../db/queries/ledger-groups.ts";
 import type { PaymentRow } from "../../db/queries/payments.ts";
 import { insertSettlements, linkSettlements, recordDirectPayment } from "../../db/queries/settlements.ts";
-import type { ConfirmedTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { directPaymentGroup, settlementBegunGroup } from "../accounting/ledger-groups.ts";
 import { newId } from "../ids.ts";

@@ -24,6 +24,21 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   ),
   reorgs: counter("pay_chain_reorgs_total", "Reorgs that the watcher has followed", ["chain"]),
   reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
+  finalReorgs: counter(
+    "pay_chain_final_reorgs_total",
+    "Reorgs that removed blocks at the depth of the chain's finality, on which success may have been reported",
+    ["chain"],
+  ),
+  tokenUpgraded: gauge(
+    "pay_token_upgraded",
+    "1 while the code of a token differs from the code at the start of this process",
+    ["chain", "asset"],
+  ),
+  tokenPaused: gauge("pay_token_paused", "1 while the issuer has paused a token", ["chain", "asset"]),
+  treasuryBlocked: gauge("pay_treasury_blocked", "1 while the issuer of a token blocks the treasury", [
+    "chain",
+    "asset",
+  ]),
   chainEndpoints: gauge(
     "pay_chain_endpoints",
     "RPC endpoints of a chain in the networks file; a single endpoint decides alone what is final",

@@ -14,6 +14,11 @@ export const createTransferMetrics = ({ counter, gauge, histogram, systemGauge }
     "Payouts and refunds that failed four simulations in a row and are held",
     ["chain"],
   ),
+  paymentsHeld: systemGauge(
+    "pay_payments_held",
+    "Payments that failed four simulations in a row before they were sent, and are held",
+    ["chain"],
+  ),
   screeningFailures: counter("pay_screening_failures_total", "Screening requests that a provider could not answer", [
     "chain",
     "provider",

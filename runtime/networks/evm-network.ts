@@ -119,13 +119,22 @@ const entry = z.strictObject({
   walletGasPerPayer: z.number().int().min(0).default(3_200_000),
   /** A contract that lists sanctioned accounts, with the interface of the Chainalysis oracle: `isSanctioned(address)`. */
   screening: z.strictObject({ oracle: evmAddress }).optional(),
+  /**
+   * How the chain charges for a transaction; compared with the chain at start. `legacy`: a gas price without EIP-1559.
+   * `op-stack`: also an L1 data fee and an operator fee. `arbitrum`: also gas for the data on the parent chain.
+   */
+  feeModel: z.enum(["eip1559", "legacy", "op-stack", "arbitrum"]).default("eip1559"),
   fees: z.strictObject({
-    /** Most that any of our transactions offers per gas. */
+    /**
+     * Most that any of our transactions offers per gas of its limit. What a rollup charges besides execution counts: a
+     * transaction never offers more than its gas limit times this.
+     */
     maxFeePerGas: wei,
+    /** The tip. On a chain without EIP-1559, what is offered above the price that the node proposes. */
     priorityFeePerGas: wei,
   }),
   /** Gas limit of a batch; it holds as many transfers as fit. */
-  batchGas: z.number().int().min(200_000).default(4_000_000),
+  batchGas: z.number().int().min(200_000).default(8_000_000),
   /** Most unconfirmed nonces of a lane. */
   laneWindow: z.number().int().min(1).default(32),
   treasury: z.strictObject({ address: evmAddress, key: keySource }),
@@ -139,8 +148,26 @@ const entry = z.strictObject({
   addEthereumChain: addEthereumChain.optional(),
 });
 
+/**
+ * The least tip that nodes of a chain accept, wei per gas. Polygon PoS and its test network: BorDefaultTxPoolPriceLimit,
+ * https://github.com/0xPolygon/bor/blob/HEAD/params/protocol_params.go.
+ */
+const leastTips: Readonly<Record<string, bigint>> = { "eip155:137": 25_000_000_000n, "eip155:80002": 25_000_000_000n };
+
+/** Returns what is wrong with a chain's fees, or undefined. */
+function validateFees({ chain, fees }: z.infer<typeof entry>): string | undefined {
+  const least = leastTips[chain] ?? 0n;
+  if (fees.priorityFeePerGas < least) return `priorityFeePerGas is below ${least} wei, the least that nodes accept`;
+  if (fees.priorityFeePerGas > fees.maxFeePerGas)
+    return "priorityFeePerGas is above maxFeePerGas, so nothing could be sent";
+  return undefined;
+}
+
 /** The entry of an EVM chain. */
-export const evmNetwork = entry.superRefine(({ rpc, addEthereumChain }, context) => {
+export const evmNetwork = entry.superRefine((network, context) => {
+  const { rpc, addEthereumChain } = network;
+  const message = validateFees(network);
+  if (message !== undefined) context.addIssue({ code: "custom", path: ["fees"], message });
   const own = new Set(rpc.map(({ url }) => URL.parse(url)?.href));
   for (const [index, url] of addEthereumChain?.rpc.entries() ?? [])
     if (own.has(url))

@@ -29,7 +29,10 @@ export const solanaNetwork = z.strictObject({
   slotMs: z.number().int().min(10).default(400),
   /** The commitment at which a transaction counts as confirmed. */
   finality: z.enum(["confirmed", "finalized"]),
-  /** Most that our transactions offer as a priority fee, lamports. A buyer's transaction that offers more is not signed. */
+  /**
+   * Most that a transaction of ours offers as a priority fee, lamports. It makes one payment, or several payouts. A buyer's
+   * transaction that offers more is not signed.
+   */
   maxPriorityFee: lamports,
   /** Number of durable nonce accounts, which is the number of payout transactions that can be in flight at once. */
   nonceAccounts: z.number().int().min(1).max(64).default(8),

@@ -4,6 +4,7 @@ import { createProgress } from "../../local/progress.ts";
 import { startStack } from "../../local/stack.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { buildService, builtService } from "../support/built-service.ts";
 import { benchBusy } from "./bench-busy.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
@@ -16,7 +17,7 @@ import { startCountingProxy } from "./counting-proxy.ts";
 const help = `usage: npm run bench -- [options]
 
 Pays payments end to end and prints the cost, beside a raw loop on the same machine in the same run.
-Uses the running stack (npm start), or starts its own.
+Uses the running stack (npm start), or builds the service as the image does and starts its own.
 
   --payments N      the number of payments (default 500)
   --concurrency N   payments, or requests, in flight at once (default 32)
@@ -92,7 +93,9 @@ if (values.busy) {
   const settings = await withFreePorts(readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn" }));
   const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`);
   const dir = join(settings.STACK_DIR, "bench-busy");
-  const stack = await startStack({ ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url }, progress.say);
+  await buildService();
+  const of = { ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url };
+  const stack = await startStack(of, progress.say, { build: builtService });
   const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
   process.exit(isWithin ? 0 : 1);
 }
@@ -100,9 +103,7 @@ const settings = readSettings({ LANES: "1", ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
 const dir = running ? settings.STACK_DIR : join(settings.STACK_DIR, "bench");
 const networksFile = join(dir, "networks.json");
-const own = running
-  ? undefined
-  : await startStack(await withFreePorts({ ...settings, STACK_DIR: dir, LOG_LEVEL: "warn" }), progress.say);
+const own = running ? undefined : await startOwn();
 const stack = running ?? own?.file();
 let failure: unknown;
 try {
@@ -121,3 +122,10 @@ try {
 await own?.stop();
 if (failure) console.error(failure instanceof Error ? failure.message : failure);
 process.exit(failure ? 1 : 0);
+
+async function startOwn() {
+  progress.say("building the service");
+  await buildService();
+  const own = await withFreePorts({ ...settings, STACK_DIR: dir, LOG_LEVEL: "warn" });
+  return startStack(own, progress.say, { build: builtService });
+}

@@ -94,9 +94,9 @@ async function mintOthers(
     .map(({ plan, payer }) => {
       const args = [payer.buyer.address, BigInt(plan.cents) * unitsPerCent] as const;
       const callData = encodeFunctionData({ abi: tokenAbi, functionName: "mint", args });
-      return { target: tokens.address[tokenOf(plan.kind)], allowFailure: false, callData };
+      return { target: tokens.address[tokenOf(plan.kind)], callData };
     });
-  const data = encodeFunctionData({ abi: multicallAbi, functionName: "aggregate3", args: [calls] });
+  const data = encodeFunctionData({ abi: multicallAbi, functionName: "tryAggregate", args: [true, calls] });
   const hash = await client.sendTransaction({ to: contracts.multicall, data });
   await client.waitForTransactionReceipt({ hash });
 }

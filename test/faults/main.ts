@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
+import { buildService } from "../support/built-service.ts";
 import { runCleanups } from "../support/cleanups.ts";
 import { families } from "./payment-plan.ts";
 import { countOf, type Outcome, runSeed, seconds } from "./run-seed.ts";
@@ -64,8 +65,9 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   });
 
 // Every seed starts the same programs: they share the cache of compiled code.
-process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), ".local", "compiled");
+process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), ".local", "compile-cache");
 const progress = createProgress();
+await buildService();
 const [first, payments, workers] = [Number(values.seed), Number(values.payments), Number(values.workers)];
 const failed: number[] = [];
 for (let seed = first; seed < first + Number(values.seeds); seed += 1) {

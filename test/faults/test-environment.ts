@@ -9,6 +9,7 @@ import { type Seeded, seedAccount } from "../../local/seed-account.ts";
 import type { Say, Service } from "../../local/service.ts";
 import type { ProcessOptions } from "../../local/service-process.ts";
 import { type Supervisor, supervise } from "../../local/supervisor.ts";
+import { builtService } from "../support/built-service.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { execute } from "../support/execute-sql.ts";
 import { startPrivatePostgres, startPrivateRedis } from "../support/private-services.ts";
@@ -176,6 +177,7 @@ async function describeProcesses({
     const stream = createWriteStream(join(dir, `${name}.log`), { flags: "a" });
     return {
       role,
+      build: builtService,
       port: await freePort(),
       metricsPort: await freePort(),
       env: {

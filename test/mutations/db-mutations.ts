@@ -139,6 +139,36 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/confirmable-transfers.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
+      {
+        name: "a transfer is confirmed by a movement above the final height",
+        find: " and s.block_number <= ${args.upTo})`",
+        replace: ")`",
+      },
+      {
+        name: "a transfer is confirmed by a movement that a reorg removed",
+        find: "s.transfer_id = transfer.id and not s.orphaned and",
+        replace: "s.transfer_id = transfer.id and",
+      },
+    ],
+  },
+  {
+    file: "db/queries/expired-transfers.ts",
+    tests: [
+      "test/integration/transfers/watch-pass.test.ts",
+      "test/integration/transfers/evm/expire-authorizations.test.ts",
+    ],
+    mutations: [
+      {
+        name: "a transfer ends before its authorization expires",
+        find: '.where("valid_before", "<=", args.at)',
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/queries/transfers.ts",
     tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
     mutations: [
@@ -159,31 +189,10 @@ export const dbMutations: readonly MutationGroup[] = [
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {
-        name: "a transfer is confirmed by a movement above the final height",
-        find: " and s.block_number <= ${args.upTo})`",
-        replace: ")`",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a transfer is confirmed by a movement that a reorg removed",
-        find: "s.transfer_id = transfer.id and not s.orphaned and",
-        replace: "s.transfer_id = transfer.id and",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
         name: "an assigned transfer loses its lane when it is delayed",
         find: '.where("id", "=", args.id)\n    .where("state", "=", "ready")',
         replace: '.where("id", "=", args.id)',
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a transfer ends before its authorization expires",
-        find: '.where("valid_before", "<=", args.at)',
-        replace: "",
-        tests: [
-          "test/integration/transfers/watch-pass.test.ts",
-          "test/integration/transfers/evm/expire-authorizations.test.ts",
-        ],
       },
       {
         name: "two processes lock the same ready transfer for a transaction on Solana",

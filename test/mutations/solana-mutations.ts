@@ -104,16 +104,32 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "if (limits.length > 1) reasons",
         replace: "if (false) reasons",
       },
+    ],
+  },
+  {
+    file: "chains/solana/lighthouse-guards.ts",
+    tests: compare,
+    mutations: [
       { name: "a wallet may add any number of guards", find: "guards.length > MOST_GUARDS", replace: "false" },
       {
-        name: "a guard instruction can do more than assert",
-        find: "kind < FIRST_ASSERTION || kind > LAST_ASSERTION",
+        name: "a guard instruction can have bytes that are not of its form",
+        find: "known.layout(data, 1) !== data.length",
         replace: "false",
       },
       {
-        name: "a guard instruction can name an operator's account",
-        find: "for (const address of new Set(accounts.filter(isProtected))) {",
-        replace: "for (const address of new Set<string>()) {",
+        name: "a guard instruction can name more accounts than its form has",
+        find: "accounts.length !== known.accounts",
+        replace: "false",
+      },
+      {
+        name: "a guard instruction of any form can name the fee payer",
+        find: "!known.readsFeePayer && accounts.includes(feePayer)",
+        replace: "false",
+      },
+      {
+        name: "a guard instruction can call another program to log",
+        find: "oneOf(bytes(0), bytes(0), bytes(0), () => undefined, bytes(0), bytes(0))",
+        replace: "bytes(1)",
       },
     ],
   },

@@ -267,8 +267,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a replacement is signed under another nonce",
-        find: "    nonce: row.nonce,\n    to,",
-        replace: "    nonce: row.nonce + 1,\n    to,",
+        find: "    nonce: row.nonce,\n    ...payload,",
+        replace: "    nonce: row.nonce + 1,\n    ...payload,",
       },
       {
         name: "a replacement is sent without being stored",
@@ -291,7 +291,23 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (least > policy.maxFeePerGas) return undefined;",
         replace: "",
       },
+      {
+        name: "a rollup's charge does not count in the ceiling",
+        find: "policy.maxFeePerGas - (charge + gas - 1n) / gas",
+        replace: "policy.maxFeePerGas",
+      },
       { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
+    ],
+  },
+  {
+    file: "transfers/evm/price-transaction.ts",
+    tests: ["test/integration/transfers/evm/transaction-cost.test.ts"],
+    mutations: [
+      {
+        name: "a lane's gas money is not compared with a rollup's charge",
+        find: "const most = 2n * charge;",
+        replace: "const most = 0n * charge;",
+      },
     ],
   },
   {
@@ -446,6 +462,28 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a decreased commit count is not treated as lost commits",
         find: 'row.count < floor ? "count" : undefined',
         replace: "undefined",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/watch-tokens.ts",
+    tests: ["test/integration/payments/lifecycle/abnormal-networks.test.ts"],
+    mutations: [
+      {
+        name: "an upgraded token is not reported",
+        find: "code === known.first ? 0 : 1",
+        replace: "0",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/token-states.ts",
+    tests: ["test/integration/payments/lifecycle/abnormal-networks.test.ts"],
+    mutations: [
+      {
+        name: "the code that a proxy names is not compared",
+        find: "concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))])",
+        replace: "concat(await readCodeHashes(rpc, [token]))",
       },
     ],
   },

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { TestProject } from "vitest/node";
 import { migrateDatabase } from "../../db/migrate.ts";
@@ -7,9 +6,9 @@ import { openChain } from "../../local/chain-client.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import type { Service } from "../../local/service.ts";
-import { entryPoints } from "../../local/service-process.ts";
 import { setUpContracts } from "../../local/set-up-contracts.ts";
 import type { Contracts } from "../../local/usdc.ts";
+import { buildService } from "./built-service.ts";
 import { execute, namedDatabase } from "./execute-sql.ts";
 
 /** The services that all test files share; a file gets them by vitest's `inject("services")`. */
@@ -33,9 +32,15 @@ type Running = { shared: Promise<SharedServices>; users: number; close(): Promis
 /** Several vitest projects share the services, but each loads its own copy of this module. */
 const slot = globalThis as { paymentServiceTestServices?: Running };
 
-/** Starts Postgres, Redis and the base Anvil before the first project that needs them and stops them after the last. */
+/**
+ * Builds the service, and starts Postgres, Redis and the base Anvil, before the first project that needs them. Stops them
+ * after the last.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  slot.paymentServiceTestServices ??= start();
+  if (slot.paymentServiceTestServices === undefined) {
+    slot.paymentServiceTestServices = start();
+    project.onTestsRerun(buildService);
+  }
   const running = slot.paymentServiceTestServices;
   running.users += 1;
   try {
@@ -60,14 +65,13 @@ function start(): Running {
   const template = `pay_template_${randomBytes(4).toString("hex")}`;
   let postgresUrl: string | undefined;
 
-  async function startEnvironment(): Promise<SharedServices> {
+  async function startServices(): Promise<SharedServices> {
     const forkUrl = process.env["ANVIL_FORK_URL"];
     const chain = keep(startAnvil(forkUrl ? { forkUrl } : {}));
     const [postgres, redis, anvil] = await Promise.all([
       keep(startPostgres({ fast: true, maxConnections: 300 })),
       keep(startRedis()),
       chain,
-      ...[entryPoints.api, entryPoints.worker].map(compile),
     ]);
     postgresUrl = postgres.url;
     await execute(postgres.url, `create database ${template}`);
@@ -81,16 +85,6 @@ function start(): Running {
       await execute(postgresUrl, `drop database if exists ${template} with (force)`);
     await Promise.all(opened.splice(0).map((service) => service.close()));
   }
-  return { shared: startEnvironment(), users: 0, close };
-}
-
-/**
- * Fills Node's compile cache, which a process writes only when it exits by itself (tests kill most of theirs). Starts
- * the entry point without configuration, so that it reports the error and exits.
- */
-function compile(entryPoint: string): Promise<void> {
-  const { PATH, NODE_COMPILE_CACHE } = process.env;
-  return new Promise((resolve) => {
-    execFile(process.execPath, [entryPoint], { env: { PATH, NODE_COMPILE_CACHE } }, () => resolve());
-  });
+  const shared = Promise.all([startServices(), buildService()]).then(([services]) => services);
+  return { shared, users: 0, close };
 }

@@ -1,5 +1,8 @@
-import { type ProcessOptions, type ServiceProcess, startProcess } from "../../local/service-process.ts";
+import { launchProcess, type ProcessOptions, type ServiceProcess, waitReady } from "../../local/service-process.ts";
+import { builtService } from "./built-service.ts";
 import { addCleanup } from "./cleanups.ts";
+
+type Options = Omit<ProcessOptions, "build">;
 
 export type SpawnedProcess = ServiceProcess & {
   /** Returns its parsed log lines, without lines that are not JSON. */
@@ -7,11 +10,18 @@ export type SpawnedProcess = ServiceProcess & {
 };
 
 /**
- * Starts `node api/main.ts`, `node workers/main.ts` or bull-board on free ports with this environment. Waits until the
- * process is ready and kills it when the file is over.
+ * Starts a process of the built service on free ports with this environment. Waits until the process is ready and kills it
+ * when the file is over.
  */
-export async function spawnProcess(options: ProcessOptions & { readyMs?: number }): Promise<SpawnedProcess> {
-  const started = await startProcess(options);
+export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?: number }): Promise<SpawnedProcess> {
+  const started = await spawnUnready(options);
+  await waitReady(started, readyMs);
+  return started;
+}
+
+/** Starts a process as `spawnProcess` does, but does not wait until it is ready. */
+export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
+  const started = await launchProcess({ ...options, build: builtService });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
 }

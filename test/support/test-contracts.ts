@@ -20,7 +20,8 @@ type TestFile =
   | "Oracle"
   | "Feed"
   | "Authorized"
-  | "Traffic";
+  | "Traffic"
+  | "Rollups";
 
 const compiled = new Map<string, Record<string, Compiled>>();
 

@@ -1,5 +1,6 @@
 import { type Hex, hexToBytes, keccak256 } from "viem";
 import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
+import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
@@ -19,12 +20,13 @@ import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
 import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
-import { chooseFees } from "./gas-fees.ts";
+import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
 import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
 import { skipForeignNonces } from "./lane-nonce.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
 import { buildPayload, pickBatch } from "./multicall-batch.ts";
+import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 
 /** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
@@ -138,8 +140,8 @@ async function sendBatch(
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
   const baseFee = await findBaseFee(deps.db, chain.chain);
-  const fees = baseFee === undefined ? undefined : chooseFees(baseFee, chain.network.fees);
-  if (!fees) return "blocked";
+  // Above the ceiling, the transfers are not even claimed.
+  if (baseFee === undefined || !chooseFees(baseFee, chain.network.fees)) return "blocked";
   let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);
   if (ready.length === 0 && lane.takes !== "keys") ready = await claimWallet(deps, chain, lane);
   if (ready.length === 0) return "idle";
@@ -157,28 +159,48 @@ async function sendBatch(
       await holdUnprocessable(deps, row, error);
     }
   }
-  const good = await dryRunBatch(deps, chain, { ...lane, fees }, pickBatch(members, chain.network.batchGas));
+  const batch = pickBatch(members, chain.network.batchGas);
+  if (batch.length === 0) return "sent";
+  const price = await priceBatch(deps, chain, { batch, baseFee });
+  if (!price) return "blocked";
+  const good = await dryRunBatch(deps, chain, { ...lane, price }, batch);
   // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
-  const payload = buildPayload(chain.multicall, good);
-  const cost = payload.gas * fees.maxFeePerGas;
-  if (!(await canPayGas(deps, chain, lease, { cost, inFlight: inFlight.cost }))) return "blocked";
+  const { to, data, gas: limit } = buildPayload(chain.multicall, good);
+  const [gas, { fees }] = [limit + price.extraGas, price];
+  if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, inFlight)))) return "blocked";
+  const { chainId } = chain;
   const nonce = lease.next_nonce;
-  const bytes = await signer.signTransaction({ type: "eip1559", chainId: chain.chainId, nonce, ...payload, ...fees });
+  const offered = toFeeMembers(chain.network.feeModel, fees);
+  const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
   const key: TransactionKey = {
     lane_id: lease.id,
     nonce,
     replacement: await nextReplacement(deps.db, { lane_id: lease.id, nonce }),
   };
-  if (!(await store(deps, chain, lease, { key, bytes, gas: payload.gas, fees, rows: good.map(({ row }) => row) })))
-    return "blocked";
+  if (!(await store(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) }))) return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);
   if (broadcast.outcome !== "accepted") return "blocked";
   return good.length === ready.length ? "sent all" : "sent";
+}
+
+/** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */
+async function priceBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { batch, baseFee }: { batch: readonly RowMember[]; baseFee: bigint },
+): Promise<Price | undefined> {
+  const price = await priceTransaction(chain, buildPayload(chain.multicall, batch), baseFee);
+  if (!price)
+    deps.log.warn(
+      { chain: chain.chain, ceiling: String(chain.network.fees.maxFeePerGas) },
+      "transfers wait because a transaction with all its charges would exceed fees.maxFeePerGas",
+    );
+  return price;
 }
 
 function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
@@ -203,7 +225,7 @@ type Signing = {
   key: TransactionKey;
   bytes: Hex;
   gas: bigint;
-  fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+  fees: Fees;
   rows: readonly EvmTransferRow[];
 };
 

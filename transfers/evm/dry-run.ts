@@ -1,5 +1,6 @@
 import { readAccountKinds, readCodeHashes } from "../../chains/evm/account-code.ts";
 import { isApproved } from "../../chains/evm/disburser-approval.ts";
+import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { BatchMember } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
@@ -10,15 +11,15 @@ import { keepUnpaidPayouts } from "../adopt-payouts.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import { claimExistingMovement, declineTransfer } from "../decline-transfer.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import type { Fees } from "./gas-fees.ts";
 import { buildPayload } from "./multicall-batch.ts";
 import { screenByOracle, simulateScreened } from "./oracle-screening.ts";
+import type { Price } from "./price-transaction.ts";
 
 /** A transfer that can go into a batch, with the calls that make it. */
 export type RowMember = BatchMember & { row: EvmTransferRow };
 
-/** The lane that sends a batch, its fees, and the functions that book what the dry run finds. */
-type Sending = { signer: Signer; fees: Fees; handlers: SendHandlers };
+/** The lane that sends a batch, its price, and the functions that book what the dry run finds. */
+type Sending = { signer: Signer; price: Price; handlers: SendHandlers };
 
 /**
  * Simulates a batch, holds the transfers that would fail, and returns the others. No gas is spent on a transfer that cannot
@@ -112,13 +113,15 @@ async function separateWallets(
 async function simulate(
   deps: TransferDeps,
   chain: EvmChain,
-  { signer, fees }: Omit<Sending, "handlers">,
+  { signer, price }: Omit<Sending, "handlers">,
   members: readonly RowMember[],
 ) {
   const [first] = members;
   if (first?.row.smart_wallet) {
     // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
-    const transaction = { from: signer.address, ...buildPayload(chain.multicall, members), ...fees };
+    const { to, data, gas } = buildPayload(chain.multicall, members);
+    const offered = toFeeMembers(chain.network.feeModel, price.fees);
+    const transaction = { from: signer.address, to, data, gas: gas + price.extraGas, ...offered };
     const refused = await screenByOracle(deps, chain, [first.row.payer]);
     return { outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
   }

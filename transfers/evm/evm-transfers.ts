@@ -10,9 +10,11 @@ import { readGasRules } from "./gas-limits.ts";
 import { readLaneBalances } from "./lane-funds.ts";
 import { isLaneHeld } from "./lane-holds.ts";
 import { screenByOracle } from "./oracle-screening.ts";
+import { deductLatestCharge, readCharge } from "./rollup-charge.ts";
 import { signEvmPayout } from "./sign-payout.ts";
 import { startEvm } from "./start-chain.ts";
 import { checkKey, verifyAnyKind } from "./verify-authorizations.ts";
+import { readIssuerActions } from "./watch-tokens.ts";
 
 /** Returns the driver of an EVM chain. */
 export function evmTransfers(chain: EvmChain): TransferDriver {
@@ -35,7 +37,10 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
     listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
-    readGasBalances: (deps) => readLaneBalances(deps, chain),
-    isLaneHeld: (lane, status) => isLaneHeld(lane, status, chain.network.fees),
+    readGasBalances: async (deps) => {
+      await Promise.all([readLaneBalances(deps, chain), readCharge(deps, chain)]);
+    },
+    readIssuerActions: (deps) => readIssuerActions(deps, chain),
+    isLaneHeld: (lane, status) => isLaneHeld(lane, status, deductLatestCharge(chain)),
   };
 }

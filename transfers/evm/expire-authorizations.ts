@@ -3,7 +3,7 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { type Cursor, findBlock } from "../../db/queries/chain-cursors.ts";
-import { type ExpiredTransfer, listExpiredAuthorizations } from "../../db/queries/transfers.ts";
+import { type ExpiredTransfer, listExpiredAuthorizations } from "../../db/queries/expired-transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";

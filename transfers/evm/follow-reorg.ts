@@ -42,12 +42,13 @@ export async function followReorg(
   deps.metrics.reorgs.inc({ chain: chain.chain });
   deps.metrics.reorgDepth.set({ chain: chain.chain }, depth);
   const facts = { chain: chain.chain, depth, sharedBlock: number };
-  if (number < cursor.finalNumber)
+  if (number < cursor.finalNumber) {
+    deps.metrics.finalReorgs.inc({ chain: chain.chain });
     deps.log.error(
       facts,
       "reorg reverted final blocks; confirmed transfers stay confirmed and their bytes are broadcast again",
     );
-  else deps.log.warn(facts, "reorg followed");
+  } else deps.log.warn(facts, "reorg followed");
   return back;
 }
 

@@ -1,4 +1,4 @@
-/** Fees of an EIP-1559 transaction, wei per gas. */
+/** Fees of a transaction, wei per gas. On a chain without EIP-1559 both are its gas price. */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 export type FeePolicy = { maxFeePerGas: bigint; priorityFeePerGas: bigint };
 
@@ -29,4 +29,28 @@ export function chooseReplacementFees(before: Fees, baseFee: bigint, policy: Fee
     maxFeePerGas,
     maxPriorityFeePerGas: maxPriorityFeePerGas < maxFeePerGas ? maxPriorityFeePerGas : maxFeePerGas,
   };
+}
+
+/**
+ * Returns the gas price of a new transaction on a chain without EIP-1559: the node's price plus the tip. Such a transaction
+ * pays what it offers, so it offers no more than now needed. Returns undefined above the ceiling.
+ */
+export function chooseGasPrice(proposed: bigint, policy: FeePolicy): Fees | undefined {
+  const price = proposed + policy.priorityFeePerGas;
+  return price > policy.maxFeePerGas ? undefined : { maxFeePerGas: price, maxPriorityFeePerGas: price };
+}
+
+/** Returns the gas price of a replacement on a chain without EIP-1559, by the rules of `chooseReplacementFees`. */
+export function chooseReplacementPrice(before: Fees, proposed: bigint, policy: FeePolicy): Fees | undefined {
+  // The node's price is what a transaction pays now: half of it stands for a base fee, because twice that is offered.
+  const fees = chooseReplacementFees(before, proposed / 2n, policy);
+  return fees && { maxFeePerGas: fees.maxFeePerGas, maxPriorityFeePerGas: fees.maxFeePerGas };
+}
+
+/**
+ * Returns the policy for the execution of a transaction for which a rollup charges `charge` wei besides: the ceiling without
+ * that charge per gas of the limit. It is negative when the charge alone exceeds the ceiling: then no fee is allowed.
+ */
+export function deductCharge(policy: FeePolicy, { charge, gas }: { charge: bigint; gas: bigint }): FeePolicy {
+  return { ...policy, maxFeePerGas: policy.maxFeePerGas - (charge + gas - 1n) / gas };
 }

@@ -2,6 +2,7 @@ import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
 import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
+import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
@@ -17,9 +18,9 @@ import { attemptAll } from "../attempt-all.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { storeBroadcastResult } from "./drive-lanes.ts";
-import { chooseReplacementFees } from "./gas-fees.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
+import { priceReplacement } from "./price-transaction.ts";
 import { readReceipts } from "./read-gap.ts";
 
 /**
@@ -193,19 +194,17 @@ async function replace(
   const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
   const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
-  const fees = chooseReplacementFees(before, baseFee, chain.network.fees);
-  if (!fees) return undefined;
-
   const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
   if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
+  const payload = { to, data, gas: row.gas_limit };
+  const fees = await priceReplacement(chain, { before, payload, baseFee });
+  if (!fees) return undefined;
+
   const bytes = await signer.signTransaction({
-    type: "eip1559",
     chainId: chain.chainId,
     nonce: row.nonce,
-    to,
-    data,
-    gas: row.gas_limit,
-    ...fees,
+    ...payload,
+    ...toFeeMembers(chain.network.feeModel, fees),
   });
   const next: EvmTransactionRow = {
     ...row,

@@ -1,5 +1,6 @@
 import { type Hex, size } from "viem";
 import { type AccountKind, readAccountKinds, readCodeHashes, unwrapSignature } from "../../chains/evm/account-code.ts";
+import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import { type BatchMember, type CallOutcome, simulateSeparately } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { recoverSigner, validateSignature } from "../../chains/evm/signature.ts";
@@ -10,12 +11,12 @@ import { SCREENED_OUT } from "../list-screening.ts";
 import { PAYER_BARRED } from "../refusal-reasons.ts";
 import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
-import { chooseFees } from "./gas-fees.ts";
 import { readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
 import { buildPayload } from "./multicall-batch.ts";
 import { readScreened } from "./oracle-screening.ts";
 import { type Funds, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
+import { priceTransaction } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 import { verifyPush } from "./verify-push.ts";
 
@@ -204,15 +205,16 @@ async function simulateWallets(
   const wallets = passed.filter(({ smartWallet }) => smartWallet);
   if (wallets.length === 0) return;
   const baseFee = (await findBaseFee(deps.db, chain.chain)) ?? 0n;
-  const { priorityFeePerGas: tip } = chain.network.fees;
-  const fees = chooseFees(baseFee, chain.network.fees) ?? {
-    maxFeePerGas: baseFee * 2n + tip,
-    maxPriorityFeePerGas: tip,
-  };
+  const { feeModel, fees: policy } = chain.network;
+  const { priorityFeePerGas: tip } = policy;
+  // Above the ceiling, the transfer is sent later at a price that is not known now.
+  const unlimited = { fees: { maxFeePerGas: baseFee * 2n + tip, maxPriorityFeePerGas: tip }, extraGas: 0n };
   const from = walletLaneOf(chain);
   await Promise.all(
     wallets.map(async (each) => {
-      const transaction = { from, ...buildPayload(chain.multicall, [each.member]), ...fees };
+      const { to, data, gas } = buildPayload(chain.multicall, [each.member]);
+      const { fees, extraGas } = (await priceTransaction(chain, { to, data, gas }, baseFee)) ?? unlimited;
+      const transaction = { from, to, data, gas: gas + extraGas, ...toFeeMembers(feeModel, fees) };
       outcomes.set(each, await simulateTransaction(chain.rpc, chain.multicall, transaction));
     }),
   );

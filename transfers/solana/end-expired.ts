@@ -2,10 +2,11 @@ import { type FinalizedState, listNeverSeen } from "../../chains/solana/cluster-
 import { readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { moveRows } from "../../db/moves.ts";
+import { listExpiredReady } from "../../db/queries/expired-transfers.ts";
 import { keepBookable } from "../../db/queries/failed-bookings.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { expireTransactions } from "../../db/queries/solana-transactions.ts";
-import { listAssigned, listExpiredReady, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
+import { listAssigned, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";

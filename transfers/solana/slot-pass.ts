@@ -2,11 +2,11 @@ import { type FinalizedState, readFinal, readHead, readSlotTime } from "../../ch
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
+import { listConfirmable } from "../../db/queries/confirmable-transfers.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { listUnsettled } from "../../db/queries/solana-transactions.ts";
-import { listConfirmable } from "../../db/queries/transfers.ts";
 import { confirmChunk } from "../book-confirmed.ts";
 import { bookDust, bookUnmatched } from "../book-unmatched.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";

@@ -31,6 +31,7 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),
     listBarred: async () => new Set(),
     readGasBalances: (deps) => readRelayerBalances(deps, chain),
+    readIssuerActions: async () => undefined,
     // Each transaction has a fee cap of its own, and none waits for fees to fall.
     isLaneHeld: () => false,
   };

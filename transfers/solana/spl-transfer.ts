@@ -2,7 +2,7 @@ import type { SplTransfer } from "../../chains/solana/build-payment.ts";
 import type { SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaAuthorization } from "../verification.ts";
 
-/** Compute unit limit of a buyer's transaction: a transfer, a memo, and the guards that a wallet can add. */
+/** Highest compute unit limit of a buyer's transaction: a transfer, a memo, and the guards that a wallet can add. */
 export const PAYMENT_UNITS = 150_000;
 
 /**

@@ -7,6 +7,7 @@ import {
   type PayoutArgs,
 } from "../../chains/solana/build-payouts.ts";
 import { chooseLane } from "../../chains/solana/choose-lane.ts";
+import { limitUnits } from "../../chains/solana/compute-budget.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../chains/solana/nonce-accounts.ts";
 import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { listPaidNumbers } from "../../chains/solana/payout-markers.ts";
@@ -126,17 +127,19 @@ function toPayout({ row, makeAccount }: ReadyPayout): Payout {
 type Batch = Shared & { epoch: string; batch: readonly ReadyPayout[]; nonces: NonceAt[] };
 
 /**
- * Sends one transaction, or splits it when its simulation fails. Returns the number of payouts that were sent. Without a free
+ * Sends one transaction, or splits it when its simulation fails. The simulation shows how many compute units it needs. Returns the number of payouts that were sent. Without a free
  * nonce, the payouts wait: the watcher enqueues them again when transactions were included.
  */
 async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch): Promise<number> {
   const { epoch, batch, nonces } = args;
   const [at] = nonces;
   if (!at) return 0;
-  const signing = await signBatch(deps, chain, { ...args, at });
-  const outcome = await simulate(chain, signing.bytes);
+  const most = countUnits(batch.map(toPayout), args.token.program);
+  const draft = await signBatch(deps, chain, { ...args, at, units: most });
+  const outcome = await simulate(chain, draft.bytes);
   if (outcome.ok) {
     nonces.shift();
+    const signing = await signBatch(deps, chain, { ...args, at, units: limitUnits(outcome.units, most) });
     const stored = await storeSignings(deps, chain, [signing], epoch);
     await broadcastStored(deps, chain, stored);
     return stored.length * batch.length;
@@ -152,7 +155,7 @@ async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch):
 async function signBatch(
   deps: TransferDeps,
   chain: SolanaChain,
-  { batch, at, ...shared }: Shared & { batch: readonly ReadyPayout[]; at: NonceAt },
+  { batch, at, units, ...shared }: Shared & { batch: readonly ReadyPayout[]; at: NonceAt; units: number },
 ): Promise<Signing> {
   const keys = deps.solanaKeys.get(chain.chain);
   const now = deps.now().getTime();
@@ -160,7 +163,6 @@ async function signBatch(
   const relayer = keys?.lanes.get(lane);
   if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
   const payouts = batch.map(toPayout);
-  const units = countUnits(payouts, shared.token.program);
   const unitPrice = await chooseUnitPrice(chain, units, now);
   const unsigned = buildPayouts({
     ...describeTransaction(chain, { ...shared, lane, at, budget: { units, unitPrice } }),

@@ -249,6 +249,8 @@ async function revert(
   });
   deps.metrics.reorgs.inc({ chain: chain.chain });
   const facts = { chain: chain.chain, transactions: hashes };
-  if (confirmed.length > 0) deps.log.error({ ...facts, confirmed }, "confirmed slots disappeared");
-  else deps.log.warn(facts, "slots with transactions of ours disappeared; the same bytes are broadcast again");
+  if (confirmed.length > 0) {
+    deps.metrics.finalReorgs.inc({ chain: chain.chain });
+    deps.log.error({ ...facts, confirmed }, "confirmed slots disappeared");
+  } else deps.log.warn(facts, "slots with transactions of ours disappeared; the same bytes are broadcast again");
 }

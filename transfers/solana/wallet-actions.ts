@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
-import { buildPayment } from "../../chains/solana/build-payment.ts";
+import { buildPayment, type ComputeBudget } from "../../chains/solana/build-payment.ts";
 import { chooseLane } from "../../chains/solana/choose-lane.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
@@ -9,6 +9,7 @@ import { recordBlockhash, type SolanaOptionRow } from "../../db/queries/payment-
 import type { Mode } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import type { WalletAction } from "../wallet-driver.ts";
+import { choosePaymentUnits } from "./payment-units.ts";
 import { PAYMENT_UNITS, toSplTransfer } from "./spl-transfer.ts";
 
 /**
@@ -36,12 +37,20 @@ export async function buildSolanaAction(
   const isLive = mode === "live";
   const blockhash = isLive ? (await recentBlockhash(chain, now.getTime())).blockhash : inventBlockhash(option);
   const feePayer = await chooseLane(chain, { key: option.authorization_nonce, now: now.getTime(), isLive });
-  const unitPrice = isLive ? await chooseUnitPrice(chain, PAYMENT_UNITS, now.getTime()) : 0n;
   const transfer = toSplTransfer(getSolanaToken(chain, option.asset), option, feePayer);
-  const bytes = buildPayment(transfer, { units: PAYMENT_UNITS, unitPrice }, blockhash);
+  const draft = buildPayment(transfer, { units: PAYMENT_UNITS, unitPrice: 0n }, blockhash);
+  const bytes = isLive ? buildPayment(transfer, await chooseBudget(chain, { option, draft, now }), blockhash) : draft;
   await recordBlockhash(deps.db, { id: option.id, until: blockhashEnd(chain, now) });
   const transaction = Buffer.from(bytes).toString("base64");
   return { chain: option.chain, method: "solana_signTransaction", params: [{ transaction }] };
+}
+
+async function chooseBudget(
+  chain: SolanaChain,
+  { option, draft, now }: { option: SolanaOptionRow; draft: Uint8Array; now: Date },
+): Promise<ComputeBudget> {
+  const units = await choosePaymentUnits(chain, { asset: option.asset, draft }, now.getTime());
+  return { units, unitPrice: await chooseUnitPrice(chain, units, now.getTime()) };
 }
 
 function inventBlockhash(option: SolanaOptionRow): string {

@@ -1,12 +1,6 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { transformSync } from "esbuild";
 import { asHtml } from "./html.ts";
-
-const css = transformSync(readFileSync(new URL("style.css", import.meta.url), "utf8"), {
-  loader: "css",
-  minify: true,
-}).code.trim();
+import { css } from "./style-sheet.ts";
 
 /** The style sheet, inlined in every page, so that no page waits for a second request. */
 export const styleElement = asHtml(`<style>${css}</style>`);

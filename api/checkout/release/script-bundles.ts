@@ -9,7 +9,10 @@ export type Asset = { file: string; integrity: string; plain: Buffer; br: Buffer
 /** Browsers of phones from 2020 support this version. */
 const TARGET = "es2020";
 
-/** The scripts of the pages, bundled once when the process starts, which takes about 10 ms. */
+/**
+ * The scripts of the pages. A process that runs the sources bundles and compresses them when it starts. A build contains the
+ * result of this module, not the module (see scripts/build.ts).
+ */
 export const assets = { checkout: build("checkout"), collect: build("collect") };
 
 function build(name: string): Asset {

@@ -20,7 +20,8 @@ export function createSigner(address: string, signDigest: (digest: Hex) => Promi
     signTransaction: async (transaction, options) => {
       const serialize = options?.serializer ?? serializeTransaction;
       const { r, s, v } = await signDigest(keccak256(await serialize(transaction)));
-      return serialize(transaction, { r, s, yParity: v - 27 });
+      // A transaction without a type contains v, any other one yParity.
+      return serialize(transaction, { r, s, v: BigInt(v), yParity: v - 27 });
     },
   });
   return { ...account, sign: ({ hash }) => sign(hash) };

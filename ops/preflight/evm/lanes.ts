@@ -1,11 +1,14 @@
 import { formatEther, formatGwei } from "viem";
 import { readBlock } from "../../../chains/evm/blocks.ts";
-import { readGasBalance } from "../../../chains/evm/evm-broadcast.ts";
+import { readGasBalance, readGasPrice } from "../../../chains/evm/evm-broadcast.ts";
+import { validateFeeModel } from "../../../chains/evm/fee-model.ts";
 import { lowerCaseHex } from "../../../chains/evm/hex.ts";
 import type { EvmChain } from "../../../chains/evm/open-evm-chain.ts";
-import { chooseFees, type Fees } from "../../../transfers/evm/gas-fees.ts";
+import { readRollupFee } from "../../../chains/evm/rollup-fees.ts";
 import { hasWalletLane } from "../../../transfers/evm/lane-signers.ts";
 import { BASE_GAS } from "../../../transfers/evm/multicall-batch.ts";
+import { type Price, priceTransaction } from "../../../transfers/evm/price-transaction.ts";
+import { samplePayment } from "../../../transfers/evm/rollup-charge.ts";
 import { failure, type Outcome, ok, warning } from "../finding.ts";
 import type { Check } from "../run-checks.ts";
 
@@ -17,37 +20,51 @@ const GAS_PER_PAYMENT = 172_000n;
 /** A lane with gas for fewer payments gets a warning. */
 const FEW_PAYMENTS = 100n;
 
-/** Checks the fee ceiling against the current base fee, and each lane's gas. */
+/** Checks the fee model, the fee ceiling against the chain's current charges, and each lane's gas. */
 export function laneChecks(chain: EvmChain): Check[] {
   const { rpc, network } = chain;
   return [
     {
       name: "gas",
       async run() {
-        const { baseFee } = await readBlock(rpc, "latest");
-        const fees = chooseFees(baseFee, network.fees);
-        const current = baseFee + network.fees.priorityFeePerGas;
+        const wrongModel = await validateFeeModel(chain);
+        if (wrongModel !== undefined) return [failure("fee model", wrongModel, "Correct feeModel.")];
+        const { feeModel, fees: policy } = network;
+        const quoted = feeModel === "legacy" ? await readGasPrice(rpc) : (await readBlock(rpc, "latest")).baseFee;
+        const current = quoted + policy.priorityFeePerGas;
+        const sample = samplePayment(chain);
+        const { wei: charge } = await readRollupFee(chain, sample);
+        const price = await priceTransaction(chain, sample, quoted);
         const lanes = network.lanes.map(async ({ address }, index) => {
           const balance = await readGasBalance(rpc, lowerCaseHex(address));
-          const least = gasLimitOf(chain, index) * (fees?.maxFeePerGas ?? network.fees.maxFeePerGas);
-          return describeLane({
-            name: `lane ${index} gas`,
-            address,
-            balance,
-            least,
-            perPayment: GAS_PER_PAYMENT * current,
-          });
+          const least = gasLimitOf(chain, index) * (price?.fees.maxFeePerGas ?? policy.maxFeePerGas) + charge;
+          const perPayment = GAS_PER_PAYMENT * current + 2n * charge;
+          return describeLane({ name: `lane ${index} gas`, address, balance, least, perPayment });
         });
-        return [describeFees(fees, current, network.fees.maxFeePerGas), ...(await Promise.all(lanes))];
+        const fees = { price, current, charge, perGas: charge / sample.gas, ceiling: policy.maxFeePerGas };
+        return [describeFees(fees), ...(await Promise.all(lanes))];
       },
     },
   ];
 }
 
-function describeFees(fees: Fees | undefined, current: bigint, ceiling: bigint): Outcome {
+function describeFees({
+  price,
+  current,
+  charge,
+  perGas,
+  ceiling,
+}: {
+  price: Price | undefined;
+  current: bigint;
+  charge: bigint;
+  perGas: bigint;
+  ceiling: bigint;
+}): Outcome {
   const name = "fee ceiling";
-  const detail = `gas costs ${formatGwei(current)} gwei, the ceiling is ${formatGwei(ceiling)} gwei`;
-  return fees
+  const data = charge > 0n ? `, a payment's data ${formatEther(charge)} (${formatGwei(perGas)} gwei per gas)` : "";
+  const detail = `gas costs ${formatGwei(current)} gwei${data}, the ceiling is ${formatGwei(ceiling)} gwei`;
+  return price
     ? ok(name, detail)
     : failure(name, detail, "Raise fees.maxFeePerGas, or nothing is sent until gas is cheaper.");
 }

@@ -7,6 +7,7 @@ import { makeScratch } from "../../../local/scratch-folder.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { saveLogo } from "../../../payments/merchants/logos.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
+import { builtService } from "../../support/built-service.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
@@ -41,7 +42,7 @@ function run(given: Record<string, string>): Promise<{ code: number; output: str
   const ports = { HOST: "127.0.0.1", PORT: "0", METRICS_PORT: "0" };
   execFile(
     process.execPath,
-    ["api/main.ts"],
+    [`${builtService}/api.js`],
     { env: { ...ports, ...given }, timeout: 30_000 },
     (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), output: stdout + stderr }),
   );

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { isAlive } from "../../../local/scratch-folder.ts";
 import { supervise } from "../../../local/supervisor.ts";
+import { builtService } from "../../support/built-service.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { createDatabase } from "../../support/test-database.ts";
@@ -17,7 +18,7 @@ test("a process that is killed is restarted, and none is left after the stop", a
   };
   const deaths: string[] = [];
   const supervisor = await supervise({
-    processes: [{ role: "bull-board", env }],
+    processes: [{ role: "bull-board", build: builtService, env }],
     onChange: () => undefined,
     onDeath: (role, how) => deaths.push(`${role} ${how}`),
   });
@@ -46,7 +47,7 @@ test("a process that is restarted ends by itself and starts again, and does not 
   };
   const deaths: string[] = [];
   const supervisor = await supervise({
-    processes: [{ role: "bull-board", env }],
+    processes: [{ role: "bull-board", build: builtService, env }],
     onChange: () => undefined,
     onDeath: (role, how) => deaths.push(`${role} ${how}`),
   });
@@ -63,7 +64,7 @@ test("a process that is restarted ends by itself and starts again, and does not 
 
 test("a process that cannot start is named, with its last lines", async () => {
   const starting = supervise({
-    processes: [{ role: "bull-board", env: { DATABASE_URL: "no address" } }],
+    processes: [{ role: "bull-board", build: builtService, env: { DATABASE_URL: "no address" } }],
     onChange: () => undefined,
     onDeath: () => undefined,
   });

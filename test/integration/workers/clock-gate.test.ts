@@ -1,14 +1,12 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { createPayment, pay, waitFinal } from "../../../local/buyer-client.ts";
-import { launchProcess } from "../../../local/service-process.ts";
-import { addCleanup } from "../../support/cleanups.ts";
 import { fundBuyer, networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { startFleet } from "../../support/fleet.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { withClockAhead } from "../../support/skewed-clock.ts";
-import { spawnProcess } from "../../support/spawn-process.ts";
+import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
 import { testDataKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -43,8 +41,7 @@ const readSkew = async (metricsUrl: string): Promise<number | undefined> => {
 describe("a worker whose clock is far from Postgres'", () => {
   test("a worker whose clock is minutes off takes no job, is not ready and reports the skew, while another one works", async () => {
     const { chain, fixture, queues, env, inMs, stateOf } = await makeParts();
-    const skewed = await launchProcess({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
-    addCleanup(() => skewed.kill("SIGKILL"));
+    const skewed = await spawnUnready({ role: "worker", env: { ...env, ...withClockAhead(5 * MINUTE) } });
     const findClockLine = () => skewed.lines.find((line) => line.includes("differs too much"));
     await waitFor(() => findClockLine() !== undefined, { within: 20_000, what: "it logs that its clock is wrong" });
     expect(Number(/"aheadMs":(\d+)/.exec(findClockLine() ?? "")?.[1])).toBeCloseTo(5 * MINUTE, -4);

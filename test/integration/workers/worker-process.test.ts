@@ -1,10 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { launchProcess } from "../../../local/service-process.ts";
-import { addCleanup } from "../../support/cleanups.ts";
 import { fundBuyer, networksFileFor, networksFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
-import { spawnProcess } from "../../support/spawn-process.ts";
+import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
 import { testDataKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -54,8 +52,7 @@ describe("WORKER_QUEUES", () => {
 
   test("a process ends when WORKER_QUEUES names an unknown queue, with a message that lists the known ones", async () => {
     const { env } = await makeWorkerSetup();
-    const started = await launchProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
-    addCleanup(() => started.kill("SIGKILL"));
+    const started = await spawnUnready({ role: "worker", env: { ...env, WORKER_QUEUES: "settle,settles" } });
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail()).toMatch(/unknown queues: settles;.*expire-payment/);
     expect(started.tail()).not.toContain("    at ");
@@ -66,8 +63,7 @@ describe("a worker that cannot start", () => {
   test("a worker ends and names the address when a key belongs to another one, without printing the key", async () => {
     const { env, chain } = await makeWorkerSetup();
     const key = chain.keys.env["LANE_KEY_0"] ?? "";
-    const started = await launchProcess({ role: "worker", env: { ...env, TREASURY_KEY: key } });
-    addCleanup(() => started.kill("SIGKILL"));
+    const started = await spawnUnready({ role: "worker", env: { ...env, TREASURY_KEY: key } });
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail().toLowerCase()).toContain(chain.keys.treasury.address.toLowerCase());
     expect(started.tail()).not.toContain(key.slice(2));
@@ -76,11 +72,10 @@ describe("a worker that cannot start", () => {
   test("a worker ends with a message when the token's domain differs, although the chain responds", async () => {
     const { env, chain } = await makeWorkerSetup();
     const assets = [{ ...(await assetOf(chain)), domain: { name: "USD Coin", version: "1" } }];
-    const started = await launchProcess({
+    const started = await spawnUnready({
       role: "worker",
       env: { ...env, NETWORKS_FILE: await networksFileFor(chain, { change: { assets } }) },
     });
-    addCleanup(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail()).toContain("does not match the token contract");
   });
@@ -88,8 +83,7 @@ describe("a worker that cannot start", () => {
   test("a worker waits for an unavailable RPC endpoint, is not ready meanwhile, and then works", async () => {
     const { env, proxy, fixture, attempt } = await makeWorkerSetup();
     proxy.refuse(true);
-    const started = await launchProcess({ role: "worker", env });
-    addCleanup(() => started.kill("SIGKILL"));
+    const started = await spawnUnready({ role: "worker", env });
     await waitFor(() => started.lines.some((line) => line.includes("chain cannot start yet")), { within: 20_000 });
     const ready = await fetch(new URL("/readyz", started.metricsUrl));
     expect(ready.status).toBe(503);

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { checkChain } from "../../../chains/open-chains.ts";
-import { launchProcess } from "../../../local/service-process.ts";
-import { addCleanup } from "../../support/cleanups.ts";
 import { fundBuyer, keysOf, networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
+import { spawnUnready } from "../../support/spawn-process.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testDataKeys } from "../../support/test-deps.ts";
 
@@ -16,7 +15,7 @@ test.each(["worker", "api"] as const)(
   "a second endpoint that serves another chain keeps the %s from starting, and is named without its URL",
   async (role) => {
     const redis = redisPrefix();
-    const started = await launchProcess({
+    const started = await spawnUnready({
       role,
       env: {
         DATABASE_URL: await createDatabase(),
@@ -28,7 +27,6 @@ test.each(["worker", "api"] as const)(
         ...(role === "worker" ? keysOf(chain, {}) : {}),
       },
     });
-    addCleanup(() => started.kill("SIGKILL"));
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail()).toContain("endpoint local-1 of Local serves chain id 31338");
     expect(started.tail()).not.toContain(otherChain.url);

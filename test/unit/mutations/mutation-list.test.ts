@@ -17,6 +17,14 @@ test.each(mutations)("the source text of the mutation occurs exactly once: $file
   for (const path of one.tests) expect(existsSync(path), path).toBe(true);
 });
 
+test("no mutation relies on a test that starts processes: they run a build of the sources before the mutation", () => {
+  const paths = new Set(mutations.flatMap(({ tests }) => tests));
+  const starting = [...paths].filter((path) =>
+    /support\/(built-service|fleet|spawn-process)/.test(readFileSync(path, "utf8")),
+  );
+  expect(starting).toEqual([]);
+});
+
 test("the list holds at least eighty mutations with unique names", () => {
   expect(mutations.length).toBeGreaterThanOrEqual(80);
   expect(new Set(mutations.map(({ name }) => name)).size).toBe(mutations.length);

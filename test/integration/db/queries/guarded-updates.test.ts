@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
+import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
 import {
   claimObservation,
   insertObservations,
@@ -24,13 +25,7 @@ import {
   recordBroadcast,
   revertIncluded,
 } from "../../../../db/queries/transactions.ts";
-import {
-  assignTransfers,
-  confirmTransfers,
-  holdTransfer,
-  lockReady,
-  type TransferRow,
-} from "../../../../db/queries/transfers.ts";
+import { assignTransfers, holdTransfer, lockReady, type TransferRow } from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
 import { adminIn } from "../../../support/admin.ts";
+import { builtService } from "../../../support/built-service.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 
@@ -16,7 +17,7 @@ const env = { DATABASE_URL: url };
 const admin = adminIn(env);
 /** Runs the command as a separate process, as an operator does. */
 const adminProcess = (...args: string[]) =>
-  promisify(execFile)(process.execPath, ["ops/admin/main.ts", ...args], { env });
+  promisify(execFile)(process.execPath, [`${builtService}/admin.js`, ...args], { env });
 const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test"];
 const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
 const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;

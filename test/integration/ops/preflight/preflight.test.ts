@@ -1,12 +1,15 @@
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { hexToNumber, numberToHex } from "viem";
+import { hexToNumber, numberToHex, parseEther, parseGwei } from "viem";
 import { afterEach, expect, test } from "vitest";
+import { GAS_PRICE_ORACLE } from "../../../../chains/evm/rollup-fees.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { makeMint } from "../../../../local/spl-tokens.ts";
+import { builtService } from "../../../support/built-service.ts";
 import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
+import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
 
 const world = await startPreflight();
 const { chain, solana, evmProxy, solanaProxy } = world;
@@ -66,7 +69,7 @@ test("the process prints JSON, shows progress on stderr, and exits with 1 when t
   const document = world.document("eip155:");
   document.chains[0].assets[0].decimals = 18;
   await writeFile(world.networksFile, JSON.stringify(document));
-  const args = ["ops/preflight/main.ts", "--networks", world.networksFile, "--json"];
+  const args = [`${builtService}/preflight.js`, "--networks", world.networksFile, "--json"];
   const failed: unknown = await promisify(execFile)(process.execPath, args, { env: world.env }).catch((error) => error);
   expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^checking .*\n$/) });
   expect(JSON.parse((failed as { stdout: string }).stdout)).toMatchObject({ status: "error" });
@@ -275,6 +278,30 @@ test("a fee ceiling below the current price of gas is an error", async () => {
   const document = world.document("eip155:");
   document.chains[0].fees = { maxFeePerGas: "1", priorityFeePerGas: "1" };
   await expectFindings(document, [{ chain: evm, check: "fee ceiling", status: "error", remedy: "fees.maxFeePerGas" }]);
+});
+
+test("a rollup's charges count in the fee ceiling and in the number of payments that a lane can pay for", async () => {
+  const document = world.document("eip155:");
+  const set = await plantPredeploy(chain, "GasPriceOracle");
+  const remedy = "feeModel";
+  await expectFindings(document, [{ chain: evm, check: "fee model", status: "error", detail: "op-stack", remedy }]);
+  document.chains[0].feeModel = "op-stack";
+  const paymentsOf = async () => {
+    const { findings } = await world.run(document);
+    const detail = findings.find(({ check }) => check === "lane 0 gas")?.detail ?? "";
+    return Number(/about (\d+) payments/.exec(detail)?.[1]);
+  };
+  await set(0n, 0n, 0n);
+  const before = await paymentsOf();
+  // As much for each of two transactions as their gas costs.
+  await set(0n, 0n, 86_000n * parseGwei("1"));
+  const after = await paymentsOf();
+  expect(after).toBeGreaterThan(before / 3);
+  expect(after).toBeLessThan((before * 2) / 3);
+  await set(0n, 0n, parseEther("1"));
+  const ceiling = { check: "fee ceiling", status: "error", detail: "a payment's data 1 ", remedy: "fees.maxFeePerGas" };
+  await expectFindings(document, [{ chain: evm, ...ceiling }]);
+  await chain.client.setCode({ address: GAS_PRICE_ORACLE, bytecode: "0x" });
 });
 
 test("a key that cannot be reached, or belongs to another address, is an error that does not show it", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ConfirmedTransfer } from "../../../../db/queries/transfers.ts";
+import type { ConfirmedTransfer } from "../../../../db/queries/confirmable-transfers.ts";
 import { correctLedger } from "../../../../payments/accounting/corrections.ts";
 import { assignException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";

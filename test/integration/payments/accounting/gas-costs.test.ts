@@ -40,15 +40,31 @@ test("the gas of a transaction that is not final is not booked", async () => {
   expect(await listBalances(fixture.db, { account: "gas_spent" })).toHaveLength(1);
 });
 
-test("a rollup's L1 data fee is booked as part of the gas", async () => {
+const rollupReceipts: [string, Record<string, string>, (gas: bigint) => bigint][] = [
+  ["an L1 data fee is booked as part of the gas", { l1Fee: "0x3e8" }, () => 1_000n],
+  [
+    "an operator fee before the Jovian upgrade is booked as part of the gas",
+    { l1Fee: "0x3e8", operatorFeeScalar: "0x1e8480", operatorFeeConstant: "0x7" },
+    (gas) => 1_000n + 2n * gas + 7n,
+  ],
+  [
+    "an operator fee since the Jovian upgrade is booked as part of the gas",
+    { l1Fee: "0x3e8", operatorFeeScalar: "0x3", operatorFeeConstant: "0x7", daFootprintGasScalar: "0x190" },
+    (gas) => 1_000n + 300n * gas + 7n,
+  ],
+  ["Arbitrum's gas for data is booked once, because it is part of the gas used", { gasUsedForL1: "0x3e8" }, () => 0n],
+];
+
+test.each(rollupReceipts)("%s", async (_what, members, besides) => {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
   const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url] });
   proxy.alter((method, _params, result) =>
-    method === "eth_getTransactionReceipt" && result ? { ...result, l1Fee: "0x3e8" } : result,
+    method === "eth_getTransactionReceipt" && result ? { ...result, ...members } : result,
   );
   await fixture.pay(await fundBuyer(chain));
   const row = await fixture.db.selectFrom("transaction").selectAll().executeTakeFirstOrThrow();
-  expect(row.fee).toBe((row.gas_used ?? 0n) * (row.gas_price ?? 0n) + 1_000n);
+  const gas = row.gas_used ?? 0n;
+  expect(row.fee).toBe(gas * (row.gas_price ?? 0n) + besides(gas));
   expect(await listBalances(fixture.db, { account: "gas_spent" })).toMatchObject([{ amount: row.fee }]);
 });

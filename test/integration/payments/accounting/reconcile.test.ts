@@ -6,6 +6,7 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { listDifferences } from "../../../../db/queries/reconciliations.ts";
 import { reconcileChain, takeReconciliations } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { builtService } from "../../../support/built-service.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -133,7 +134,7 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   await fixture.pay(await fundBuyer(chain), 300n);
   const env = { DATABASE_URL: fixture.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) };
   const run = (...args: string[]) =>
-    promisify(execFile)(process.execPath, ["ops/reconcile/main.ts", ...args], { env }).then(
+    promisify(execFile)(process.execPath, [`${builtService}/reconcile.js`, ...args], { env }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
       ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
     );

@@ -216,6 +216,27 @@ describe("the compute unit price", () => {
   });
 });
 
+describe("the compute unit limit", () => {
+  const limitWith = async (unitsConsumed: number, err: string | null = null) => {
+    proxy.alter((method, _params, result) =>
+      method === "simulateTransaction" ? { context: { slot: 1 }, value: { err, logs: [], unitsConsumed } } : result,
+    );
+    return readBudget(read(await (await begin()).fetch())).units;
+  };
+
+  test("a payment's limit is what a simulation takes, with room for guards and a margin, for ten minutes", async () => {
+    fixture.clock.advance(11 * 60_000);
+    expect(await limitWith(20_000, "AccountNotFound"), "no simulation").toBe(150_000);
+    fixture.clock.advance(11_000);
+    expect(await limitWith(20_000)).toBe(88_000);
+    expect(await limitWith(30_000)).toBe(88_000);
+    fixture.clock.advance(11 * 60_000);
+    expect(await limitWith(30_000)).toBe(99_000);
+    fixture.clock.advance(11 * 60_000);
+    expect(await limitWith(200_000), "never above the highest limit").toBe(150_000);
+  });
+});
+
 describe("several relayers", () => {
   test("several relayers share the payments, and a relayer without SOL is skipped", async () => {
     const shop = await makeSolanaMerchantFixture(solana, { lanes: 3 });

@@ -62,6 +62,22 @@ const laneInBooks = async (address: string) => {
 };
 const laneOnChain = async (address: string) => BigInt(await connection.getBalance(new PublicKey(address), "confirmed"));
 
+test("a payout asks for the compute units that its simulation takes and a margin", async () => {
+  const { settlementIds } = await accrue([await openShop(newSolanaKey().address)]);
+  await fixture.settle(...settlementIds);
+  await payOut(...settlementIds);
+  const row = (await fixture.transactions()).findLast(({ nonce_account }) => nonce_account !== null);
+  const landed = await connection.getTransaction(row?.hash ?? "", {
+    commitment: "confirmed",
+    maxSupportedTransactionVersion: 0,
+  });
+  const used = landed?.meta?.computeUnitsConsumed ?? 0;
+  const limit = Number(row?.gas_limit);
+  expect(used).toBeGreaterThan(1_000);
+  expect(limit).toBeGreaterThanOrEqual(used);
+  expect(limit).toBeLessThanOrEqual(Math.max(used * 1.1 + 1, used + 1_000));
+});
+
 describe("Solana payouts", () => {
   test("payouts of several merchants share transactions, create each account once, and every lamport is booked", async () => {
     const destinations = [1, 2, 3].map(() => newSolanaKey().address);

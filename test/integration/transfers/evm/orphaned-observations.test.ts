@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { confirmTransfers, listConfirmable } from "../../../../db/queries/confirmable-transfers.ts";
 import { orphanObservations } from "../../../../db/queries/observations.ts";
-import { confirmTransfers, listConfirmable } from "../../../../db/queries/transfers.ts";
 import { fundBuyers, startChain } from "../../../support/evm-chain.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 

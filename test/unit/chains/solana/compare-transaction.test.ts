@@ -45,13 +45,14 @@ import {
   validateResultFormat,
   validateSignatures,
 } from "../../../../chains/solana/compare-transaction.ts";
-import { LIGHTHOUSE_PROGRAM } from "../../../../chains/solana/wallet-instructions.ts";
+import { LIGHTHOUSE_PROGRAM } from "../../../../chains/solana/lighthouse-guards.ts";
 import {
   encodeUnsigned,
   type ParsedTransaction,
   parseTransaction,
   withSignature,
 } from "../../../../chains/solana/wire-format.ts";
+import * as forms from "./guard-forms.ts";
 import {
   blockhash,
   budget,
@@ -95,8 +96,9 @@ const guard = (data: number[], ...accounts: string[]) =>
     keys: accounts.map((one) => ({ pubkey: key(one), isSigner: false, isWritable: false })),
     data: Buffer.from(data),
   });
-/** A guard of kind 9 as wallets add it: several assertions about a token account. */
-const usualGuard = () => guard([9, 0, 1, 0, 0], account(buyer.address));
+/** Several assertions about the payer's token account, as wallets add them. */
+const usualGuard = () =>
+  guard(forms.assertTokenMulti(forms.amount(5n), forms.noDelegate, forms.isAssociated), account(buyer.address));
 
 describe("the transaction that we built", () => {
   test.each([
@@ -210,12 +212,22 @@ describe("a wallet's guards", () => {
     }
   });
 
-  test("a wallet's guards are accepted where Phantom puts them: three before the transfer and one after the memo, about the payer only", () => {
+  test("a wallet's guards are accepted where Phantom puts them, with its lengths, also if they read the fee payer's lamports", () => {
     const [limit, price, ...body] = built();
     if (!limit || !price) throw new Error("no budget");
-    const own = [buyer.address, account(buyer.address)] as const;
-    const sent = [limit, price, guard([5, 0, 1], own[0]), guard([9, 0, 1], own[1]), guard([4, 0, 0], own[0])];
-    expect(reasonsOf([...sent, ...body, guard([8, 0, 0], own[1])])).toEqual([]);
+    const [own, source] = [buyer.address, account(buyer.address)];
+    const before = [
+      guard(forms.assertTokenMulti(forms.amount(5n), forms.noDelegate, forms.isAssociated), source),
+      guard(forms.assertInfoMulti(forms.dataHash(), forms.lamports(1n), forms.knownOwner(1)), source),
+      guard(forms.assertInfoMulti(forms.lamports(1_000n), forms.knownOwner(0)), relayer.address),
+    ];
+    const after = guard(
+      forms.assertTokenMulti(forms.amount(4n), forms.delegatedAmount(0n), forms.noDelegate, forms.isAssociated),
+      source,
+    );
+    expect([...before, after].map(({ data }) => data.length)).toEqual([17, 52, 16, 27]);
+    expect(reasonsOf([limit, price, ...before, ...body, after])).toEqual([]);
+    expect(reasonsOf([...built(), guard(forms.assertInfo(forms.lamports(1n)), own)])).toEqual([]);
   });
 
   test("a wallet's guards are refused if there are five", () => {
@@ -224,24 +236,113 @@ describe("a wallet's guards", () => {
     ]);
   });
 
-  test("a wallet's guards are accepted if they only read, and every other kind is refused", () => {
-    for (let kind = 0; kind < 256; kind++) {
-      const reasons = reasonsOf([...built(), guard([kind, 0, 0], account(buyer.address))]);
-      if (kind >= 2 && kind <= 14) expect(reasons).toEqual([]);
-      else expect(reasons).toEqual(["instruction 5 of Lighthouse does more than assert what an account holds"]);
-    }
-    expect(reasonsOf([...built(), guard([], account(buyer.address))]).join()).toContain("does more than assert");
+  const source = account(buyer.address);
+  const ofInfo: [string, number[]][] = [
+    ["lamports", forms.assertInfo(forms.lamports(1n))],
+    ["exact lamports", forms.assertInfo(forms.lamports(1n, forms.EQUAL))],
+    ["a data length", forms.assertInfo(forms.dataLength(0n))],
+    ["an owner", forms.assertInfo(forms.owner(key(stranger).toBytes()))],
+    ["a known owner", forms.assertInfo(forms.knownOwner(0))],
+    ["a signer", forms.assertInfo([5, 1, forms.EQUAL])],
+    ["a hash of the data", forms.assertInfo(forms.dataHash())],
+    ["several facts", forms.assertInfoMulti(forms.lamports(1n), forms.knownOwner(0))],
+    ["lamports, and log when they differ", forms.assertInfo(forms.lamports(1n), 4)],
+  ];
+  const ofData: [string, number[]][] = [
+    ["a value in the data", forms.assertData(64, [7, ...new Array(8).fill(0), forms.EQUAL])],
+    ["bytes in the data", forms.assertData(0, [11, 3, 1, 2, 3, forms.EQUAL])],
+    ["a key in the data", forms.assertData(0, [12, ...key(mint).toBytes(), forms.EQUAL])],
+    ["several values in the data", forms.assertDataMulti(forms.u64At(64, 5n), forms.u64At(121, 0n))],
+    ["a mint's decimals", forms.assertMint(6)],
+    ["several facts about a mint", forms.assertMintMulti(6, 6)],
+    ["a token account's mint", forms.assertToken(forms.mintedBy(key(mint).toBytes()))],
+    ["a token account's owner", forms.assertToken(forms.ownedBy(key(buyer.address).toBytes()))],
+    ["a token account's amount", forms.assertToken(forms.amount(5n))],
+    ["a token account's delegate", forms.assertToken(forms.noDelegate)],
+    [
+      "several facts about a token account",
+      forms.assertTokenMulti(forms.initialized, forms.notNative, forms.noCloseAuthority, forms.isAssociated),
+    ],
+  ];
+
+  test.each([...ofInfo, ...ofData])(
+    "a wallet's guards that assert %s are accepted for the payer and for the receiver",
+    (_, data) => {
+      expect(reasonsOf([...built(), guard(data, source)])).toEqual([]);
+      expect(reasonsOf([...built(), guard(data, account(treasury))])).toEqual([]);
+    },
+  );
+
+  test("a wallet's guards that compare two accounts are accepted", () => {
+    expect(reasonsOf([...built(), guard(forms.assertDelta(64, 64, 0n), source, account(treasury))])).toEqual([]);
+    const lamportsSince = [4, 0, 0, 0, 0, ...new Array(16).fill(0), forms.EQUAL];
+    expect(reasonsOf([...built(), guard(lamportsSince, source, source)])).toEqual([]);
+  });
+
+  test.each(ofInfo)("a wallet's guards that assert %s are accepted for the fee payer", (_, data) => {
+    expect(reasonsOf([...built(), guard(data, relayer.address)])).toEqual([]);
+  });
+
+  test.each(ofData)("a wallet's guards that assert %s are refused for the fee payer", (_, data) => {
+    expect(reasonsOf([...built(), guard(data, relayer.address)]).join()).toContain(
+      `names the fee payer ${relayer.address}, which only AssertAccountInfo may`,
+    );
+  });
+
+  test("a wallet's guards that compare the fee payer with another account are refused", () => {
+    const data = forms.assertDelta(64, 64, 0n);
+    for (const accounts of [[relayer.address, source] as const, [source, relayer.address] as const])
+      expect(reasonsOf([...built(), guard(data, ...accounts)]).join()).toContain("names the fee payer");
   });
 
   test.each([
-    ["the fee payer", relayer.address],
+    ["write memory", [0, 0, 255, 0, 0], "MemoryWrite, which a payer funds"],
+    ["close memory", [1, 0, 255], "MemoryClose"],
+    ["assert a stake account", [11, 0, 0, 0, 0], "AssertStakeAccount,"],
+    ["assert several facts about a stake account", [12, 0, 0], "AssertStakeAccountMulti"],
+    ["assert a program account", [13, 0, 0, 0, 0], "AssertUpgradeableLoaderAccount,"],
+    ["assert several facts about a program account", [14, 0, 0], "AssertUpgradeableLoaderAccountMulti"],
+    ["assert the time", forms.assertClock(1n), "by the time at which it lands"],
+    ["verify a leaf of a Merkle tree", [16, 0, 0], "which calls another program"],
+    ["assert a Merkle tree's configuration", [17, 0, 0], "AssertBubblegumTreeConfigAccount"],
+    ["are of an unknown kind", [18, 0, 0], "the unknown kind 18"],
+    ["are of the last kind", [255, 0, 0], "the unknown kind 255"],
+    ["are empty", [], "the unknown kind (empty)"],
+  ])("a wallet's guards that %s are refused with their own reason", (_, data, reason) => {
+    const reasons = reasonsOf([...built(), guard(data, source)]);
+    expect(reasons).toHaveLength(1);
+    expect(reasons[0]).toContain(reason);
+  });
+
+  test.each([
+    ["are cut off", forms.assertInfo(forms.lamports(1n)).slice(0, -1)],
+    ["have another byte after their form", [...forms.assertInfo(forms.lamports(1n)), 0]],
+    ["have a fact that their source does not define", forms.assertInfo([9, 0, 0])],
+    ["have an operator that their source does not define", forms.assertInfo(forms.lamports(1n, 8))],
+    ["call another program to log", forms.assertInfo(forms.lamports(1n), 3)],
+    ["call another program to log a failure", forms.assertInfo(forms.lamports(1n), 6)],
+    ["have a log level that their source does not define", forms.assertInfo(forms.lamports(1n), 7)],
+    ["announce more facts than they have", [10, 0, 2, ...forms.noDelegate]],
+    ["announce a long list", [10, 0, 128, 1, ...forms.noDelegate]],
+    ["have a number that does not end", [2, 0, ...new Array(11).fill(255), 0, 0, 0]],
+    ["have only their kind", [5]],
+  ])("a wallet's guards that %s are refused", (_, data) => {
+    expect(reasonsOf([...built(), guard(data, source)]).join()).toContain("is not in the form that its source defines");
+  });
+
+  test("a wallet's guards that name more or fewer accounts than their form has are refused", () => {
+    const data = forms.assertInfo(forms.lamports(1n));
+    expect(reasonsOf([...built(), guard(data)]).join()).toContain("names 0 accounts, its form has 1");
+    expect(reasonsOf([...built(), guard(data, source, relayer.address)]).join()).toContain("names 2 accounts");
+  });
+
+  test.each([
     ["another relayer", secondRelayer],
     ["the treasury", treasury],
-    ["the treasury's token account", account(treasury)],
-  ])("that name %s are refused", (_, address) => {
-    expect(reasonsOf([...built(), guard([4, 0, 0], address)]).join("\n")).toContain(
-      `instruction 5 of Lighthouse names ${address}`,
-    );
+  ])("a wallet's guards that name %s are refused", (_, address) => {
+    expect(reasonsOf([...built(), guard(forms.assertInfo(forms.lamports(1n)), address)])).toEqual([
+      `${address} is ours and has no place here`,
+    ]);
   });
 
   test("a wallet's guards that write their own account at our expense are refused for both", () => {
@@ -256,8 +357,7 @@ describe("a wallet's guards", () => {
       data: Buffer.from([0, 0, 255, 0, 0]),
     });
     const reasons = reasonsOf([...built(), write]).join("\n");
-    expect(reasons).toContain("does more than assert");
-    expect(reasons).toContain(`names ${relayer.address}`);
+    expect(reasons).toContain("MemoryWrite, which a payer funds");
     expect(reasons).toContain(`${stranger} must not be writable`);
   });
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { startProbes } from "../../../../runtime/probes.ts";
+import { externalPackages, programs } from "../../../../scripts/build.ts";
 import { allowedImports } from "../../../../scripts/check-imports.ts";
 
 const root = new URL("../../../../", import.meta.url);
@@ -19,22 +20,36 @@ function run(program: string, args: string[], env: Record<string, string> = {}) 
   });
 }
 
-test("the image contains every module, except the checks in scripts", () => {
+test("the context of the image's build contains every module and the build, and no checks", () => {
   const letIn = read(".dockerignore").match(/(?<=^!).+$/gm);
   const modules = Object.keys(allowedImports).filter((module) => module !== "scripts");
-  expect(letIn).toEqual(expect.arrayContaining(["package.json", "package-lock.json", ...modules]));
+  expect(letIn).toEqual(expect.arrayContaining(["package.json", "package-lock.json", "scripts/build.ts", ...modules]));
+  expect(letIn).not.toContain("scripts");
 });
 
-test("every command of the image starts a file that exists", () => {
-  const files = [...read("ops/compose/run.sh").matchAll(/exec node \/app\/(\S+)/g)].map((match) => match[1] ?? "");
-  expect(files).toHaveLength(4);
-  // The entry points of all roles: without this test, a missing file fails only when the container starts.
-  expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
+test("the commands and the health check of the image are the programs of a build", () => {
+  const commands = /^ {2}(.+)\) exec node "\/app\/dist\/\$role\.js"/m.exec(read("ops/compose/run.sh"))?.[1];
+  expect(["health-check", ...(commands?.split(" | ") ?? [])].toSorted()).toEqual(Object.keys(programs).toSorted());
+  expect(read("Dockerfile")).toContain('"/app/dist/health-check.js"');
+  expect(read("docker-compose.yml")).toContain('"/app/dist/health-check.js"');
+  // Without this test, a missing source fails only when the image is built.
+  expect(Object.values(programs).filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
+});
+
+test("every package that a build loads from node_modules is installed in one version, at the top", () => {
+  const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, unknown> };
+  for (const name of externalPackages.filter((pattern) => !pattern.includes("*")))
+    expect(Object.keys(packages).filter((path) => path.endsWith(`node_modules/${name}`))).toEqual([
+      `node_modules/${name}`,
+    ]);
 });
 
 test("the image rejects an unknown command and lists the available ones", async () => {
   const { code, text } = await run("sh", ["ops/compose/run.sh", "frobnicate"]);
-  expect([code, text]).toEqual([64, expect.stringContaining("expected api, worker, bull-board or migrate")]);
+  expect([code, text]).toEqual([
+    64,
+    expect.stringContaining("expected api, worker, bull-board, migrate, admin, reconcile or preflight"),
+  ]);
 });
 
 test("the image's health check exits with 0 for a status of 200 and with 1 for anything else", async () => {

@@ -62,6 +62,21 @@ describe("the error of an invalid networks document names the member and never i
     ],
     ["a fee that is a number", { fees: { maxFeePerGas: 5, priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
     ["a fee with a fraction", { fees: { maxFeePerGas: "1.5", priorityFeePerGas: "1" } }, "chains.0.fees.maxFeePerGas"],
+    [
+      "a tip above the ceiling",
+      { fees: { maxFeePerGas: "1", priorityFeePerGas: "2" } },
+      "chains.0.fees: priorityFeePerGas is above maxFeePerGas",
+    ],
+    [
+      "a tip that Polygon's nodes refuse",
+      {
+        chain: "eip155:137",
+        assets: [{ ...asset, asset: asset.asset.replace("31337", "137") }],
+        fees: { maxFeePerGas: "1500000000000", priorityFeePerGas: "24999999999" },
+      },
+      "chains.0.fees: priorityFeePerGas is below 25000000000 wei",
+    ],
+    ["an unknown fee model", { feeModel: secret }, "chains.0.feeModel"],
     ["dust that is a number", { assets: [{ ...asset, dust: 5 }] }, "assets.0.dust"],
     ["dust with a fraction", { assets: [{ ...asset, dust: "0.5" }] }, "assets.0.dust"],
     ["a finality of no blocks", { finality: { blocks: 0 } }, "chains.0.finality"],

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { chooseFees, chooseReplacementFees } from "../../../../transfers/evm/gas-fees.ts";
+import {
+  chooseFees,
+  chooseGasPrice,
+  chooseReplacementFees,
+  chooseReplacementPrice,
+  deductCharge,
+} from "../../../../transfers/evm/gas-fees.ts";
 
 const gwei = 10n ** 9n;
 const policy = { maxFeePerGas: 100n * gwei, priorityFeePerGas: gwei };
@@ -73,4 +79,31 @@ describe("a replacement under the same nonce", () => {
     const high = { maxFeePerGas: 90n * gwei, maxPriorityFeePerGas: gwei };
     expect(chooseReplacementFees(high, 5_000n * gwei, policy)).toBeUndefined();
   });
+});
+
+describe("on a chain without EIP-1559", () => {
+  test("a transaction offers the node's price and the tip, and nothing above the ceiling", () => {
+    expect(chooseGasPrice(10n * gwei, policy)).toEqual({ maxFeePerGas: 11n * gwei, maxPriorityFeePerGas: 11n * gwei });
+    expect(chooseGasPrice(99n * gwei, policy)).toBeDefined();
+    expect(chooseGasPrice(99n * gwei + 1n, policy)).toBeUndefined();
+  });
+
+  test("a replacement offers 12.5 % more, or the node's price if that is higher", () => {
+    const before = { maxFeePerGas: 20n * gwei, maxPriorityFeePerGas: 20n * gwei };
+    const raised = (20n * gwei * 1125n) / 1000n + 1n;
+    expect(chooseReplacementPrice(before, 5n * gwei, policy)).toEqual({
+      maxFeePerGas: raised,
+      maxPriorityFeePerGas: raised,
+    });
+    expect(chooseReplacementPrice(before, 40n * gwei, policy)?.maxFeePerGas).toBe(41n * gwei);
+    expect(chooseReplacementPrice({ ...before, maxFeePerGas: 90n * gwei }, 1n, policy)).toBeUndefined();
+  });
+});
+
+test("a rollup's charge lowers the ceiling of the gas by its share of each gas, rounded up", () => {
+  expect(deductCharge(policy, { charge: 1_000n * gwei, gas: 100n }).maxFeePerGas).toBe(90n * gwei);
+  expect(deductCharge(policy, { charge: 1n, gas: 100n }).maxFeePerGas).toBe(100n * gwei - 1n);
+  expect(deductCharge(policy, { charge: 0n, gas: 100n })).toEqual(policy);
+  const free = { maxFeePerGas: 100n * gwei, priorityFeePerGas: 0n };
+  expect(chooseFees(0n, deductCharge(free, { charge: 10n ** 18n, gas: 100n }))).toBeUndefined();
 });

@@ -53,10 +53,8 @@ describe("the transaction", () => {
     expect(to).toBe(multicall);
     expect(gas).toBeGreaterThan(300_000n);
     const { args } = decodeFunctionData({ abi: multicallAbi, data });
-    expect(args[0].map(({ callData, allowFailure }) => [callData, allowFailure])).toEqual([
-      ["0x01", true],
-      ["0x02", true],
-      ["0x03", true],
-    ]);
+    const [requireSuccess, made] = args;
+    expect(requireSuccess).toBe(false);
+    expect(made.map(({ callData }) => callData)).toEqual(["0x01", "0x02", "0x03"]);
   });
 });

@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+
+/** The files of this folder, one per noun, in the order of their references. */
+const files = [
+  "accounts",
+  "merchants",
+  "events",
+  "ledger",
+  "settlements",
+  "payments",
+  "refunds",
+  "payout-queue",
+  "transfers",
+  "chains",
+  "solana",
+  "webhooks",
+  "operations",
+];
+
+/** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */
+export const statements: readonly string[] = files.map((file) =>
+  readFileSync(new URL(`./${file}.sql`, import.meta.url), "utf8"),
+);

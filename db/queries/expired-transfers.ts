@@ -1,0 +1,46 @@
+import { sql } from "kysely";
+import { readEvmRow, readSolanaRow } from "../chain-families.ts";
+import type { Db } from "../tables.ts";
+import { isBookable } from "./failed-bookings.ts";
+import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
+
+/** An unfinished transfer whose authorization has expired. */
+export type ExpiredTransfer = EvmTransferRow & { state: "ready" | "assigned" | "awaited" };
+
+/** Returns unfinished transfers of an EVM chain whose authorization has expired at a time, Unix seconds. */
+export async function listExpiredAuthorizations(
+  db: Db,
+  args: { chain: string; at: number; limit: number },
+): Promise<ExpiredTransfer[]> {
+  const rows = await selectEndable(db, args.chain)
+    .where("state", "in", ["ready", "assigned", "awaited"])
+    .where("valid_before", "<=", args.at)
+    .orderBy("valid_before")
+    .limit(args.limit)
+    .$narrowType<Pick<ExpiredTransfer, "state">>()
+    .execute();
+  return rows.map(readEvmRow);
+}
+
+/** Returns ready transfers of a Solana cluster whose transaction can no longer be included at a block height. */
+export async function listExpiredReady(
+  db: Db,
+  args: { chain: string; height: number; limit: number },
+): Promise<SolanaTransferRow[]> {
+  const rows = await selectEndable(db, args.chain)
+    .where("state", "=", "ready")
+    .where("last_valid_height", "<", args.height)
+    .orderBy("last_valid_height")
+    .limit(args.limit)
+    .execute();
+  return rows.map(readSolanaRow);
+}
+
+/** Selects transfers without those whose end failed to be booked recently. */
+function selectEndable(db: Db, chain: string) {
+  return db
+    .selectFrom("transfer")
+    .selectAll()
+    .where("chain", "=", chain)
+    .where(isBookable("ended", { chain: "transfer.chain", subject: sql.ref("transfer.id") }));
+}
