@@ -8,6 +8,7 @@ import { cleanText } from "../runtime/clean-text.ts";
 export const chainErrors = {
   rpc_unreachable: { transient: true, message: "no RPC endpoint of the chain answered" },
   rpc_answer: { transient: true, message: "an RPC endpoint returned an error" },
+  budget_spent: { transient: true, message: "the calls per minute of the RPC endpoints are spent" },
   logs_refused: { transient: true, message: "an RPC endpoint does not return the logs of a block" },
   rpc_behind: { transient: true, message: "the RPC endpoint does not have the block yet" },
   endpoints_disagree: { transient: true, message: "two RPC endpoints disagree about a final block" },
@@ -31,7 +32,7 @@ export class ChainError extends Error {
   override readonly name = "ChainError";
   readonly code: ChainErrorCode;
   readonly transient: boolean;
-  /** Set if the endpoint limits the rate of calls: how long it must not be asked, milliseconds. */
+  /** Set if the endpoint or our budget limits the rate of calls: how long it must not be asked, milliseconds. */
   readonly waitMs: number | undefined;
 
   constructor(code: ChainErrorCode, options: { cause?: unknown; detail?: string; waitMs?: number | undefined } = {}) {

@@ -1,5 +1,7 @@
 import pRetry from "p-retry";
 import type { Metrics } from "../runtime/metrics.ts";
+import { openCallBudget } from "./call-budget.ts";
+import { readCallPriority } from "./call-priority.ts";
 import { countEndpoints } from "./endpoint-agreement.ts";
 import { ChainError, type ChainErrorCode } from "./errors.ts";
 
@@ -14,7 +16,12 @@ export type FailoverEndpoint<Client> = {
   isSuspended(): boolean;
   /** Returns true while the endpoint has asked us to wait (`waitMs` of its last error). It is not asked meanwhile. */
   isWaiting(): boolean;
-  /** Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). */
+  /** Returns how long a call of the running work has to wait for the endpoint's budget, milliseconds. */
+  budgetWaitMs(): number;
+  /**
+   * Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). While the
+   * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead.
+   */
   request<T>(method: string, query: Query<Client, T>): Promise<T>;
   /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
   requestOrSuspend<T>(method: string, query: Query<Client, T>): Promise<T>;
@@ -25,16 +32,19 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last. Throws ChainError `rpc_unreachable` if all endpoints fail, `wrong_chain` if one of them serves another chain, and
-   * `logs_refused` if one of them answers but shows the logs of a block in no way.
+   * last, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
+   * `wrong_chain` if one of them serves another chain, `logs_refused` if one of them answers but shows the logs of a block in
+   * no way, and `budget_spent` if one of them has no budget for the call.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
   /** Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Ignores endpoints that do not answer. */
   check(): Promise<void>;
 };
 
+type Entry = { name: string; url: string; callsPerMinute?: number | undefined };
+
 export type FailoverOptions<Client> = {
-  network: { chain: string; name: string; rpc: readonly { name: string; url: string }[] };
+  network: { chain: string; name: string; rpc: readonly Entry[] };
   metrics: Metrics;
   connect: (url: string) => Client;
   /** Asks an endpoint for its chain: the CAIP-2 id, and a description for the error message. */
@@ -55,7 +65,9 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
   return {
     endpoints,
     async run(work, detail) {
-      const inOrder = endpoints.toSorted((a, b) => Number(a.isSuspended()) - Number(b.isSuspended()));
+      const inOrder = endpoints.toSorted(
+        (a, b) => Number(a.isSuspended()) - Number(b.isSuspended()) || a.budgetWaitMs() - b.budgetWaitMs(),
+      );
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
         try {
@@ -73,6 +85,7 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
       throw (
         find("wrong_chain") ??
         find("logs_refused") ??
+        find("budget_spent") ??
         new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })
       );
     },
@@ -85,16 +98,28 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
 }
 
 function openEndpoint<Client>(
-  { name, url }: { name: string; url: string },
+  { name, url, callsPerMinute }: Entry,
   options: FailoverOptions<Client>,
 ): { endpoint: FailoverEndpoint<Client>; identify: () => Promise<void> } {
   const { network, metrics, isFailover } = options;
   const client = options.connect(url);
+  const budget = callsPerMinute === undefined ? undefined : openCallBudget(callsPerMinute);
+  if (budget) metrics.rpcBudget.sample({ chain: network.chain, endpoint: name }, () => Math.floor(budget.remaining()));
   let suspendedUntil = 0;
   let waitingUntil = 0;
   let isRightChain = false;
+  let identifying: Promise<void> | undefined;
 
+  const spend = async (): Promise<void> => {
+    const priority = readCallPriority();
+    const waitMs = budget?.waitMs(priority) ?? 0;
+    if (waitMs > 0) metrics.rpcBudgetShortages.inc({ chain: network.chain, endpoint: name, priority });
+    if (waitMs > 0 && priority === "convenience")
+      throw new ChainError("budget_spent", { detail: `${name} of ${network.chain}`, waitMs });
+    await budget?.take(priority);
+  };
   const send = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+    await spend();
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";
     try {
@@ -116,17 +141,25 @@ function openEndpoint<Client>(
     isRightChain = true;
   };
   const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
-    if (!isRightChain) await identify();
+    // Concurrent first requests share one check.
+    if (!isRightChain) {
+      identifying ??= identify().finally(() => {
+        identifying = undefined;
+      });
+      await identifying;
+    }
     return send(method, query);
   };
   const endpoint: FailoverEndpoint<Client> = {
     name,
     isSuspended: () => suspendedUntil > performance.now(),
     isWaiting: () => waitingUntil > performance.now(),
+    budgetWaitMs: () => budget?.waitMs(readCallPriority()) ?? 0,
     request,
     requestOrSuspend: (method, query) =>
       request(method, query).catch((error: unknown) => {
-        if (isFailover(error)) {
+        // A budget that is spent for convenience has room for money.
+        if (isFailover(error) && error.code !== "budget_spent") {
           const now = performance.now();
           waitingUntil = Math.max(waitingUntil, now + (error.waitMs ?? 0));
           suspendedUntil = Math.max(suspendedUntil, now + (error.waitMs ?? SUSPEND_MS));

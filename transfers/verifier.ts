@@ -1,3 +1,4 @@
+import { withCallPriority } from "../chains/call-priority.ts";
 import { type Chains, getChain } from "../chains/open-chains.ts";
 import { getTransferDriver } from "./transfer-driver.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
@@ -19,13 +20,14 @@ export type Verifier = {
 export function createVerifier(deps: VerifyDeps): Verifier {
   return {
     checkSignature: (signed) => checkSignature(deps.chains, signed),
-    verify: async (signed, by) => {
-      const results = new Map<Signed, VerificationResult>();
-      for (const [id, all] of Map.groupBy(signed, (one) => one.chain))
-        for (const [one, result] of await getTransferDriver(getChain(deps.chains, id)).verify(deps, all, by))
-          results.set(one, result);
-      return signed.map((one) => results.get(one) ?? { ok: false, reason: "not verified" });
-    },
+    verify: (signed, by) =>
+      withCallPriority("verification", async (): Promise<VerificationResult[]> => {
+        const results = new Map<Signed, VerificationResult>();
+        for (const [id, all] of Map.groupBy(signed, (one) => one.chain))
+          for (const [one, result] of await getTransferDriver(getChain(deps.chains, id)).verify(deps, all, by))
+            results.set(one, result);
+        return signed.map((one) => results.get(one) ?? { ok: false, reason: "not verified" });
+      }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { withCallPriority } from "../chains/call-priority.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
@@ -13,7 +14,9 @@ export function watchGasBalances(
   deps: GasDeps & Pick<TransferDeps, "chains">,
   everyMs: number = READ_EVERY_MS,
 ): () => void {
-  return repeatEvery(everyMs, async () => {
-    await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
-  });
+  return repeatEvery(everyMs, () =>
+    withCallPriority("convenience", async () => {
+      await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
+    }),
+  );
 }

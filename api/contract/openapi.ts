@@ -164,13 +164,18 @@ function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperati
   const byStatus = new Map<number, ErrorCode[]>(Map.groupBy(codes, (code) => statusOf[code]));
   // Errors of HTTP itself: a body that is too large or has another type.
   for (const status of [413, 414, 415]) byStatus.set(status, ["invalid_params"]);
+  // The budget of RPC calls is spent.
+  byStatus.set(503, ["internal_error"]);
   const errors = [...byStatus]
     .toSorted(([a], [b]) => a - b)
     .map(([status, list]) => [
       status,
       {
         description: list.toSorted().join(", "),
-        headers: status === 429 ? { "Retry-After": { schema: { type: "integer" }, description: "seconds" } } : {},
+        headers:
+          status === 429 || status === 503
+            ? { "Retry-After": { schema: { type: "integer" }, description: "seconds" } }
+            : {},
         content: { "application/json": { schema: toJson(errorResponse, "output") } },
       },
     ]);

@@ -16,8 +16,14 @@ const messageByCode: Record<string, string> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the length of the body is not its content-length",
 };
 
-/** Handles every thrown error: a request that could not be read (4xx), and an internal error (500, without details). */
-export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** `waitMs` is set on the error of a chain whose RPC budget is spent (ChainError `budget_spent`). */
+type Thrown = FastifyError & { waitMs?: number };
+
+/**
+ * Handles every thrown error: a request that could not be read (4xx), one for which our RPC budget has no call left (503), and
+ * an internal error (500, without details).
+ */
+export function handleError(error: Thrown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500)
     return sendRefusal(
@@ -28,6 +34,12 @@ export function handleError(error: FastifyError, request: FastifyRequest, reply:
       },
       status,
     );
+  if (error.code === "budget_spent" && error.waitMs !== undefined) {
+    const retryAfterSeconds = Math.ceil(error.waitMs / 1_000);
+    request.log.warn({ err: error, route: request.routeOptions.url }, "request refused: the RPC budget is spent");
+    const message = `the chain cannot be read at the moment; retry in ${retryAfterSeconds} s`;
+    return sendRefusal(reply, { code: "internal_error", message, retryAfterSeconds }, 503);
+  }
   request.log.error({ err: error, route: request.routeOptions.url }, "request failed");
   return sendRefusal(reply, {
     code: "internal_error",

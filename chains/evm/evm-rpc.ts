@@ -102,8 +102,16 @@ function toRpc(send: Send): Rpc {
   return send as Rpc;
 }
 
-/** Errors after which another endpoint is asked: no answer, another chain, or logs that this endpoint cannot show. */
-const FAILOVER_CODES: readonly string[] = ["rpc_unreachable", "wrong_chain", "logs_refused"] satisfies ChainErrorCode[];
+/**
+ * Errors after which another endpoint is asked: no answer, no budget for the call, another chain, or logs that this endpoint
+ * cannot show.
+ */
+const FAILOVER_CODES: readonly string[] = [
+  "rpc_unreachable",
+  "budget_spent",
+  "wrong_chain",
+  "logs_refused",
+] satisfies ChainErrorCode[];
 
 /** Returns true for the error of an endpoint that gave no answer, or that serves another chain. */
 export function isUnavailable(error: unknown): error is ChainError {

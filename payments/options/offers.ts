@@ -1,3 +1,4 @@
+import { withCallPriority } from "../../chains/call-priority.ts";
 import { ChainError } from "../../chains/errors.ts";
 import type { Chain } from "../../chains/open-chains.ts";
 import type { Allowance } from "../../db/tables.ts";
@@ -22,7 +23,8 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
   const kept: Candidate[] = [];
   for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
     const payers = [...new Set(here.map(({ payer }) => payer))];
-    const screened = withTimeout(screenAccounts(deps, chain, payers), BALANCES_WITHIN_MS, noBalances(chain));
+    const screening = withCallPriority("convenience", () => screenAccounts(deps, chain, payers));
+    const screened = withTimeout(screening, BALANCES_WITHIN_MS, noBalances(chain));
     const refused = await screened.catch((err: unknown) => {
       deps.log.warn({ err, chain: chain.chain }, "screening failed for the accounts of an options request");
       return new Set<string>();
@@ -79,7 +81,8 @@ async function readAllowances(
   candidates: readonly Candidate[],
 ): Promise<(readonly [Candidate, Allowance | null | undefined])[]> {
   const wanted = candidates.map(({ token: { asset }, payer, amount }) => ({ asset, payer, amount }));
-  const allowances = await getTransferDriver(chain).wallets.readAllowances(wanted);
+  const { wallets } = getTransferDriver(chain);
+  const allowances = await withCallPriority("convenience", () => wallets.readAllowances(wanted));
   return candidates.map((candidate, index) => [candidate, allowances[index]]);
 }
 

@@ -1,3 +1,4 @@
+import { withCallPriority } from "../../chains/call-priority.ts";
 import type { FeedState } from "../../chains/evm/price-feeds.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { getChain } from "../../chains/open-chains.ts";
@@ -47,7 +48,9 @@ const joins = (base: string, quote: string, one: string, other: string) =>
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
   const { chain, feed, sequencer } = source;
   const driver = getChainDriver(chain);
-  const found = await driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed });
+  const found = await withCallPriority("convenience", () =>
+    driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed }),
+  );
   const error = validatePriceFeed(source, found, deps.now());
   if (error) {
     deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);

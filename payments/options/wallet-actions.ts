@@ -1,3 +1,4 @@
+import { withCallPriority } from "../../chains/call-priority.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import type { Mode } from "../../db/tables.ts";
@@ -25,5 +26,6 @@ export async function listWalletActions(
   deps: PaymentDeps,
   { option, mode }: { option: OptionRow; mode: Mode },
 ): Promise<readonly WalletAction[]> {
-  return getTransferDriver(getChain(deps.chains, option.chain)).wallets.buildActions(deps, { option, mode });
+  const { wallets } = getTransferDriver(getChain(deps.chains, option.chain));
+  return withCallPriority("convenience", () => wallets.buildActions(deps, { option, mode }));
 }

@@ -1,7 +1,7 @@
 import type { MetricFactory } from "./metric-factory.ts";
 
 /** Returns the metrics of the watchers and of RPC endpoints. */
-export const createChainMetrics = ({ counter, gauge, histogram, systemGauge }: MetricFactory) => ({
+export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, systemGauge }: MetricFactory) => ({
   headBlock: gauge("pay_chain_head_block", "Newest block that an endpoint has reported", ["chain"]),
   cursorBlock: systemGauge("pay_chain_cursor_block", "Newest block that the watcher has read", ["chain"]),
   cursorLagSeconds: systemGauge("pay_chain_cursor_lag_seconds", "Time since a watcher last reached the head", [
@@ -65,6 +65,16 @@ export const createChainMetrics = ({ counter, gauge, histogram, systemGauge }: M
     "method",
     "outcome",
   ]),
+  rpcBudget: sampledGauge(
+    "pay_rpc_budget_remaining_calls",
+    "Calls that the budget of an endpoint (callsPerMinute) allows this process now; absent without a budget",
+    ["chain", "endpoint"],
+  ),
+  rpcBudgetShortages: counter(
+    "pay_rpc_budget_shortages_total",
+    "Calls that waited for the budget of an endpoint, or, for convenience, were refused",
+    ["chain", "endpoint", "priority"],
+  ),
   rpcSeconds: histogram(
     "pay_rpc_duration_seconds",
     "Duration of RPC calls",

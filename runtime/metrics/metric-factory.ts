@@ -14,6 +14,15 @@ export function createMetricFactory(registry: Registry) {
       new Counter({ name, help, labelNames: [...labelNames], registers }),
     histogram: <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
       new Histogram({ name, help, labelNames: [...labelNames], buckets, registers }),
+    /** A gauge whose values are read at each scrape. */
+    sampledGauge: <L extends string>(name: string, help: string, labelNames: readonly L[]) => {
+      const samples: { labels: Record<L, string>; read: () => number }[] = [];
+      const collect = () => {
+        for (const { labels, read } of samples) sampled.set(labels, read());
+      };
+      const sampled = new Gauge({ name, help, labelNames: [...labelNames], registers, collect });
+      return { sample: (labels: Record<L, string>, read: () => number) => void samples.push({ labels, read }) };
+    },
     /** A gauge that describes the whole system: every worker exports the same value. */
     systemGauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
       gauge(name, `${help} (system-wide: aggregate with max by)`, labelNames),

@@ -23,7 +23,15 @@ export const networkMembers = {
 };
 
 /** Endpoints are tried in the order of the list. Metrics and logs show the name; the URL may contain a secret. */
-export const rpcEndpoint = z.strictObject({ name: z.string().regex(/^[a-z0-9-]+$/), url: z.url() });
+export const rpcEndpoint = z.strictObject({
+  name: z.string().regex(/^[a-z0-9-]+$/),
+  url: z.url(),
+  /**
+   * Most calls per minute that one process makes to this endpoint. Calls that move or confirm money wait for it, and options
+   * are refused for a moment. Unset: no limit of our own. docs/operations.md shows how to choose it.
+   */
+  callsPerMinute: z.number().int().min(30).optional(),
+});
 
 /** Members that the entry of every asset has. */
 export const assetMembers = {

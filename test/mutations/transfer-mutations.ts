@@ -161,6 +161,12 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "a pass reads all of its blocks or none",
+        find: "else if (leading.length > 0 && result.reason",
+        replace: "else if (false && result.reason",
+        tests: ["test/integration/transfers/evm/realistic-provider.test.ts"],
+      },
+      {
         name: "a response without the logs of the service's own transaction is accepted",
         find: "if (missing) throw new ChainError(",
         replace: "if (false) throw new ChainError(",
@@ -262,7 +268,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a nonce is abandoned although the block that used it is not final",
-        find: "if (!(await isFinallyPassed(chain, address, row.nonce))) continue;",
+        find: "if (!(await isPassedAt(chain, address, { nonce: row.nonce, height: reading.cursor.finalNumber }))) continue;",
         replace: "",
       },
       {

@@ -1,4 +1,4 @@
-import { ChainError } from "../../chains/errors.ts";
+import { ChainError, type ChainErrorCode } from "../../chains/errors.ts";
 import { isWatched, readAccountMovements, type WatchedAccounts } from "../../chains/evm/account-logs.ts";
 import { type Block, readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
@@ -32,13 +32,13 @@ export async function readBlocks(
 ): Promise<Reading | undefined> {
   const { from, to } = range;
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
-  const blocks = keepLinked(from.blockId, await readKnown(chain, numbers));
-  if (blocks.length === 0) return undefined;
+  const linked = keepLinked(from.blockId, await readLeading(numbers, (number) => readBlock(chain.rpc, number)));
+  if (linked.length === 0) return undefined;
   const accounts = await listWatchedAccounts(deps, chain);
-  const [found, ours] = await Promise.all([
-    Promise.all(blocks.map((block) => readAccountMovements(chain.rpc, { blockHash: block.hash }, accounts))),
-    listByHashes(deps.db, { chain: chain.chain, hashes: blocks.flatMap((block) => block.hashes) }),
-  ]);
+  const found = await readLeading(linked, ({ hash }) => readAccountMovements(chain.rpc, { blockHash: hash }, accounts));
+  const blocks = linked.slice(0, found.length);
+  const hashes = blocks.flatMap((block) => block.hashes);
+  const ours = await listByHashes(deps.db, { chain: chain.chain, hashes });
   const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
   const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
   const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
@@ -99,17 +99,23 @@ export function keepLinked<B extends { hash: string; parentHash: string }>(hash:
   return linked;
 }
 
-/** Returns the blocks before the first one that the endpoint does not have yet. Throws when it lacks the first of all. */
-async function readKnown(chain: EvmChain, numbers: readonly number[]): Promise<Block[]> {
-  const read = numbers.map((number, index) =>
-    readBlock(chain.rpc, number).catch((error: unknown) => {
-      if (index > 0 && error instanceof ChainError && error.code === "rpc_behind") return undefined;
-      throw error;
-    }),
-  );
-  const blocks = await Promise.all(read);
-  const missing = blocks.indexOf(undefined);
-  return blocks.slice(0, missing < 0 ? blocks.length : missing).flatMap((block) => block ?? []);
+/** Errors after which the blocks before are still read: endpoints lag behind, or limit the rate of calls. */
+const LATER_CODES: readonly string[] = ["rpc_behind", "rpc_unreachable"] satisfies ChainErrorCode[];
+
+/**
+ * Reads concurrently, and returns the results before the first one that endpoints do not give yet, so that each pass advances
+ * while a rate limit allows fewer calls than a pass makes. Throws the error of the first item, and any other error.
+ */
+async function readLeading<I, O>(items: readonly I[], read: (item: I) => Promise<O>): Promise<O[]> {
+  const results = await Promise.allSettled(items.map(read));
+  const leading: O[] = [];
+  for (const result of results) {
+    if (result.status === "fulfilled") leading.push(result.value);
+    else if (leading.length > 0 && result.reason instanceof ChainError && LATER_CODES.includes(result.reason.code))
+      break;
+    else throw result.reason;
+  }
+  return leading;
 }
 
 async function readLanded(

@@ -91,7 +91,7 @@ export async function readIncludedOf(
 
 /** Returns the transactions that are in blocks, with their receipts. */
 export async function readReceipts(
-  chain: EvmChain,
+  chain: Pick<EvmChain, "rpc">,
   rows: readonly EvmTransactionRow[],
 ): Promise<IncludedTransaction[]> {
   const found = await Promise.all(rows.map(async (row) => ({ row, receipt: await readReceipt(chain.rpc, row.hash) })));

@@ -1,7 +1,7 @@
 import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import { readBlock } from "../../chains/evm/blocks.ts";
 import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
@@ -91,8 +91,9 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, base
 
 /**
  * Ends the transactions of nonces that the account has used. One that a block includes, and that the reading of the block
- * did not contain, is recorded. When the account's nonce is past one at the depth of finality, and none of our hashes has
- * a receipt, a foreign transaction has used it: its transfers are unassigned. Before that, our bytes may still be included.
+ * did not contain, is recorded. When the account's nonce is past one at the height that the watcher has read and confirmed,
+ * and no endpoint has a receipt of our hashes, a foreign transaction has used it: its transfers are unassigned. Before that,
+ * our bytes may still be included, or be in a block that is final and not read yet: an endpoint that lacks a receipt may lag.
  */
 async function endUsedNonces(
   deps: TransferDeps,
@@ -102,12 +103,12 @@ async function endUsedNonces(
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
-    const found = await readReceipts(chain, twins);
+    const found = await findReceipts(chain, twins);
     if (found.length > 0) {
       await recordMissedReceipts(deps, chain, { ...reading, found });
       continue;
     }
-    if (!(await isFinallyPassed(chain, address, row.nonce))) continue;
+    if (!(await isPassedAt(chain, address, { nonce: row.nonce, height: reading.cursor.finalNumber }))) continue;
     const stranded = await listAssigned(deps.db, [row]);
     deps.log.error(
       { chain: chain.chain, lane: address, nonce: row.nonce },
@@ -124,12 +125,28 @@ async function endUsedNonces(
   }
 }
 
-/** Returns true when the account's nonce is past the given one at the depth of the network's finality. */
-async function isFinallyPassed(chain: EvmChain, address: Hex, nonce: number): Promise<boolean> {
-  const { finality } = chain.network;
-  const head = await readBlock(chain.rpc, typeof finality === "object" ? "latest" : finality);
-  const height = typeof finality === "object" ? Math.max(0, head.number - finality.blocks + 1) : head.number;
-  const count = await chain.rpc({ method: "eth_getTransactionCount", params: [address, `0x${height.toString(16)}`] });
+/** Returns those of our transactions that are in blocks, by the first endpoint that has their receipts. */
+async function findReceipts(
+  chain: EvmChain,
+  rows: readonly EvmTransactionRow[],
+): Promise<Awaited<ReturnType<typeof readReceipts>>> {
+  for (const { rpc } of [chain, ...chain.endpoints]) {
+    const found = await readReceipts({ rpc }, rows).catch((error: unknown) => {
+      if (isUnavailable(error)) return [];
+      throw error;
+    });
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/** Returns true when the account's nonce is past the given one at a height. */
+async function isPassedAt(
+  { rpc }: EvmChain,
+  address: Hex,
+  { nonce, height }: { nonce: number; height: number },
+): Promise<boolean> {
+  const count = await rpc({ method: "eth_getTransactionCount", params: [address, `0x${height.toString(16)}`] });
   return Number(count) > nonce;
 }
 

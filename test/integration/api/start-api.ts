@@ -84,6 +84,8 @@ export type StartOptions = {
   ownUrl?: boolean;
   /** The URLs of the terms and the privacy policy; none when unset. */
   legal?: ApiDeps["legal"];
+  /** The budget of the endpoint; none when unset. */
+  callsPerMinute?: number;
   /** How servers that callers name are fetched; any address is allowed when unset. */
   safeFetch?: SafeFetch;
 };
@@ -110,7 +112,11 @@ export async function startApi(options: StartOptions = {}) {
     requestId: () => readLogFields().requestId,
   });
   const publishPaymentChanges = createPaymentChangePublisher(redis, namespace.prefix);
-  const networks = parseNetworks(networksDocument);
+  const { callsPerMinute } = options;
+  const entries = networksDocument.chains.map((entry) => {
+    return { ...entry, rpc: entry.rpc.map((one) => ({ ...one, callsPerMinute })) };
+  });
+  const networks = parseNetworks({ ...networksDocument, chains: entries });
   const chains = openChains(networks, metrics);
   const adapters = {
     encryption: testEncryption(),

@@ -129,6 +129,15 @@ describe("a rate limit", () => {
     expect(Math.max(...ranges)).toBeGreaterThan(270);
   });
 
+  test("that allows fewer calls a second than a pass makes delays the watcher, and does not stop it", async () => {
+    const provided = await startProvided();
+    const id = await makeGap(provided, 12);
+    // Fourteen blocks cost 1,960 units.
+    provided.first.setRules({ budget: { units: 600 } });
+    await provided.watchUntilConfirmed(id);
+    expect(provided.first.counts.refused["budget"]).toBeGreaterThan(0);
+  });
+
   test("suspends its endpoint for as long as the provider asks, and the other endpoint takes its calls", async () => {
     const { chain, providers, watch, fixture } = await startProvided({ providers: [{}, {}] });
     const [first, second] = providers;

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { recoverLanes } from "../../../../transfers/evm/recover-lanes.ts";
 import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { startRealisticProvider } from "../../../support/realistic-provider.ts";
 import { makeTransfersFixture, type TransfersFixture } from "../../../support/transfers-fixture.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -157,6 +158,25 @@ test("a nonce that our own transaction used is not given up, although its block 
   expect(cursor.number).toBeLessThan(Number(await chain.client.getBlockNumber()));
   await recoverLanes(fixture.deps, fixture.evm, { cursor, unsolicited: async () => () => undefined });
   expect(await fixture.statesOf([one.id])).toEqual(["assigned"]);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await fixture.transactions()).map((row) => row.state)).toEqual(["final"]);
+});
+
+test("a nonce that our own transaction used is not given up while the endpoint lacks its receipt and its block is not read", async () => {
+  const chain = await startChain();
+  const provider = await startRealisticProvider({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [provider.url], change: slow });
+  const one = await fixture.sign(await fundBuyer(chain));
+  await fixture.watch();
+  await fixture.relay();
+  await mine(chain, 3);
+  provider.setRules({ receiptsAfterMs: 600_000 });
+  fixture.clock.advance(LATER_MS);
+  const cursor = await fixture.cursor();
+  await recoverLanes(fixture.deps, fixture.evm, { cursor, unsolicited: async () => () => undefined });
+  expect(await fixture.statesOf([one.id])).toEqual(["assigned"]);
+  provider.setRules({});
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
   expect((await fixture.transactions()).map((row) => row.state)).toEqual(["final"]);

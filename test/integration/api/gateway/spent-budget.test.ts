@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { makeMerchant, makePayment, startApi } from "../start-api.ts";
+
+test("options whose only chain has no budget of RPC calls left are refused with 503 and the time after which to retry", async () => {
+  const api = await startApi({ callsPerMinute: 30 });
+  const merchant = await makeMerchant(api, { mode: "live" });
+  const id = await makePayment(api, merchant);
+  const accounts = [`eip155:31337:0x${"ab".repeat(20)}`];
+  const ask = () => api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
+  // No endpoint answers, which costs calls as well.
+  expect((await ask()).status).toBe(500);
+  const refused = await ask();
+  expect(refused).toMatchObject({ status: 503, body: { code: "internal_error" } });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+});
