@@ -40,7 +40,7 @@ export type Downtime = {
   mostCalls: number;
 };
 
-export type Stopped = { booked: Booked; memory: number };
+type Stopped = { booked: Booked; memory: number };
 
 type Deps = { stack: Stack; ledger: DowntimeLedger; proxy: { read(): Passed } };
 
