@@ -116,7 +116,7 @@ describe("a rate limit", () => {
     },
   ])("with $form makes the watcher wait and never shortens a range", async ({ form: _, ...budget }) => {
     const provided = await startProvided();
-    const { chain, first, fixture } = provided;
+    const { chain, first, watch, cursor } = provided;
     const id = await makeGap(provided, 300);
     first.setRules({ budget: { units: 400, ...budget } });
     await provided.watchUntilConfirmed(id);
@@ -125,7 +125,13 @@ describe("a rate limit", () => {
     first.setRules({});
     ranges.splice(0);
     await mine(chain, 300);
-    await fixture.watch();
+    const { number: head } = await chain.client.getBlock();
+    const hasRead = async () => {
+      await watch();
+      return (await cursor()).number >= Number(head);
+    };
+    // The endpoint is not asked for up to a second after its last refusal.
+    await waitFor(hasRead, { within: 10_000, what: "the gap" });
     expect(Math.max(...ranges)).toBeGreaterThan(270);
   });
 
