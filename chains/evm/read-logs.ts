@@ -56,7 +56,7 @@ async function readReceiptLogs(
     throw new ChainError("logs_refused", { cause: error, detail });
   });
   if (!receipts) throw new ChainError("rpc_behind", { detail: `receipts of block ${block}` });
-  const logs = receipts.flatMap((receipt) => receipt.logs as unknown as RpcLog[]);
+  const logs = receipts.flatMap((receipt): RpcLog[] => receipt.logs);
   return logs.filter((log) => filters.some((filter) => isSelected(log, filter)));
 }
 
