@@ -101,9 +101,10 @@ async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent:
     if (count >= first + sent.length) return;
     if (count > before) [before, since] = [count, performance.now()];
     else if (performance.now() - since > STALLED_MS) {
+      // An Anvil that mines per transaction may leave executable ones in its queue for good, and refuses them as known.
+      await rpc("anvil_dropAllTransactions", []);
       for (const bytes of sent.slice(count - first))
         await rpc("eth_sendRawTransaction", [bytes]).catch(() => undefined);
-      // An Anvil that mines per transaction may leave some in its pool until the next block.
       await rpc("evm_mine", []);
       since = performance.now();
     }
