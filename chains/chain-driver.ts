@@ -39,7 +39,7 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   normalizeAsset(asset: string): string;
   /** Returns true for a text that has the form of an address. */
   isAddress(text: string): boolean;
-  /** Validates an address that somebody typed. Returns the error, or undefined. */
+  /** Validates an address that a person typed. Returns the error, or undefined. */
   validateAddress(address: string): string | undefined;
   /** Validates that an asset is a token. Returns the error, or undefined. */
   validateToken(asset: AssetId): string | undefined;

@@ -32,7 +32,7 @@ type SignedMembers = {
 export type ResultReader = {
   /** Returns one check for the result of each of an option's actions. */
   listChecks(option: Pick<OptionRow, "kind" | "allowance">): readonly ResultCheck[];
-  /** Returns true when a transfer that somebody else has submitted can still be relayed with the buyer's signature. */
+  /** Returns true when a transfer that a third party has submitted can still be relayed with the buyer's signature. */
   canStillRelay(kind: OptionRow["kind"]): boolean;
   /** Returns an option with what the wallet returned for it, to be verified. */
   readSigned(option: OptionRow, proofs: WalletProofs): Signed;

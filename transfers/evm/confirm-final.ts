@@ -41,7 +41,7 @@ const MAX_PARTS = 20;
 /**
  * Confirms and books every included transfer at the depth of the network's finality. Reads the blocks a second time first:
  * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
- * endpoints, the second reading uses another endpoint than the first, which also reports the final height (see witness.ts).
+ * endpoints, the second reading uses another endpoint than the first, which also reports the final height (second-reading.ts).
  * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
  * part is booked and marked as final before the next one is read.
  */

@@ -209,7 +209,7 @@ test("a treasury that the issuer blocks is reported", async () => {
   expect(await readGauges(fixture)).toEqual({ upgraded: 0, paused: 0, treasuryBlocked: 1 });
 });
 
-test("a chain that halts for an hour is reported, and when it continues signatures that still hold are used, and the others cost nobody money", async () => {
+test("a chain that halts for an hour is reported, and when it continues valid signatures are used and expired ones move no money", async () => {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain, { change: { finality, maxHeadAgeMs: 900_000 } });
   const [first, second] = await fundBuyers(chain, 2);
