@@ -1,24 +1,14 @@
 import { type Selectable, sql } from "kysely";
 import { moveRows } from "../moves.ts";
-import type { Db, Purpose, Tables } from "../tables.ts";
+import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 
 /** A transfer with the log that proves it. */
-export type ConfirmedTransfer = {
-  id: string;
-  purpose: Purpose;
-  payment_id: string | null;
-  settlement_id: string | null;
-  refund_id: string | null;
-  chain: string;
-  asset: string;
-  receiver: string;
-  amount: bigint;
-  block_number: number;
-  block_id: string;
-  tx_hash: Selectable<Tables["observation"]>["tx_hash"];
-  log_index: number;
-};
+export type ConfirmedTransfer = Pick<
+  Selectable<Tables["transfer"]>,
+  "id" | "purpose" | "payment_id" | "settlement_id" | "refund_id" | "chain" | "asset" | "receiver" | "amount"
+> &
+  Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index">;
 
 /** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
 export async function listConfirmable(
