@@ -92,6 +92,8 @@ const Worker = z.object({
   WORKER_QUEUES: list.default([]),
   /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
+  /** Receives the head of each day of the audit log: a file: URL, or an http(s) URL that is posted to. */
+  AUDIT_SINK: z.url({ protocol: /^(file|https?)$/ }).optional(),
 });
 
 const Board = z.object({

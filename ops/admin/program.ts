@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../../runtime/config.ts";
 import { describeBriefly } from "../../runtime/redaction.ts";
 import { addAccountCommands } from "./account-commands.ts";
+import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
@@ -39,6 +40,7 @@ const groups = [
   addKeystoreCommands,
   addPageCommands,
   addNetworkCommands,
+  addAuditCommands,
 ];
 
 /**
