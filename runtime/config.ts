@@ -99,8 +99,10 @@ const Worker = z.object({
 const Board = z.object({
   ...common,
   PORT: port.default(8081),
-  ADMIN_USER: z.string().min(1).default("operator"),
-  ADMIN_PASSWORD: z.string().min(12),
+  /** Decrypts the operators' TOTP secrets. */
+  DATA_KEYS: dataKeys,
+  /** Proxies in front of bull-board, as for the api: they name the caller's address and say that it used TLS. */
+  TRUSTED_PROXIES: list.default([]),
 });
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });

@@ -12,6 +12,7 @@ import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
+import { addOperatorCommands } from "./operator-commands.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -41,6 +42,7 @@ const groups = [
   addPageCommands,
   addNetworkCommands,
   addAuditCommands,
+  addOperatorCommands,
 ];
 
 /**

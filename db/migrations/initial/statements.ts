@@ -15,6 +15,7 @@ const files = [
   "solana",
   "webhooks",
   "audit",
+  "operators",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */
