@@ -70,7 +70,11 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       // The limit by address comes first: it bounds the guessing of keys.
       const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (addressRefusal) return sendRefusal(reply, addressRefusal);
-      const authenticated = await authenticate(deps, request.headers, operation.access);
+      const authenticated = await authenticate(
+        deps,
+        { headers: request.headers, address: request.ip },
+        operation.access,
+      );
       if (!authenticated.ok) return sendRefusal(reply, authenticated);
       request.authenticated = authenticated.value;
       const { keyId, version } = authenticated.value.caller;

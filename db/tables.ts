@@ -1,8 +1,10 @@
 import type { Kysely, Transaction } from "kysely";
 import type { AccountTables } from "./tables/account-tables.ts";
+import type { AuditTables } from "./tables/audit-tables.ts";
 import type { ChainTables } from "./tables/chain-tables.ts";
 import type { LedgerTables } from "./tables/ledger-tables.ts";
 import type { MerchantTables } from "./tables/merchant-tables.ts";
+import type { OperatorTables } from "./tables/operator-tables.ts";
 import type { PaymentTables } from "./tables/payment-tables.ts";
 import type { PayoutTables } from "./tables/payout-tables.ts";
 import type { SolanaTables } from "./tables/solana-tables.ts";
@@ -28,7 +30,9 @@ export type Tables = AccountTables &
   TransferTables &
   ChainTables &
   SolanaTables &
-  WebhookTables;
+  WebhookTables &
+  AuditTables &
+  OperatorTables;
 
 /** A connection pool or an open transaction. The caller owns the transaction. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

@@ -27,9 +27,6 @@ const Settings = z.object({
   BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
   /** Seconds between blocks; a block per transaction when unset. */
   ANVIL_BLOCK_TIME: z.coerce.number().int().min(1).optional(),
-  ADMIN_USER: z.string().min(1).default("operator"),
-  /** Unset: a new password for each run, which the summary shows. */
-  ADMIN_PASSWORD: z.string().min(12).optional(),
   LOG_LEVEL: z.string().default("info"),
 });
 

@@ -3,6 +3,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { migrateDatabase } from "../db/migrate.ts";
+import type { Credentials } from "../payments/operators/operators.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -10,6 +11,7 @@ import { makeOwnDatabase } from "./own-database.ts";
 import { startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
+import { seedOperator } from "./seed-operator.ts";
 import type { Say, Service } from "./service.ts";
 import type { ProcessOptions, Role } from "./service-process.ts";
 import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
@@ -27,7 +29,7 @@ export type Stack = {
   holdWorkers(): Promise<() => void>;
   chain: LocalChain;
   solana: LocalSolana;
-  adminLogin: { user: string; password: string };
+  adminLogin: Credentials;
   /** Stops everything in reverse order, each part within a time limit. Never rejects; safe to call twice. */
   stop(): Promise<void>;
 };
@@ -123,12 +125,11 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   }));
   const seeded = await seedAccount(postgres.url, ...settlements);
 
-  const adminLogin = {
-    user: settings.ADMIN_USER,
-    password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
-  };
+  // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
+  const dataKeys = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
+  const adminLogin = await seedOperator(postgres.url, dataKeys);
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, dataKeys });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
@@ -178,7 +179,8 @@ type Parts = {
   networksFile: string;
   /** Environment variables with the private keys. */
   keys: Record<string, string>;
-  adminLogin: { user: string; password: string };
+  /** The value of DATA_KEYS. */
+  dataKeys: string;
 };
 
 /** Returns the settings of each process of the service. Only workers get the private keys. */
@@ -189,7 +191,7 @@ async function describeProcesses({
   redis,
   networksFile,
   keys,
-  adminLogin,
+  dataKeys,
 }: Parts): Promise<ProcessOptions[]> {
   const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
   const logs = join(dir, "logs");
@@ -198,9 +200,7 @@ async function describeProcesses({
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
   const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
-  // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
-  const DATA_KEYS = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
-  const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
+  const secrets = { DATA_KEYS: dataKeys, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
   await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
   const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
@@ -214,7 +214,6 @@ async function describeProcesses({
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
   const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
-  const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
   return [
     {
       role: "api",
@@ -226,7 +225,7 @@ async function describeProcesses({
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),
-    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: admin, onLine: logTo("bull-board") },
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: common, onLine: logTo("bull-board") },
   ];
 }
 

@@ -92,13 +92,17 @@ const Worker = z.object({
   WORKER_QUEUES: list.default([]),
   /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
+  /** Receives the head of each day of the audit log: a file: URL, or an http(s) URL that is posted to. */
+  AUDIT_SINK: z.url({ protocol: /^(file|https?)$/ }).optional(),
 });
 
 const Board = z.object({
   ...common,
   PORT: port.default(8081),
-  ADMIN_USER: z.string().min(1).default("operator"),
-  ADMIN_PASSWORD: z.string().min(12),
+  /** Decrypts the operators' TOTP secrets. */
+  DATA_KEYS: dataKeys,
+  /** Proxies in front of bull-board, as for the api: they name the caller's address and say that it used TLS. */
+  TRUSTED_PROXIES: list.default([]),
 });
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });

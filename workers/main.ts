@@ -18,6 +18,7 @@ import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
 import { createEpochStore } from "../queues/epoch-store.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { openAuditSink } from "../runtime/audit-sink.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
 import { createEncryption } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
@@ -107,7 +108,8 @@ async function work(config: WorkerConfig): Promise<void> {
   });
   gate.guard(workers);
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
-  startTimers(shutdown, deps);
+  if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the database");
+  startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));
   state.started = true;

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../../runtime/config.ts";
 import { describeBriefly } from "../../runtime/redaction.ts";
 import { addAccountCommands } from "./account-commands.ts";
+import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
@@ -11,6 +12,7 @@ import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
+import { addOperatorCommands } from "./operator-commands.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -39,6 +41,8 @@ const groups = [
   addKeystoreCommands,
   addPageCommands,
   addNetworkCommands,
+  addAuditCommands,
+  addOperatorCommands,
 ];
 
 /**

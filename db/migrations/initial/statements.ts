@@ -14,7 +14,8 @@ const files = [
   "chains",
   "solana",
   "webhooks",
-  "operations",
+  "audit",
+  "operators",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */
