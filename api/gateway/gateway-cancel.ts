@@ -5,6 +5,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { noBody, paymentId } from "../contract/request-schemas.ts";
 import { cancelledResponse } from "../contract/response-schemas.ts";
 import { toCancelledResponse } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 
 /**
  * POST /v1/gateway/payment/{id}/cancel: the buyer does not want to pay. An app id is public, so only the merchant's own key
@@ -17,13 +18,15 @@ export const gatewayCancel = defineOperation({
   summary:
     "Cancels an open payment, for the merchant's account or the only wallet instance that has requested its options. Repeatable.",
   access: "gateway",
+  scope: "gateway",
   success: 200,
   params: z.object({ id: paymentId }),
   body: noBody,
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
-  async handle(deps, { caller, requester, params }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode };
+  async handle(deps, call) {
+    const { caller, requester, params } = call;
+    const paymentQuery = queryPayment(call, params.id);
     const isMerchant = { accountId: caller.keyId === null ? undefined : caller.accountId };
     const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { ...isMerchant, requester });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;

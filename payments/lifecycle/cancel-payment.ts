@@ -33,8 +33,7 @@ export async function cancelPayment(
   reason: Cancelled["cancelledReason"],
   by?: Canceller,
 ): Promise<Result<Cancelled>> {
-  const asked = { id: query.paymentId, mode: query.mode, merchant: query.merchant };
-  const before = await findPayment(deps.db, asked);
+  const before = await findPayment(deps.db, query);
   if (!before) return refuse("payment_not_found", "no such payment");
   const limited = by === undefined || by.accountId === before.account_id ? undefined : by.requester;
   if (before.state === "requires_action") {
@@ -46,7 +45,7 @@ export async function cancelPayment(
       await deps.publishPaymentChanges([before.id]);
     }
   }
-  const now = (await findPayment(deps.db, asked)) ?? before;
+  const now = (await findPayment(deps.db, query)) ?? before;
   if (limited && now.state === "requires_action")
     return refuse("invalid_state", await findCancelObstacle(deps.db, now, limited));
   if (now.state !== "cancelled" || !now.cancelled_reason) return refuse("invalid_state", `the payment is ${now.state}`);
