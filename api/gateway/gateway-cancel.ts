@@ -8,8 +8,8 @@ import { toCancelledResponse } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
 
 /**
- * POST /v1/gateway/payment/{id}/cancel: the buyer does not want to pay. An app id is public, so only the merchant's own key
- * and the one wallet instance that has requested the options may cancel.
+ * POST /v1/gateway/payment/{id}/cancel: the buyer does not want to pay. An app id is public, so only a key of the merchant's
+ * account with the scope `payments:write` and the one wallet instance that has requested the options may cancel.
  */
 export const gatewayCancel = defineOperation({
   method: "POST",
@@ -27,8 +27,8 @@ export const gatewayCancel = defineOperation({
   async handle(deps, call) {
     const { caller, requester, params } = call;
     const paymentQuery = queryPayment(call, params.id);
-    const isMerchant = { accountId: caller.keyId === null ? undefined : caller.accountId };
-    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { ...isMerchant, requester });
+    const accountId = caller.scopes.includes("payments:write") ? caller.accountId : undefined;
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { accountId, requester });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });

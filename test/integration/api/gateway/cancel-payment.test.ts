@@ -125,6 +125,8 @@ test("a key without a Client-Id does not identify one wallet, and cancels only i
   const id = await makePayment(api, merchant);
   await request(id, { "api-key": key });
   expect(await cancelAs(id, { "api-key": key })).toMatchObject(onlyTheWallet);
+  const { key: walletKey } = await makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["gateway"] });
+  expect(await cancelAs(id, { "api-key": walletKey })).toMatchObject(onlyTheWallet);
   expect(await cancelAs(id, { "api-key": merchant.key })).toMatchObject({ status: 200 });
 });
 
