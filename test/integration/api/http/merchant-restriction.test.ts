@@ -9,7 +9,7 @@ import { makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 const api = await startApi();
 const shop = await makeMerchant(api);
 const owner = { accountId: shop.accountId, mode: "test" } as const;
-const named = { name: "Second", email: "second@example.test" };
+const named = { name: "Second Shop", email: "second@example.test" };
 const second = await createMerchant(api.deps, { ...owner, ...named });
 const restricted = async (...ids: string[]) => (await makeKey(api, { ...owner, scopes, onlyMerchants: ids })).key;
 const ofSecond = await restricted(second.id);
