@@ -26,16 +26,16 @@ export async function seedAccount(
 ): Promise<Seeded> {
   const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
   const deps = { db, now: () => new Date() };
+  const actor = { kind: "operator", id: "local stack", address: null } as const;
   try {
-    const { id: accountId } = await createAccount(deps, { name: "Local account" });
+    const { id: accountId } = await createAccount(deps, { actor, name: "Local account" });
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
-      const actor = { kind: "operator", id: "local stack", address: null } as const;
-      const issued = await createApiKey(deps, { accountId, mode, scopes }, { actor });
+      const issued = await createApiKey(deps, { actor, accountId, mode, scopes });
       if (!issued.ok) throw new Error(`the API key was refused: ${issued.message}`);
-      const { appId } = await createAppId(deps, { accountId, mode });
+      const { appId } = await createAppId(deps, { actor, accountId, mode });
       const details = { name: "Corner shop", email: "owner@example.com" };
-      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...details });
-      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements });
+      const { id: merchantId } = await createMerchant(deps, { actor, accountId, mode, ...details });
+      const added = await addDestinations(deps, { actor, accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: issued.value.key, appId, merchantId };
     };

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
-import type { Caller } from "../../payments/merchants/callers.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
-import type { Access, Authenticated, Merchant, Permission } from "../http/auth.ts";
+import type { Access, ActingCaller, Authenticated, Merchant, Permission } from "../http/auth.ts";
 import { parseInput } from "../http/parse-input.ts";
 import type { Hold } from "../polling/long-polls.ts";
 
@@ -12,10 +11,9 @@ type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined }
 
 /** The arguments of an operation: parsed input from an authenticated and authorised caller. */
 type Call<A extends Access, P, Q, B> = {
-  caller: Caller;
+  caller: ActingCaller;
   merchant: MerchantOf[A];
   requester: Requester;
-  address: string;
   params: P;
   query: Q;
   body: B;
@@ -27,7 +25,7 @@ type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown;
 
 /** A parsed call of one operation. */
 export type ParsedCall = {
-  caller: Caller;
+  caller: ActingCaller;
   /** The merchant that the call names, in `Merchant-Id` or in its path. */
   merchantId: string | undefined;
   /** True for a call that requires a key although the operation's key is optional: its repetition would act twice. */

@@ -26,9 +26,12 @@ export const gatewayCancel = defineOperation({
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, call) {
     const { caller, requester, params } = call;
-    const paymentQuery = queryPayment(call, params.id);
-    const accountId = caller.scopes.includes("payments:write") ? caller.accountId : undefined;
-    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { accountId, requester });
+    const mayWrite = caller.scopes.includes("payments:write");
+    const account = mayWrite ? { id: caller.accountId, actor: caller.actor } : undefined;
+    const cancelled = await cancelPayment(deps, queryPayment(call, params.id), "cancelled_by_user", {
+      account,
+      requester,
+    });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import { done, type Result, refuse } from "../../payments/error-codes.ts";
 import type { PaymentQuery } from "../../payments/lifecycle/read-payment.ts";
 import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/callers.ts";
@@ -12,13 +13,9 @@ import type { ApiDeps } from "../api-deps.ts";
  */
 export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
-export type Authenticated = {
-  caller: Caller;
-  merchant: Merchant | undefined;
-  requester: Requester;
-  /** The address that the request came from. */
-  address: string;
-};
+/** A caller, and how the audit log names it. */
+export type ActingCaller = Caller & { actor: AuditActor };
+export type Authenticated = { caller: ActingCaller; merchant: Merchant | undefined; requester: Requester };
 /** What an operation demands of its caller. */
 export type Permission = {
   access: Access;
@@ -59,17 +56,18 @@ export async function authenticate(
   if (!credentials.ok) return credentials;
   const found = await findCaller(deps, credentials.value, address);
   if (!found.ok) return found;
-  const caller = found.value;
-  const { keyId, lastUsedAt } = caller;
+  const { keyId, lastUsedAt } = found.value;
+  const id = "appId" in credentials.value ? credentials.value.appId : (keyId ?? "");
+  const caller: ActingCaller = { ...found.value, actor: { kind: "key", id, address } };
   if (keyId !== null) deps.keyUses.note({ keyId, lastUsedAt, address });
   if (!caller.scopes.includes(scope)) return refuse("forbidden", `the API key lacks the scope ${scope}`);
   if (wholeAccount && caller.onlyMerchants)
     return refuse("forbidden", "the API key is restricted to merchants, and the call concerns the whole account");
-  const authenticated = { caller, requester: readRequester(headers, credentials.value, caller), address };
-  if (access !== "merchant") return done({ ...authenticated, merchant: undefined });
+  const requester = readRequester(headers, credentials.value, caller);
+  if (access !== "merchant") return done({ caller, merchant: undefined, requester });
   const merchantId = readHeader(headers, "merchant-id");
   if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
-  return done({ ...authenticated, merchant: { accountId: caller.accountId, merchantId } });
+  return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
 }
 
 /** Identifies a payment for a caller: of the caller's mode, of the named merchant, and of one that the key reaches. */

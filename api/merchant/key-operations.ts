@@ -4,12 +4,10 @@ import type { ApiKeyView } from "../../payments/merchants/api-key-views.ts";
 import {
   createApiKey,
   findApiKey,
-  type KeyManager,
   listApiKeys,
   revokeApiKey,
   rotateApiKey,
 } from "../../payments/merchants/api-keys.ts";
-import type { Caller } from "../../payments/merchants/callers.ts";
 import { scopes } from "../../payments/merchants/scopes.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { instant, listQuery, merchantId, optional, text } from "../contract/request-schemas.ts";
@@ -27,11 +25,6 @@ function toApiKey({ expiresAt, createdAt, revokedAt, previousUntil, lastUsedAt, 
     previousUntil: previousUntil?.toISOString() ?? null,
     lastUsedAt: lastUsedAt?.toISOString() ?? null,
   };
-}
-
-function managerOf({ caller, address }: { caller: Caller; address: string }): KeyManager {
-  if (caller.keyId === null) throw new Error("an app id manages keys");
-  return { actor: { kind: "key", id: caller.keyId, address }, caller };
 }
 
 /** POST /v1/api-keys: takes no Idempotency-Key, because the stored response would contain the key. */
@@ -64,10 +57,11 @@ const create = defineOperation({
   response: issuedKeyResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, call) {
-    const { accountId, mode } = call.caller;
+    const { caller } = call;
+    const { actor, accountId, mode } = caller;
     const { scopes, merchantIds: onlyMerchants, allowedCidrs, expiresAt } = call.body;
-    const wanted = { accountId, mode, scopes, onlyMerchants, allowedCidrs, expiresAt };
-    const created = await createApiKey(deps, wanted, managerOf(call));
+    const wanted = { scopes, onlyMerchants, allowedCidrs, expiresAt };
+    const created = await createApiKey(deps, { actor, caller, accountId, mode, ...wanted });
     return created.ok ? done({ apiKey: toApiKey(created.value.apiKey), key: created.value.key }) : created;
   },
 });
@@ -98,7 +92,7 @@ const get = defineOperation({
   response: apiKeyResponse,
   refusals: ["api_key_not_found"],
   async handle(deps, { caller, params }) {
-    const found = await findApiKey(deps, { id: params.keyId }, { caller });
+    const found = await findApiKey(deps, { caller, id: params.keyId });
     return found.ok ? done({ apiKey: toApiKey(found.value) }) : found;
   },
 });
@@ -119,9 +113,9 @@ const rotate = defineOperation({
   ),
   response: issuedKeyResponse,
   refusals: ["api_key_not_found", "invalid_state"],
-  async handle(deps, call) {
-    const { previousUntil } = call.body ?? {};
-    const rotated = await rotateApiKey(deps, { id: call.params.keyId, previousUntil }, managerOf(call));
+  async handle(deps, { caller, params, body }) {
+    const { actor } = caller;
+    const rotated = await rotateApiKey(deps, { actor, caller, id: params.keyId, previousUntil: body?.previousUntil });
     return rotated.ok ? done({ apiKey: toApiKey(rotated.value.apiKey), key: rotated.value.key }) : rotated;
   },
 });
@@ -136,9 +130,10 @@ const revoke = defineOperation({
   body: optional(z.object({ withCreated: optional(z.boolean("expected true or false")) })),
   response: revokedKeysResponse,
   refusals: ["api_key_not_found"],
-  async handle(deps, call) {
-    const { withCreated = false } = call.body ?? {};
-    const revoked = await revokeApiKey(deps, { id: call.params.keyId, withCreated }, managerOf(call));
+  async handle(deps, { caller, params, body }) {
+    const { actor } = caller;
+    const withCreated = body?.withCreated ?? false;
+    const revoked = await revokeApiKey(deps, { actor, caller, id: params.keyId, withCreated });
     return revoked.ok ? done({ apiKey: toApiKey(revoked.value.apiKey), revoked: revoked.value.revoked }) : revoked;
   },
 });

@@ -43,7 +43,10 @@ const cancel = defineOperation({
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, call) {
-    const cancelled = await cancelPayment(deps, queryPayment(call, call.params.id), "cancelled_by_merchant");
+    const { caller, requester } = call;
+    const account = { id: caller.accountId, actor: caller.actor };
+    const by = { account, requester };
+    const cancelled = await cancelPayment(deps, queryPayment(call, call.params.id), "cancelled_by_merchant", by);
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });
@@ -94,7 +97,7 @@ const refund = defineOperation({
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
   async handle(deps, call) {
     const { paymentId, amount } = call.body;
-    return refundPayment(deps, { ...queryPayment(call, paymentId), amount });
+    return refundPayment(deps, { ...queryPayment(call, paymentId), amount, actor: call.caller.actor });
   },
 });
 

@@ -50,7 +50,11 @@ const withdraw = defineOperation({
   response: withdrawnRefundResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, merchant, params }) {
-    const withdrawn = await withdrawRefund(deps, { ...params, owner: { ...caller, merchant } });
+    const withdrawn = await withdrawRefund(deps, {
+      ...params,
+      actor: caller.actor,
+      owner: { ...caller, merchant },
+    });
     return withdrawn.ok ? done({ ...withdrawn.value, status: "withdrawn" as const }) : withdrawn;
   },
 });

@@ -1,6 +1,10 @@
 import type { Command } from "commander";
-import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
-import { listAccounts, listApps, revokeApp } from "../../payments/maintenance/operator-actions.ts";
+import {
+  allowWalletCancellation,
+  listAccounts,
+  listApps,
+  revokeApp,
+} from "../../payments/maintenance/operator-actions.ts";
 import { createAccount, createAppId } from "../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../payments/merchants/api-keys.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
@@ -16,8 +20,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
   addAction(
     accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
     async (context, _args, { name = "" }) => {
-      const { id } = await createAccount(context, { name });
-      await context.record("accounts new", id);
+      const { id } = await createAccount(context, { actor: await context.actor(), name });
       return { value: { accountId: id } };
     },
   );
@@ -34,8 +37,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       .requiredOption("--version <date>", "for example 2026-02-19"),
     async (context, [accountId = ""], { version = "" }) => {
       await requireAccount(context, accountId);
-      const pinned = unwrap(await pinVersion(context, { accountId, version }));
-      await context.record("accounts pin-version", accountId);
+      const pinned = unwrap(await pinVersion(context, { actor: await context.actor(), accountId, version }));
       return { value: { accountId, ...pinned } };
     },
   );
@@ -50,8 +52,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       ),
     async (context, [accountId = "", text]) => {
       await requireAccount(context, accountId);
-      await setWalletCancellationAllowed(context.db, { accountId, allow: text === "on" });
-      await context.record(`accounts wallet-cancel ${text}`, accountId);
+      await allowWalletCancellation(context, { actor: await context.actor(), accountId, allow: text === "on" });
       return { value: await requireAccount(context, accountId) };
     },
   );
@@ -68,9 +69,8 @@ function addAppCommands(program: Command, addAction: AddAction): void {
       .requiredOption("--mode <mode>", "live or test", parseMode),
     async (context, _args, { account = "", mode }) => {
       await requireAccount(context, account);
-      const value = await createAppId(context, { accountId: account, mode: parseMode(mode) });
-      await context.record("apps new", value.appId);
-      return { value };
+      const actor = await context.actor();
+      return { value: await createAppId(context, { actor, accountId: account, mode: parseMode(mode) }) };
     },
   );
   addAction(
@@ -81,9 +81,7 @@ function addAppCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
-    const value = unwrap(await revokeApp(context, id));
-    await context.record("apps revoke", id);
-    return { value };
+    return { value: unwrap(await revokeApp(context, { actor: await context.actor(), id })) };
   });
 }
 
@@ -115,18 +113,18 @@ function addNewAccount(program: Command, addAction: AddAction): void {
     const scopes = parseScopes(options["scopes"] ?? "");
     if ((asset === undefined) !== (destination === undefined))
       throw new UsageError("--asset and --destination require each other");
+    const actor = await context.actor();
     const created = await context.db.transaction().execute(async (db) => {
       const deps = { db, now: context.now };
-      const { id: accountId } = await createAccount(deps, { name });
-      const owner = { accountId, mode: parseMode(mode) };
+      const { id: accountId } = await createAccount(deps, { actor, name });
+      const owner = { actor, accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
         unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
       const { appId } = await createAppId(deps, owner);
-      const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }, context));
-      return { ...owner, merchantId, apiKey: key, appId };
+      const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }));
+      return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });
-    await context.record("new-account", created.accountId);
     return { value: created, lines: [JSON.stringify(created, null, 2)] };
   });
 }

@@ -27,6 +27,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
     async (context, _args, { account = "", mode, scopes = "", merchants, cidrs, expires }) => {
       await requireAccount(context, account);
       const wanted = {
+        actor: await context.actor(),
         accountId: account,
         mode: parseMode(mode),
         scopes: parseScopes(scopes),
@@ -34,7 +35,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
         allowedCidrs: cidrs?.split(",") ?? null,
         expiresAt: expires === undefined ? null : new Date(expires),
       };
-      const { apiKey, key } = unwrap(await createApiKey(context, wanted, context));
+      const { apiKey, key } = unwrap(await createApiKey(context, wanted));
       return { value: { keyId: apiKey.id, apiKey: key } };
     },
   );
@@ -54,7 +55,7 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
   );
   addAction(
     keys.command("show <key>").description("show a key: its limits, its creator and its last use"),
-    async (context, [id = ""]) => ({ value: unwrap(await findApiKey(context, { id }, {})) }),
+    async (context, [id = ""]) => ({ value: unwrap(await findApiKey(context, { id })) }),
   );
   addAction(
     keys
@@ -64,10 +65,10 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
       .option("--now", "end the former secret at once"),
     async (context, [id = ""], { until, now }) => {
       if (until !== undefined && now !== undefined) throw new UsageError("--until and --now exclude each other");
-      const previousUntil = now === undefined ? until && new Date(until) : context.now();
-      const { apiKey, key } = unwrap(
-        await rotateApiKey(context, { id, previousUntil: previousUntil || undefined }, context),
-      );
+      const wanted = until === undefined ? undefined : new Date(until);
+      const previousUntil = now === undefined ? wanted : context.now();
+      const rotated = await rotateApiKey(context, { actor: await context.actor(), id, previousUntil });
+      const { apiKey, key } = unwrap(rotated);
       return { value: { keyId: apiKey.id, apiKey: key, formerWorksUntil: apiKey.previousUntil } };
     },
   );
@@ -77,7 +78,8 @@ export function addKeyCommands(program: Command, addAction: AddAction): void {
       .description("revoke a key at once")
       .option("--with-created", "also every key that it created over the API"),
     async (context, [id = ""], { withCreated }) => {
-      const { revoked } = unwrap(await revokeApiKey(context, { id, withCreated: withCreated !== undefined }, context));
+      const args = { actor: await context.actor(), id, withCreated: withCreated !== undefined };
+      const { revoked } = unwrap(await revokeApiKey(context, args));
       return { value: { id, revoked } };
     },
   );

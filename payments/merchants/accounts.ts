@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { inTransaction } from "../../db/in-transaction.ts";
 import { insertAccount } from "../../db/queries/accounts.ts";
 import { insertAppId } from "../../db/queries/app-ids.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import type { Mode } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -8,16 +10,31 @@ import type { PaymentDeps } from "../payment-deps.ts";
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
 /** Creates an account. */
-export async function createAccount(deps: Deps, args: { name: string }): Promise<{ id: string }> {
+export async function createAccount(deps: Deps, args: { actor: AuditActor; name: string }): Promise<{ id: string }> {
+  const { actor, name } = args;
   const id = newId("acct");
-  await insertAccount(deps.db, { id, name: args.name, created_at: deps.now() });
+  const at = deps.now();
+  await inTransaction(deps.db, async (db) => {
+    await insertAccount(db, { id, name, created_at: at });
+    await insertAuditEntries(db, [
+      { actor, action: "account.created", subject: id, before: null, after: { name }, at },
+    ]);
+  });
   return { id };
 }
 
 /** Creates a public app id for wallets. It grants access to the gateway only. */
-export async function createAppId(deps: Deps, args: { accountId: string; mode: Mode }): Promise<{ appId: string }> {
+export async function createAppId(
+  deps: Deps,
+  args: { actor: AuditActor; accountId: string; mode: Mode },
+): Promise<{ appId: string }> {
   const appId = randomBytes(16).toString("hex");
-  const { accountId: account_id, mode } = args;
-  await insertAppId(deps.db, { id: appId, account_id, mode, created_at: deps.now(), revoked_at: null });
+  const { actor, accountId: account, mode } = args;
+  const at = deps.now();
+  await inTransaction(deps.db, async (db) => {
+    await insertAppId(db, { id: appId, account_id: account, mode, created_at: at, revoked_at: null });
+    const after = { account, mode };
+    await insertAuditEntries(db, [{ actor, action: "app_id.created", subject: appId, before: null, after, at }]);
+  });
   return { appId };
 }

@@ -30,10 +30,10 @@ const LONGEST_OVERLAP_MS = 30 * 24 * 60 * 60_000;
 type Deps = { db: Db; now: () => Date };
 
 /**
- * Who manages keys: an operator, or the caller of the API. A caller reaches only the keys of their account and mode that
- * can do nothing that their own key cannot do; any other key does not exist for them.
+ * Who manages keys: an operator, or a caller of the API. A caller reaches only the keys of their account and mode that can
+ * do nothing that their own key cannot do; any other key does not exist for them.
  */
-export type KeyManager = { actor: AuditActor; caller?: Caller | undefined };
+type KeyManager = { actor: AuditActor; caller?: Caller | undefined };
 
 /** The limits of a new key. Undefined: the caller's own limit. */
 type WantedLimits = Pick<KeyLimits, "scopes"> & {
@@ -50,14 +50,13 @@ export type IssuedKey = { apiKey: ApiKeyView; key: string };
  */
 export async function createApiKey(
   deps: Deps,
-  args: { accountId: string; mode: Mode } & WantedLimits,
-  by: KeyManager,
+  args: KeyManager & { accountId: string; mode: Mode } & WantedLimits,
 ): Promise<Result<IssuedKey>> {
-  const { accountId, mode } = args;
-  const wanted = readLimits(deps, args, by.caller);
+  const { accountId, mode, caller } = args;
+  const wanted = readLimits(deps, args, caller);
   if (!wanted.ok) return wanted;
   const limits = wanted.value;
-  const excess = by.caller && findExcess(by.caller, limits);
+  const excess = caller && findExcess(caller, limits);
   if (excess) return refuse("forbidden", excess);
   return inTransaction(deps.db, async (db) => {
     const ids = limits.onlyMerchants ?? [];
@@ -73,10 +72,10 @@ export async function createApiKey(
       merchant_ids: limits.onlyMerchants && [...limits.onlyMerchants],
       allowed_cidrs: limits.allowedCidrs && [...limits.allowedCidrs],
       expires_at: limits.expiresAt,
-      created_by: by.caller?.keyId ?? null,
+      created_by: caller?.keyId ?? null,
       created_at: deps.now(),
     });
-    await audit({ ...deps, db }, by, {
+    await audit({ ...deps, db }, args, {
       action: "api_key.created",
       subject: row.id,
       before: null,
@@ -93,15 +92,14 @@ export async function createApiKey(
  */
 export async function rotateApiKey(
   deps: Deps,
-  args: { id: string; previousUntil?: Date | undefined },
-  by: KeyManager,
+  args: KeyManager & { id: string; previousUntil?: Date | undefined },
 ): Promise<Result<IssuedKey>> {
   const at = deps.now();
   const previousUntil = args.previousUntil ?? new Date(at.getTime() + OVERLAP_MS);
   if (previousUntil.getTime() > at.getTime() + LONGEST_OVERLAP_MS)
     return refuse("params_validation", "previousUntil: is more than 30 days away");
   return inTransaction(deps.db, async (db) => {
-    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(by) }, { lock: true });
+    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(args) }, { lock: true });
     if (!before) return noSuchKey(args.id);
     if (before.revoked_at) return refuse("invalid_state", "the key is revoked");
     if (before.expires_at && before.expires_at <= at) return refuse("invalid_state", "the key has expired");
@@ -112,7 +110,7 @@ export async function rotateApiKey(
       previous_until: previousUntil,
     });
     const entry = { action: "api_key.rotated", subject: row.id, before: describe(before), after: describe(row) };
-    await audit({ ...deps, db }, by, entry);
+    await audit({ ...deps, db }, args, entry);
     return done({ apiKey: toApiKeyView(row), key });
   });
 }
@@ -123,16 +121,15 @@ export async function rotateApiKey(
  */
 export async function revokeApiKey(
   deps: Deps,
-  args: { id: string; withCreated: boolean },
-  by: KeyManager,
+  args: KeyManager & { id: string; withCreated: boolean },
 ): Promise<Result<{ apiKey: ApiKeyView; revoked: string[] }>> {
   return inTransaction(deps.db, async (db) => {
-    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(by) }, { lock: true });
+    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(args) }, { lock: true });
     if (!before) return noSuchKey(args.id);
     const at = deps.now();
     const revoked = await markKeysRevoked(db, { ...args, at });
     const change = { action: "api_key.revoked", before: { revokedAt: null }, after: { revokedAt: at.toISOString() } };
-    await audit({ ...deps, db }, by, ...revoked.map((subject) => ({ ...change, subject })));
+    await audit({ ...deps, db }, args, ...revoked.map((subject) => ({ ...change, subject })));
     return done({ apiKey: toApiKeyView({ ...before, revoked_at: before.revoked_at ?? at }), revoked });
   });
 }
@@ -140,11 +137,10 @@ export async function revokeApiKey(
 /** Returns a key. Refuses with `api_key_not_found`. */
 export async function findApiKey(
   deps: Pick<Deps, "db">,
-  { id }: { id: string },
-  by: Pick<KeyManager, "caller">,
+  args: Pick<KeyManager, "caller"> & { id: string },
 ): Promise<Result<ApiKeyView>> {
-  const row = await findApiKeyRow(deps.db, { id, among: reachOf(by) });
-  return row ? done(toApiKeyView(row)) : noSuchKey(id);
+  const row = await findApiKeyRow(deps.db, { id: args.id, among: reachOf(args) });
+  return row ? done(toApiKeyView(row)) : noSuchKey(args.id);
 }
 
 /** Lists the keys that a caller may manage, newest first, also revoked ones. */
@@ -225,7 +221,7 @@ function describe(row: Parameters<typeof toApiKeyView>[0]): JsonObject {
   const { hint, scopes, merchantIds, allowedCidrs, expiresAt, approvalPublicKey, previousUntil } = toApiKeyView(row);
   const times = { expiresAt: expiresAt?.toISOString() ?? null, previousUntil: previousUntil?.toISOString() ?? null };
   return {
-    accountId: row.account_id,
+    account: row.account_id,
     mode: row.mode,
     hint,
     scopes,

@@ -1,5 +1,6 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   findDestination,
   insertDestinations,
@@ -37,7 +38,7 @@ export async function listDestinations(
  */
 export async function addDestinations(
   deps: Deps,
-  args: Owner & { merchantId: string; settlements: readonly Destination[] },
+  args: Owner & { actor: AuditActor; merchantId: string; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
   for (const [index, entry] of args.settlements.entries()) {
     const error = validateAsset(entry.asset) ?? validateDestination(deps, entry);
@@ -66,6 +67,11 @@ export async function addDestinations(
       db,
       rows.map((row) => ({ ...row, ...written })),
     );
+    const entry = { actor: args.actor, action: "destination.created", before: null, at };
+    await insertAuditEntries(
+      db,
+      rows.map(({ id, ...row }) => ({ ...entry, subject: id, after: { merchant: args.merchantId, ...row } })),
+    );
     return done(rows);
   });
 }
@@ -73,7 +79,7 @@ export async function addDestinations(
 /** Changes the account of a destination, for settlements that begin afterwards. The asset cannot change. */
 export async function changeDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
-  args: Owner & { merchantId: string; id: string; destination: string },
+  args: Owner & { actor: AuditActor; merchantId: string; id: string; destination: string },
 ): Promise<Result<DestinationView>> {
   const { merchantId, id, destination } = args;
   const changed = await withMerchantLock(deps, args, async (db) => {
@@ -84,7 +90,10 @@ export async function changeDestination(
     if (error) return refuse("params_validation", error);
     if ((await findUnserved(deps, [entry])) !== undefined)
       return refuse("params_validation", "destination: the account is not served");
-    await updateDestination(db, { id, destination, updated_at: deps.now() });
+    const at = deps.now();
+    await updateDestination(db, { id, destination, updated_at: at });
+    const audited = { actor: args.actor, action: "destination.changed", subject: id, at };
+    await insertAuditEntries(db, [{ ...audited, before: { destination: before.destination }, after: { destination } }]);
     return done(before);
   });
   if (!changed.ok) return changed;
@@ -96,11 +105,15 @@ export async function changeDestination(
 /** Deletes a destination. Buyers are no longer offered the asset, and its balance waits for a new destination. */
 export async function deleteDestination(
   deps: Deps & Pick<PaymentDeps, "log">,
-  args: Owner & { merchantId: string; id: string },
+  args: Owner & { actor: AuditActor; merchantId: string; id: string },
 ): Promise<Result<{ id: string }>> {
   const deleted = await withMerchantLock(deps, args, async (db) => {
     const row = await removeDestination(db, args);
-    return row ? done(row) : noSuchDestination();
+    if (!row) return noSuchDestination();
+    const entry = { actor: args.actor, action: "destination.deleted", subject: row.id, at: deps.now() };
+    const before = { merchant: args.merchantId, asset: row.asset, destination: row.destination };
+    await insertAuditEntries(db, [{ ...entry, before, after: null }]);
+    return done(row);
   });
   if (!deleted.ok) return deleted;
   const { id, asset, destination: from } = deleted.value;

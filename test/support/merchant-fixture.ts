@@ -24,6 +24,7 @@ import { watchChain } from "../../transfers/watch-pass.ts";
 import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
+import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./test-deps.ts";
 import { waitUntilMined } from "./transfers-fixture.ts";
 
@@ -88,6 +89,7 @@ export async function makeMerchantFixture(
   const assets = options.assets ?? [chain, ...(options.also ?? []).map((more) => more.chain)].map(({ asset }) => asset);
   const addDestination = (to = destination) =>
     addDestinations(deps, {
+      actor: testActor,
       accountId,
       mode,
       merchantId,
@@ -168,8 +170,14 @@ export async function makeMerchantFixture(
 }
 
 async function insertShop(deps: TestDeps["deps"], mode: Mode) {
-  const { id: accountId } = await createAccount(deps, { name: "Shop" });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
+  const { id: merchantId } = await createMerchant(deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
   return { accountId, merchantId };
 }
 

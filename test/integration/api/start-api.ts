@@ -31,6 +31,7 @@ import { addCleanup } from "../../support/cleanups.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testEncryption } from "../../support/test-deps.ts";
 
@@ -222,20 +223,31 @@ function createClient(url: string) {
 /** Creates an API key as an operator does. */
 export async function makeKey(
   api: Pick<Api, "deps">,
-  args: Parameters<typeof createApiKey>[1],
+  args: Omit<Parameters<typeof createApiKey>[1], "actor">,
 ): Promise<{ id: string; key: string }> {
-  const by = { actor: { kind: "operator", id: "test", address: null } } as const;
-  const { apiKey, key } = unwrap(await createApiKey(api.deps, args, by));
+  const { apiKey, key } = unwrap(await createApiKey(api.deps, { ...args, actor: testActor }));
   return { id: apiKey.id, key };
 }
 
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(api: Api, { mode = "test" as Mode, scopes = allScopes as readonly Scope[] } = {}) {
-  const { id: accountId } = await createAccount(api.deps, { name: "Shop" });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop" });
   const { key } = await makeKey(api, { accountId, mode, scopes });
-  const { appId } = await createAppId(api.deps, { accountId, mode });
-  const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  await addDestinations(api.deps, { accountId, mode, merchantId: merchant.id, settlements: [{ asset, destination }] });
+  const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
+  const merchant = await createMerchant(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
+  await addDestinations(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    merchantId: merchant.id,
+    settlements: [{ asset, destination }],
+  });
   const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
   return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
 }

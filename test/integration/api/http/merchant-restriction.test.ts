@@ -3,13 +3,14 @@ import { describe, expect, test } from "vitest";
 import { operations } from "../../../../api/routes.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { scopes } from "../../../../payments/merchants/scopes.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeValidCalls, type ValidCall } from "../contract/valid-calls.ts";
 import { makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const shop = await makeMerchant(api);
 const owner = { accountId: shop.accountId, mode: "test" } as const;
-const named = { name: "Second Shop", email: "second@example.test" };
+const named = { actor: testActor, name: "Second Shop", email: "second@example.test" };
 const second = await createMerchant(api.deps, { ...owner, ...named });
 const restricted = async (...ids: string[]) => (await makeKey(api, { ...owner, scopes, onlyMerchants: ids })).key;
 const ofSecond = await restricted(second.id);

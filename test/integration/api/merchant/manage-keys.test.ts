@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { deriveApprovalKey } from "../../../../payments/merchants/approval-keys.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { type Scope, scopes } from "../../../../payments/merchants/scopes.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -63,7 +64,13 @@ describe("creating a key", () => {
   });
 
   test("refuses a merchant that is deleted, of the other mode or of another account", async () => {
-    const live = { accountId: shop.accountId, mode: "live" as const, name: "Live", email: "live@example.test" };
+    const live = {
+      actor: testActor,
+      accountId: shop.accountId,
+      mode: "live" as const,
+      name: "Live",
+      email: "live@example.test",
+    };
     const gone = await createMerchant(api.deps, { ...live, mode: "test" });
     await api.delete(`/v1/merchants/${gone.id}`, admin);
     const others = [gone.id, (await createMerchant(api.deps, live)).id, (await makeMerchant(api)).merchantId];

@@ -6,6 +6,7 @@ import { resizeOldLogos } from "../../../../payments/merchants/logos.ts";
 import { createSafeFetch } from "../../../../runtime/safe-fetch.ts";
 import { startHttps } from "../../../support/https-server.ts";
 import { photo, plain } from "../../../support/sample-pictures.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { asset, destination, makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const large = await photo(1_000).jpeg().toBuffer();
@@ -22,7 +23,7 @@ const shop = { merchantName: "Café Zoë", merchantEmail: "zoe@example.test" };
 
 /** Returns the headers of an account's backend. */
 async function newOwner(mode: "live" | "test" = "live") {
-  const { id: accountId } = await createAccount(api.deps, { name: "Owner" });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Owner" });
   const { key } = await makeKey(api, {
     accountId,
     mode,

@@ -5,14 +5,16 @@ import { findCallerByKey } from "../../../../payments/merchants/callers.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 
 const url = await createDatabase();
 const db = openDb(url, { max: 2 });
 addCleanup(() => db.destroy());
 const deps = { db, now: () => new Date() };
-const { id: accountId } = await createAccount(deps, { name: "Shop" });
-const merchant = await createMerchant(deps, { accountId, mode: "live", name: "Shop", email: "shop@example.test" });
+const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
+const owned = { actor: testActor, accountId, mode: "live" } as const;
+const merchant = await createMerchant(deps, { ...owned, name: "Shop", email: "shop@example.test" });
 const owner = ["--account", accountId, "--mode", "live"];
 const admin = adminIn({ DATABASE_URL: url, OPERATOR: "night watch" });
 
