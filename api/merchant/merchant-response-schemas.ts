@@ -31,7 +31,10 @@ export const merchantWithSettlementsResponse = z.object({
   merchant: merchant.extend({ settlements: settlementsResponse }),
 });
 
-const nextCursor = z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." });
+export const nextCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "The cursor of the next page; null on the last page." });
 
 export const merchantListResponse = z.object({
   data: z.array(merchant),

@@ -1,18 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
-import { newKey } from "../../../../local/networks-document.ts";
-import { type Api, asset, destination, makeMerchant, makePayment, movePayment } from "../start-api.ts";
+import { newKey as newWallet } from "../../../../local/networks-document.ts";
+import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
 
 /** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
-export async function makeValidCalls(api: Api): Promise<Record<string, () => Promise<ValidCall>>> {
-  const merchant = await makeMerchant(api);
+export async function makeValidCalls(
+  api: Api,
+  merchant: TestMerchant,
+): Promise<Record<string, () => Promise<ValidCall>>> {
   const { headers, wallet } = merchant;
   const fresh = () => ({ ...headers, "idempotency-key": randomUUID() });
   const account = { "api-key": merchant.key };
-  const buyer = privateKeyToAccount(newKey().privateKey);
+  const buyer = privateKeyToAccount(newWallet().privateKey);
   const accounts = [`eip155:31337:${buyer.address}`];
   const ofMerchant = (path: string) => `/v1/merchants/${merchant.merchantId}${path}`;
   const onGateway = async (method: string, action: string, body?: unknown): Promise<ValidCall> => ({
@@ -38,6 +40,7 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
     const { body } = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
+  const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
   const get =
     (path: string, to: Record<string, string> = headers) =>
     async (): Promise<ValidCall> => ({ method: "GET", path, headers: to });
@@ -117,6 +120,26 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
       body: { destination },
     }),
     deleteCryptoSettlement: async () => ({ method: "DELETE", path: await newSettlement(), headers: account }),
+    createApiKey: async () => ({
+      method: "POST",
+      path: "/v1/api-keys",
+      headers: account,
+      body: { scopes: ["payments:read"], merchantIds: [await newMerchant()], allowedCidrs: ["192.0.2.0/24"] },
+    }),
+    listApiKeys: get("/v1/api-keys?limit=1", account),
+    getApiKey: async () => ({ ...(await get("", account)()), path: `/v1/api-keys/${(await newKey()).id}` }),
+    rotateApiKey: async () => ({
+      method: "POST",
+      path: `/v1/api-keys/${(await newKey()).id}/rotate`,
+      headers: account,
+      body: {},
+    }),
+    revokeApiKey: async () => ({
+      method: "POST",
+      path: `/v1/api-keys/${(await newKey()).id}/revoke`,
+      headers: account,
+      body: { withCreated: true },
+    }),
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),
