@@ -13,7 +13,7 @@ import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
-import { createEncryption } from "../runtime/encryption.ts";
+import { createEncrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields } from "../runtime/log-context.ts";
 import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
@@ -72,7 +72,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const chains = openChains(networks, metrics);
   for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
-  const encryption = createEncryption(config.DATA_KEYS);
+  const encryptBuyerData = createEncrypt(config.BUYER_DATA_PUBLIC_KEY);
   const safeFetch = createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
   const { now } = clock;
   const list = config.SCREENING_LIST_FILE;
@@ -84,7 +84,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     networks,
     enqueue,
     publishPaymentChanges,
-    encryption,
+    encryptBuyerData,
     safeFetch,
     log,
     metrics,

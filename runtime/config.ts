@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { appSchemes } from "./app-schemes.ts";
-import type { DataKey } from "./encryption.ts";
+import { type EncryptionKey, parseEncryptionKey } from "./encryption.ts";
 
 /** A comma-separated list; empty items are dropped. */
 const list = z.string().transform((text) =>
@@ -9,17 +9,20 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
-/** `id:key`, the key being 32 bytes in base64; several separated by commas. The first encrypts, the others only decrypt. */
-const dataKeys = z.string().transform((text, context): [DataKey, ...DataKey[]] => {
-  const keys = text.split(",").map((part) => {
-    const [id = "", encoded = ""] = part.trim().split(":", 2);
-    return { id, key: Buffer.from(encoded, "base64") };
-  });
-  const [first, ...rest] = keys;
-  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32)) return [first, ...rest];
-  context.addIssue(
-    "expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several separated by commas",
-  );
+const KEY_FORMAT = "expected name:key as `npm run admin -- encryption-keys new` writes it";
+/** The public half of a key pair. */
+const publicKey = z.string().transform((text, context): EncryptionKey => {
+  const key = parseEncryptionKey(text);
+  if (key) return key;
+  context.addIssue(KEY_FORMAT);
+  return z.NEVER;
+});
+/** Private halves, separated by commas or line breaks. */
+const privateKeys = z.string().transform((text, context): EncryptionKey[] => {
+  const parts = text.split(/[,\s]+/).filter(Boolean);
+  const keys = parts.flatMap((part) => parseEncryptionKey(part) ?? []);
+  if (keys.length === parts.length && keys.length > 0) return keys;
+  context.addIssue(`${KEY_FORMAT}; several separated by commas or line breaks`);
   return z.NEVER;
 });
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -41,10 +44,8 @@ const common = {
   METRICS_PORT: port.default(9464),
 };
 
-/** Variables of processes that handle callers' secrets or send requests to servers that callers name. */
+/** Variables of processes that send requests to servers that callers name. */
 const callerServices = {
-  /** Encrypts collected data and webhook secrets at rest. */
-  DATA_KEYS: dataKeys,
   /** Allows logos and webhooks at private addresses, and webhooks without TLS; for development. */
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
@@ -62,6 +63,8 @@ const Api = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
+  /** Encrypts buyer data, which the api cannot read. */
+  BUYER_DATA_PUBLIC_KEY: publicKey,
   PORT: port.default(8080),
   /** Address at which buyers and wallets reach the api; part of every payment link. */
   PUBLIC_URL: publicUrl,
@@ -86,6 +89,8 @@ const Worker = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
+  /** Decrypts webhook secrets. Only workers that deliver webhooks need it. */
+  WEBHOOK_PRIVATE_KEYS: privateKeys.optional(),
   /** Where this worker checks the buyers' pages; unset: it does not check them. */
   PUBLIC_URL: publicUrl.optional(),
   /** Queues that this process consumes; all of them when unset. */
@@ -103,10 +108,11 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
-/** Variables of the command line. Only commands that encrypt or decrypt need DATA_KEYS. */
+/** Variables of the command line. Only commands that encrypt or decrypt need keys. */
 const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
-  DATA_KEYS: dataKeys.optional(),
+  BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),
+  WEBHOOK_PUBLIC_KEY: publicKey.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
   /** The name that the audit log records for each action. */

@@ -19,7 +19,7 @@ import { createEpochStore } from "../queues/epoch-store.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
-import { createEncryption } from "../runtime/encryption.ts";
+import { createDecrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields, withoutLogFields } from "../runtime/log-context.ts";
 import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
@@ -53,6 +53,8 @@ type Opened = { config: WorkerConfig; networks: Networks; log: Log; metrics: Met
 
 async function work(config: WorkerConfig): Promise<void> {
   const served = readServed(config.WORKER_QUEUES);
+  if (served.includes("deliver-webhook") && !config.WEBHOOK_PRIVATE_KEYS)
+    throw new ConfigError("WEBHOOK_PRIVATE_KEYS is missing: this worker delivers webhooks");
   const networks = readNetworks(config.NETWORKS_FILE);
   const log = createLog({ level: config.LOG_LEVEL, role: "worker", context: readLogFields });
   const shutdown = createShutdown({ log });
@@ -184,7 +186,7 @@ function createDeps(
     screeningList,
     enqueue,
     publishPaymentChanges: createPaymentChangePublisher(redis, config.REDIS_PREFIX),
-    encryption: createEncryption(config.DATA_KEYS),
+    decryptWebhookSecret: createDecrypt(config.WEBHOOK_PRIVATE_KEYS ?? []),
     safeFetch: createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }),
     log,
     metrics,

@@ -57,9 +57,9 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
   addAction(
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
-      const encryption = context.encryption();
+      const decryptBuyerData = context.decryptBuyerData();
       await context.record("collected-data show", id);
-      const kept = await readCollected({ ...context, encryption }, id);
+      const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
     },
   );

@@ -23,7 +23,7 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
       "its URL, over https",
     ),
     async (context, _args, options) => {
-      const deps = { ...context, encryption: context.encryption() };
+      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
       const value = unwrap(await setEndpoint(deps, { ...ownerOf(options), url: options["url"] ?? "" }));
       await context.record("webhooks set", value.id);
       return { value };
@@ -33,10 +33,15 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     value: unwrap(await findEndpoint(context, ownerOf(options))),
   }));
   addAction(
-    addCommand("rotate", "create a new secret, which is shown only once; the old one signs for one more day"),
+    addCommand("rotate", "create a new secret, which is shown only once; the old one signs for one more day").option(
+      "--now",
+      "for a secret that has leaked: the old one stops signing at once",
+    ),
     async (context, _args, options) => {
-      const value = unwrap(await rotateSecret({ ...context, encryption: context.encryption() }, ownerOf(options)));
-      await context.record("webhooks rotate", options["account"] ?? "");
+      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
+      const now = options["now"] !== undefined;
+      const value = unwrap(await rotateSecret(deps, { ...ownerOf(options), now }));
+      await context.record(now ? "webhooks rotate --now" : "webhooks rotate", options["account"] ?? "");
       return { value };
     },
   );

@@ -9,7 +9,7 @@ import { checkAnswer } from "./published-contract.ts";
 import { type RedisNamespace, redisPrefix } from "./redis-prefix.ts";
 import { type SpawnedProcess, spawnProcess } from "./spawn-process.ts";
 import { createDatabase } from "./test-database.ts";
-import { testDataKeys } from "./test-deps.ts";
+import { testKeys } from "./test-deps.ts";
 
 // Every response that a test receives from a fleet is checked against the published contract.
 watchAnswers(checkAnswer);
@@ -56,7 +56,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: await networksFileFor(options.chain, options),
     PUBLIC_URL: `http://127.0.0.1:${port ?? 8_080}`,
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     ALLOW_PRIVATE_ADDRESSES: "true",
     RATE_LIMIT_PER_ADDRESS: "0",
     RATE_LIMIT_PER_KEY: "0",

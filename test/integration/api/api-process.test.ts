@@ -14,7 +14,7 @@ import { redisPrefix } from "../../support/redis-prefix.ts";
 import { photo } from "../../support/sample-pictures.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
 import { createDatabase } from "../../support/test-database.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { networksDocument } from "./start-api.ts";
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: networks,
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     PUBLIC_URL: "http://127.0.0.1:8080/",
   };
 });

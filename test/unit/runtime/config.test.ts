@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { readApiConfig } from "../../../runtime/config.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 
 const env = {
   DATABASE_URL: "postgres://localhost/pay",
   REDIS_URL: "redis://localhost",
   NETWORKS_FILE: "networks.json",
-  DATA_KEYS: testDataKeys,
+  ...testKeys,
   PUBLIC_URL: "https://pay.example.test",
 };
 

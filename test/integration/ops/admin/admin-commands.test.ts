@@ -6,11 +6,11 @@ import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
-import { testDataKeys } from "../../../support/test-deps.ts";
+import { testKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
-const environment = { DATABASE_URL: fixture.databaseUrl, DATA_KEYS: testDataKeys, OPERATOR: "night watch" };
+const environment = { DATABASE_URL: fixture.databaseUrl, ...testKeys, OPERATOR: "night watch" };
 const admin = adminIn(environment);
 async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await admin(...args, "--json");
