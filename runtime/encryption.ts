@@ -51,8 +51,11 @@ export async function newEncryptionKeys(id: string): Promise<{ publicKey: string
   };
 }
 
+export const isEncryptionKeyId = (text: string): boolean => /^[\w-]{1,32}$/.test(text);
+
 /** Parses `id:key`, the key being 32 bytes in base64. Returns undefined for any other text. */
 export function parseEncryptionKey(text: string): EncryptionKey | undefined {
-  const [, id, encoded] = /^([\w-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(text.trim()) ?? [];
-  return id && encoded ? { id, bytes: Buffer.from(encoded, "base64") } : undefined;
+  const [id = "", encoded = "", ...rest] = text.trim().split(":");
+  const isKey = isEncryptionKeyId(id) && /^[A-Za-z0-9+/]{43}=$/.test(encoded) && rest.length === 0;
+  return isKey ? { id, bytes: Buffer.from(encoded, "base64") } : undefined;
 }

@@ -5,6 +5,7 @@ import { addAccountCommands } from "./account-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
+import { addEncryptionKeyCommands } from "./encryption-key-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
 import { addKeystoreCommands } from "./keystore-commands.ts";
@@ -37,6 +38,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
+  addEncryptionKeyCommands,
   addPageCommands,
   addNetworkCommands,
 ];
