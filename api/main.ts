@@ -58,7 +58,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   log.info({ port: probes.port }, "metrics listening");
   shutdown.onClose("clock", await keepMeasured(clock, { measured: onMeasured, error: onClockError }));
 
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"), config.REDIS_CA);
   shutdown.onClose("redis", () => redis.disconnect());
   const { enqueue, close } = openJobQueues({
     redis,
@@ -165,7 +165,11 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
 
 /** Subscribes in the background: without Redis the API still serves, and the waiters read once a second. */
 function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
-  const redis = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
+  const redis = openRetryingRedis(
+    config.REDIS_URL,
+    (err) => log.warn({ err }, "redis subscription failed"),
+    config.REDIS_CA,
+  );
   shutdown.onClose("redis subscription", () => redis.disconnect());
   subscribeToPaymentChanges(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
     if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");

@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { appSchemes } from "./app-schemes.ts";
 import { type EncryptionKey, parseEncryptionKey } from "./encryption.ts";
+import { errorCode } from "./redaction.ts";
 
 /** A comma-separated list; empty items are dropped. */
 const list = z.string().transform((text) =>
@@ -33,6 +35,8 @@ const common = {
   /** Most connections of this process; docs/operations.md shows how to size the sum over all processes. */
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  /** The certificate authority of a `rediss:` server, in PEM; unset: the public ones. */
+  REDIS_CA: z.string().includes("BEGIN CERTIFICATE", { error: "expected a certificate in PEM" }).optional(),
   /** Prefix of every Redis key and channel, so that several deployments can share a server. */
   REDIS_PREFIX: z
     .string()
@@ -140,9 +144,30 @@ export function describeIssues(where: string, error: z.ZodError): string {
   return `${where} is invalid:\n${lines.join("\n")}`;
 }
 
-function parse<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): Readonly<T> {
-  // Compose files and shells write an unset variable as an empty one.
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+/**
+ * Returns the variables with these names. A variable that is not set is read from the file that `NAME_FILE` names, without
+ * the line break at its end: passwords and keys then appear in no environment, which child processes and crash reports
+ * contain. An empty variable counts as not set, because compose files and shells write it so.
+ */
+function readVariables(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, string> {
+  const read = (name: string): string | undefined => {
+    const [value, file] = [env[name] || undefined, env[`${name}_FILE`] || undefined];
+    if (file === undefined) return value;
+    if (value !== undefined) throw new ConfigError(`${name} and ${name}_FILE are both set; set one`);
+    try {
+      return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+    } catch (error) {
+      throw new ConfigError(`${name}_FILE: ${file} cannot be read (${errorCode(error)})`);
+    }
+  };
+  return Object.fromEntries(names.flatMap((name) => [[name, read(name)] as const].filter(isSet)));
+}
+
+const isSet = (entry: readonly [string, string | undefined]): entry is readonly [string, string] =>
+  entry[1] !== undefined && entry[1] !== "";
+
+function parse<T extends z.ZodRawShape>(schema: z.ZodObject<T>, env: NodeJS.ProcessEnv) {
+  const given = readVariables(Object.keys(schema.shape), env);
   const parsed = schema.safeParse(given, { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the environment", parsed.error));
   return Object.freeze(parsed.data);

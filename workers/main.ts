@@ -93,7 +93,11 @@ async function work(config: WorkerConfig): Promise<void> {
 
   const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
   const connect = () => {
-    const connection = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+    const connection = openRetryingRedis(
+      config.REDIS_URL,
+      (err) => log.warn({ err }, "redis connection"),
+      config.REDIS_CA,
+    );
     shutdown.onClose("queue connection", () => connection.disconnect());
     return connection;
   };
@@ -141,7 +145,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened): Pool {
 
 /** Opens the connection and the queues for enqueuing jobs. */
 function openProducer({ config, log, metrics, shutdown }: Opened) {
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"), config.REDIS_CA);
   shutdown.onClose("redis", () => redis.disconnect());
   const requestId = () => readLogFields().requestId;
   const { enqueue, queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics, requestId });
