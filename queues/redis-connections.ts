@@ -8,7 +8,7 @@ import { Redis } from "ioredis";
 export function openRedis(url: string, onError: (error: Error) => void, ca?: string): Redis {
   // A server that hangs counts as unavailable.
   const redis = new Redis(url, {
-    ...withCa(ca),
+    ...connectionOptions(ca),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     commandTimeout: 1_000,
@@ -20,13 +20,16 @@ export function openRedis(url: string, onError: (error: Error) => void, ca?: str
 
 /** Opens a connection for consuming and subscribing. It waits until Redis is available again, as BullMQ workers require. */
 export function openRetryingRedis(url: string, onError: (error: Error) => void, ca?: string): Redis {
-  const redis = new Redis(url, { ...withCa(ca), maxRetriesPerRequest: null, retryStrategy });
+  const redis = new Redis(url, { ...connectionOptions(ca), maxRetriesPerRequest: null, retryStrategy });
   redis.on("error", onError);
   return redis;
 }
 
-/** The certificate has to name the host of the URL, with a private authority too. */
-const withCa = (ca: string | undefined) => (ca === undefined ? {} : { tls: { ca } });
+/** Users of Redis may not run CLIENT SETINFO, with which ioredis reports its version. */
+const connectionOptions = (ca: string | undefined) => ({
+  disableClientInfo: true,
+  ...(ca === undefined ? {} : { tls: { ca } }),
+});
 
 /** Returns the delay before the next attempt to connect, milliseconds. */
 function retryStrategy(times: number): number {

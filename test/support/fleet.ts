@@ -26,6 +26,8 @@ export type FleetOptions = NetworksOptions & {
   ownUrl?: boolean;
   /** Additional environment variables of every process. */
   env?: Record<string, string>;
+  /** Additional environment variables of the processes of a role. */
+  envOf?: Partial<Record<"api" | "worker", Record<string, string>>>;
 };
 
 export type Fleet = {
@@ -75,7 +77,12 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   ) => {
     // Without a reachable PUBLIC_URL, workers do not check the published pages.
     const withoutPages = options.ownUrl ? {} : { PUBLIC_URL: "" };
-    const own = { ...env, ...(role === "worker" ? { ...keys, ...withoutPages } : {}), ...more };
+    const own = {
+      ...env,
+      ...(role === "worker" ? { ...keys, ...withoutPages } : {}),
+      ...options.envOf?.[role],
+      ...more,
+    };
     const started = await spawnProcess({ role, env: own, ...place });
     to.push(started);
     return started;

@@ -37,7 +37,10 @@ export type TlsRedis = { owner: Redis; urlOf: (role: "api" | "worker" | "board")
 /** Starts it; its certificate names the hosts `redis` and `localhost`. */
 export async function startTlsRedis(secrets: MadeSecrets): Promise<TlsRedis> {
   const { url } = await startPrivateRedis();
-  const owner = new Redis(url);
+  const everyone = new Redis(url);
+  await everyone.call("ACL", "SETUSER", "owner", "on", ">secret", "~*", "&*", "+@all");
+  everyone.disconnect();
+  const owner = new Redis(url, { username: "owner", password: "secret" });
   addCleanup(() => owner.disconnect());
   const port = await freePort();
   const files = { "tls-cert-file": "redis.crt", "tls-key-file": "redis.key", "tls-ca-cert-file": "ca.crt" };
