@@ -1,23 +1,25 @@
+import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Limits } from "./http/rate-limits.ts";
 import type { Waiters } from "./polling/waiters.ts";
 
 /** The dependencies of the API. main.ts creates them once; tests create their own. */
-export type ApiDeps = PaymentDeps & {
-  waiters: Waiters;
-  limits: Limits;
-  keyUses: KeyUses;
-  /** Retention of buyers' data, milliseconds. */
-  collectedDataMs: number;
-  /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */
-  trustedProxies: readonly string[];
-  /** Runs a request in a context that adds its id to its jobs and log lines. */
-  inContext: (fields: { requestId: string }, work: () => void) => void;
-  /** The public base URL of the service, without a slash at the end; payment links begin with it. */
-  publicUrl: string;
-  /** The operator's terms of service and privacy policy: https URLs. */
-  legal: { termsUrl: string | undefined; privacyUrl: string | undefined };
-  /** Schemes of the apps that the checkout page may link back to. */
-  appSchemes: ReadonlySet<string>;
-};
+export type ApiDeps = PaymentDeps &
+  BuyerDataDeps & {
+    waiters: Waiters;
+    limits: Limits;
+    keyUses: KeyUses;
+    /** Retention of buyers' data, milliseconds. */
+    collectedDataMs: number;
+    /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */
+    trustedProxies: readonly string[];
+    /** Runs a request in a context that adds its id to its jobs and log lines. */
+    inContext: (fields: { requestId: string }, work: () => void) => void;
+    /** The public base URL of the service, without a slash at the end; payment links begin with it. */
+    publicUrl: string;
+    /** The operator's terms of service and privacy policy: https URLs. */
+    legal: { termsUrl: string | undefined; privacyUrl: string | undefined };
+    /** Schemes of the apps that the checkout page may link back to. */
+    appSchemes: ReadonlySet<string>;
+  };

@@ -14,7 +14,7 @@ import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
-import { createEncryption } from "../runtime/encryption.ts";
+import { createEncrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields } from "../runtime/log-context.ts";
 import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
@@ -62,7 +62,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   log.info({ port: probes.port }, "metrics listening");
   shutdown.onClose("clock", await keepMeasured(clock, { measured: onMeasured, error: onClockError }));
 
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection failed"), config.REDIS_CA);
   shutdown.onClose("redis", () => redis.disconnect());
   const { enqueue, close } = openJobQueues({
     redis,
@@ -76,7 +76,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
 
   const chains = openChains(networks, metrics);
   for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
-  const encryption = createEncryption(config.DATA_KEYS);
+  const encryptBuyerData = createEncrypt(config.BUYER_DATA_PUBLIC_KEY);
   const safeFetch = createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
   const { now } = clock;
   const list = config.SCREENING_LIST_FILE;
@@ -88,7 +88,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     networks,
     enqueue,
     publishPaymentChanges,
-    encryption,
+    encryptBuyerData,
     safeFetch,
     log,
     metrics,
@@ -186,7 +186,11 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
 
 /** Subscribes in the background: without Redis the API still serves, and the waiters read once a second. */
 function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
-  const redis = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis subscription failed"));
+  const redis = openRetryingRedis(
+    config.REDIS_URL,
+    (err) => log.warn({ err }, "redis subscription failed"),
+    config.REDIS_CA,
+  );
   shutdown.onClose("redis subscription", () => redis.disconnect());
   subscribeToPaymentChanges(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
     if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");

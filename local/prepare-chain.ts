@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readMigrateConfig } from "../runtime/config.ts";
 import { listEvmNetworks, parseNetworks } from "../runtime/networks/read-networks.ts";
 import { openChain } from "./chain-client.ts";
 import { type KeyPair, networksDocument, newChainKeys, newKey } from "./networks-document.ts";
@@ -14,7 +15,6 @@ import { deployContracts, fundGas, mintUsdc } from "./usdc.ts";
 const env = z
   .object({
     RPC_URL: z.url(),
-    DATABASE_URL: z.url(),
     /** Read by api and workers. */
     NETWORKS_DIR: z.string().min(1),
     /** Read by workers only. */
@@ -66,7 +66,7 @@ async function prepare(): Promise<string> {
     asset: `${id}/erc20:${contracts.token.toLowerCase()}`,
     destination: `${id}:${destination.address}`,
   };
-  const callers = await seedAccount(env.DATABASE_URL, settlement);
+  const callers = await seedAccount(readMigrateConfig(process.env).DATABASE_URL, settlement);
   saveJson(networksFile, document);
   saveJson(callersFile, { ...callers, ...settlement, buyers });
   return `the chain is set up: ${settlement.asset}, ${env.LANES} lanes, ${env.BUYERS} buyers; ${callersFile} has the API keys`;

@@ -4,6 +4,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
+import { newEncryptionKeys } from "../runtime/encryption.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -200,10 +201,20 @@ async function describeProcesses({
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
   const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
-  const secrets = { DATA_KEYS: dataKeys, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
+  // The database is deleted with the stack, so new keys for each run can decrypt everything in it.
+  const buyerData = await newEncryptionKeys("local");
+  const webhooks = await newEncryptionKeys("local");
+  const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
-  const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
+  await writeEnvironment(dir, {
+    DATABASE_URL: postgres.url,
+    NETWORKS_FILE: networksFile,
+    BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
+    WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
+    ...addresses,
+    ...publicUrl,
+  });
+  const common = { ...services, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {
@@ -213,13 +224,19 @@ async function describeProcesses({
   // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
+  const worker = {
+    ...common,
+    ...publicUrl,
+    ...keys,
+    WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
+    DRAIN_MS: String(drainMs),
+  };
   return [
     {
       role: "api",
       port: PORT,
       metricsPort: apiMetrics,
-      env: { ...common, ...publicUrl, ...limits },
+      env: { ...common, ...publicUrl, ...limits, BUYER_DATA_PUBLIC_KEY: buyerData.publicKey },
       onLine: logTo("api"),
     },
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {

@@ -3,7 +3,6 @@ import type { Chains } from "../chains/open-chains.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Enqueue } from "../queues/enqueue.ts";
 import type { PublishPaymentChanges } from "../queues/payment-changes.ts";
-import type { Encryption } from "../runtime/encryption.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import type { Networks } from "../runtime/networks/read-networks.ts";
 import type { SafeFetch } from "../runtime/safe-fetch.ts";
@@ -22,8 +21,6 @@ export type PaymentDeps = {
   screeningList: ScreeningList;
   log: Logger;
   metrics: Metrics;
-  /** Encrypts data at rest in the database. */
-  encryption: Encryption;
   /** Fetches URLs that callers have supplied. */
   safeFetch: SafeFetch;
   /** The only clock. */

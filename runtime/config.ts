@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { appSchemes } from "./app-schemes.ts";
-import type { DataKey } from "./encryption.ts";
+import { type EncryptionKey, parseEncryptionKey } from "./encryption.ts";
+import { errorCode } from "./redaction.ts";
 
 /** A comma-separated list; empty items are dropped. */
 const list = z.string().transform((text) =>
@@ -9,17 +11,20 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
-/** `id:key`, the key being 32 bytes in base64; several separated by commas. The first encrypts, the others only decrypt. */
-const dataKeys = z.string().transform((text, context): [DataKey, ...DataKey[]] => {
-  const keys = text.split(",").map((part) => {
-    const [id = "", encoded = ""] = part.trim().split(":", 2);
-    return { id, key: Buffer.from(encoded, "base64") };
-  });
-  const [first, ...rest] = keys;
-  if (first && keys.every(({ id, key }) => /^[\w-]{1,32}$/.test(id) && key.length === 32)) return [first, ...rest];
-  context.addIssue(
-    "expected name:key, the key being 32 bytes in base64 (openssl rand -base64 32); several separated by commas",
-  );
+const KEY_FORMAT = "expected name:key as `npm run admin -- encryption-keys new` writes it";
+/** The public half of a key pair. */
+const publicKey = z.string().transform((text, context): EncryptionKey => {
+  const key = parseEncryptionKey(text);
+  if (key) return key;
+  context.addIssue(KEY_FORMAT);
+  return z.NEVER;
+});
+/** Private halves, separated by commas or line breaks. */
+const privateKeys = z.string().transform((text, context): EncryptionKey[] => {
+  const parts = text.split(/[,\s]+/).filter(Boolean);
+  const keys = parts.flatMap((part) => parseEncryptionKey(part) ?? []);
+  if (keys.length === parts.length && keys.length > 0) return keys;
+  context.addIssue(`${KEY_FORMAT}; several separated by commas or line breaks`);
   return z.NEVER;
 });
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -30,6 +35,8 @@ const common = {
   /** Most connections of this process; docs/operations.md shows how to size the sum over all processes. */
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  /** The certificate authority of a `rediss:` server, in PEM; unset: the public ones. */
+  REDIS_CA: z.string().includes("BEGIN CERTIFICATE", { error: "expected a certificate in PEM" }).optional(),
   /** Prefix of every Redis key and channel, so that several deployments can share a server. */
   REDIS_PREFIX: z
     .string()
@@ -41,10 +48,8 @@ const common = {
   METRICS_PORT: port.default(9464),
 };
 
-/** Variables of processes that handle callers' secrets or send requests to servers that callers name. */
+/** Variables of processes that send requests to servers that callers name. */
 const callerServices = {
-  /** Encrypts collected data and webhook secrets at rest. */
-  DATA_KEYS: dataKeys,
   /** Allows logos and webhooks at private addresses, and webhooks without TLS; for development. */
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
@@ -62,6 +67,8 @@ const Api = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
+  /** Encrypts buyer data, which the api cannot read. */
+  BUYER_DATA_PUBLIC_KEY: publicKey,
   PORT: port.default(8080),
   /** Address at which buyers and wallets reach the api; part of every payment link. */
   PUBLIC_URL: publicUrl,
@@ -86,6 +93,8 @@ const Worker = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
+  /** Decrypts webhook secrets. Only workers that deliver webhooks need it. */
+  WEBHOOK_PRIVATE_KEYS: privateKeys.optional(),
   /** Where this worker checks the buyers' pages; unset: it does not check them. */
   PUBLIC_URL: publicUrl.optional(),
   /** Queues that this process consumes; all of them when unset. */
@@ -107,10 +116,11 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
-/** Variables of the command line. Only commands that encrypt or decrypt need DATA_KEYS. */
+/** Variables of the command line. Only commands that encrypt or decrypt need keys. */
 const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
-  DATA_KEYS: dataKeys.optional(),
+  BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),
+  WEBHOOK_PUBLIC_KEY: publicKey.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
   /** The name that the audit log records for each action. */
@@ -138,9 +148,30 @@ export function describeIssues(where: string, error: z.ZodError): string {
   return `${where} is invalid:\n${lines.join("\n")}`;
 }
 
-function parse<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): Readonly<T> {
-  // Compose files and shells write an unset variable as an empty one.
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+/**
+ * Returns the variables with these names. A variable that is not set is read from the file that `NAME_FILE` names, without
+ * the line break at its end: passwords and keys then appear in no environment, which child processes and crash reports
+ * contain. An empty variable counts as not set, because compose files and shells write it so.
+ */
+function readVariables(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, string> {
+  const read = (name: string): string | undefined => {
+    const [value, file] = [env[name] || undefined, env[`${name}_FILE`] || undefined];
+    if (file === undefined) return value;
+    if (value !== undefined) throw new ConfigError(`${name} and ${name}_FILE are both set; set one`);
+    try {
+      return readFileSync(file, "utf8").replace(/\r?\n$/, "");
+    } catch (error) {
+      throw new ConfigError(`${name}_FILE: ${file} cannot be read (${errorCode(error)})`);
+    }
+  };
+  return Object.fromEntries(names.flatMap((name) => [[name, read(name)] as const].filter(isSet)));
+}
+
+const isSet = (entry: readonly [string, string | undefined]): entry is readonly [string, string] =>
+  entry[1] !== undefined && entry[1] !== "";
+
+function parse<T extends z.ZodRawShape>(schema: z.ZodObject<T>, env: NodeJS.ProcessEnv) {
+  const given = readVariables(Object.keys(schema.shape), env);
   const parsed = schema.safeParse(given, { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the environment", parsed.error));
   return Object.freeze(parsed.data);

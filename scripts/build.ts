@@ -33,7 +33,7 @@ const constantModules = [
 /** Packages that a build does not contain, but loads from node_modules; `*` stands for any name. */
 export const externalPackages = [
   // They load compiled code.
-  ...["bigint-buffer", "bufferutil", "msgpackr-extract", "secp256k1", "sharp", "utf-8-validate"],
+  ...["bufferutil", "msgpackr-extract", "secp256k1", "sharp", "utf-8-validate"],
   // They serve files of their own folders.
   ...["@bull-board/*", "@fastify/swagger-ui"],
   // It uses Node's deprecated `punycode`. Node warns of that, except in node_modules.

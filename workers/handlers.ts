@@ -5,16 +5,15 @@ import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
-import type { PaymentDeps } from "../payments/payment-deps.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
-import { deliverDue } from "../payments/webhooks/deliver-events.ts";
+import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/transfer-deps.ts";
 import type { Verifier } from "../transfers/verifier.ts";
 import { enqueueHistoryReads, enqueueReconciliations, sweep } from "./enqueue-due.ts";
 
 /** What the handlers pass to the modules that they call. */
-export type WorkerDeps = PaymentDeps &
+export type WorkerDeps = DeliveryDeps &
   TransferDeps & {
     verifier: Verifier;
     isTransient: (cause: unknown) => boolean;

@@ -20,7 +20,7 @@ import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { openAuditSink } from "../runtime/audit-sink.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
-import { createEncryption } from "../runtime/encryption.ts";
+import { createDecrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields, withoutLogFields } from "../runtime/log-context.ts";
 import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metrics.ts";
@@ -54,6 +54,8 @@ type Opened = { config: WorkerConfig; networks: Networks; log: Log; metrics: Met
 
 async function work(config: WorkerConfig): Promise<void> {
   const served = readServed(config.WORKER_QUEUES);
+  if (served.includes("deliver-webhook") && !config.WEBHOOK_PRIVATE_KEYS)
+    throw new ConfigError("WEBHOOK_PRIVATE_KEYS is missing: this worker delivers webhooks");
   const networks = readNetworks(config.NETWORKS_FILE);
   const log = createLog({ level: config.LOG_LEVEL, role: "worker", context: readLogFields });
   const shutdown = createShutdown({ log });
@@ -92,7 +94,11 @@ async function work(config: WorkerConfig): Promise<void> {
 
   const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
   const connect = () => {
-    const connection = openRetryingRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+    const connection = openRetryingRedis(
+      config.REDIS_URL,
+      (err) => log.warn({ err }, "redis connection"),
+      config.REDIS_CA,
+    );
     shutdown.onClose("queue connection", () => connection.disconnect());
     return connection;
   };
@@ -141,7 +147,7 @@ function openDatabase({ config, log, metrics, shutdown }: Opened): Pool {
 
 /** Opens the connection and the queues for enqueuing jobs. */
 function openProducer({ config, log, metrics, shutdown }: Opened) {
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"), config.REDIS_CA);
   shutdown.onClose("redis", () => redis.disconnect());
   const requestId = () => readLogFields().requestId;
   const { enqueue, queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics, requestId });
@@ -186,7 +192,7 @@ function createDeps(
     screeningList,
     enqueue,
     publishPaymentChanges: createPaymentChangePublisher(redis, config.REDIS_PREFIX),
-    encryption: createEncryption(config.DATA_KEYS),
+    decryptWebhookSecret: createDecrypt(config.WEBHOOK_PRIVATE_KEYS ?? []),
     safeFetch: createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }),
     log,
     metrics,

@@ -128,6 +128,20 @@ export async function listCollected(
     .execute();
 }
 
+/** A payment, or a payer's account (CAIP-10) in all payments. */
+export type CollectedOf = { paymentId: string } | { account: string };
+
+/** Deletes all data of a payment or an account. Returns the payment of each deleted row. */
+export async function deleteCollectedOf(db: Db, of: CollectedOf): Promise<string[]> {
+  const deletion = db.deleteFrom("collected_data").returning("payment_id");
+  const rows = await ("paymentId" in of
+    ? deletion.where("payment_id", "=", of.paymentId)
+    : // EVM addresses are stored in lower case; wallets and explorers show them with a checksum in mixed case.
+      deletion.where("account", "in", [of.account, of.account.toLowerCase()])
+  ).execute();
+  return rows.map(({ payment_id }) => payment_id);
+}
+
 /** Deletes data whose retention is over, and returns how many rows. */
 export async function deleteOverdueData(db: Db, args: { now: Date; limit: number }): Promise<number> {
   const { numDeletedRows } = await db

@@ -6,7 +6,7 @@ import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
-import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
+import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
 import { validateUrl } from "../../runtime/safe-fetch.ts";
 
@@ -25,8 +25,10 @@ export type Context = {
   env: NodeJS.ProcessEnv;
   log: Log;
   now: () => Date;
-  /** Requires DATA_KEYS. Only commands that encrypt or decrypt call it. */
-  encryption: () => Encryption;
+  /** Requires BUYER_DATA_PRIVATE_KEYS. Only commands that show buyer data call it. */
+  decryptBuyerData: () => Decrypt;
+  /** Requires WEBHOOK_PUBLIC_KEY. Only commands that create a webhook secret call it. */
+  encryptWebhookSecret: () => Encrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
@@ -83,9 +85,15 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       env,
       log: createLog({ level: "silent", role: "admin" }),
       now,
-      encryption() {
-        if (!config.DATA_KEYS) throw new ConfigError("DATA_KEYS is missing: the command encrypts or decrypts with it");
-        return createEncryption(config.DATA_KEYS);
+      decryptBuyerData() {
+        const keys = config.BUYER_DATA_PRIVATE_KEYS;
+        if (!keys) throw new ConfigError("BUYER_DATA_PRIVATE_KEYS is missing: the command decrypts with it");
+        return createDecrypt(keys);
+      },
+      encryptWebhookSecret() {
+        const key = config.WEBHOOK_PUBLIC_KEY;
+        if (!key) throw new ConfigError("WEBHOOK_PUBLIC_KEY is missing: the command encrypts the secret with it");
+        return createEncrypt(key);
       },
       networksFile() {
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
-import { type AddAction, describe, oneOf, RefusedError, show, time, wholeNumber } from "./command.ts";
+import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
 
 const parseState = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
 
@@ -56,10 +57,22 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
   addAction(
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
-      const encryption = context.encryption();
+      const decryptBuyerData = context.decryptBuyerData();
       await context.record("collected_data.read", id);
-      const kept = await readCollected({ ...context, encryption }, id);
+      const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
+    },
+  );
+  addAction(
+    collected
+      .command("delete")
+      .description("delete it now, of one payment or of a buyer's account in all payments")
+      .option("--payment <id>", "the data of this payment's buyer")
+      .option("--account <account>", "the data of this paying account, as `collected-data show` prints it (CAIP-10)"),
+    async (context, _args, { payment: paymentId, account }) => {
+      const of = paymentId ? { paymentId } : account ? { account } : undefined;
+      if (!of || (paymentId && account)) throw new UsageError("expected --payment or --account");
+      return { value: await deleteCollected(context, { of, actor: context.actor }) };
     },
   );
 }

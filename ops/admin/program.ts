@@ -6,6 +6,7 @@ import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
+import { addEncryptionKeyCommands } from "./encryption-key-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
 import { addKeyCommands } from "./key-commands.ts";
@@ -41,6 +42,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
+  addEncryptionKeyCommands,
   addPageCommands,
   addNetworkCommands,
   addAuditCommands,

@@ -27,7 +27,7 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
       "its URL, over https",
     ),
     async (context, _args, options) => {
-      const deps = { ...context, encryption: context.encryption() };
+      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
       const value = unwrap(
         await setEndpoint(deps, { ...(await changing(context, options)), url: options["url"] ?? "" }),
       );
@@ -38,10 +38,14 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     value: unwrap(await findEndpoint(context, ownerOf(options))),
   }));
   addAction(
-    addCommand("rotate", "create a new secret, which is shown only once; the old one signs for one more day"),
+    addCommand("rotate", "create a new secret, which is shown only once; the old one signs for one more day").option(
+      "--now",
+      "for a secret that has leaked: the old one stops signing at once",
+    ),
     async (context, _args, options) => {
-      const deps = { ...context, encryption: context.encryption() };
-      return { value: unwrap(await rotateSecret(deps, await changing(context, options))) };
+      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
+      const now = options["now"] !== undefined;
+      return { value: unwrap(await rotateSecret(deps, { ...(await changing(context, options)), now })) };
     },
   );
   addAction(addCommand("delete", "delete the endpoint"), async (context, _args, options) => {

@@ -28,7 +28,7 @@ async function serve(config: BoardConfig): Promise<void> {
   });
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
-  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"));
+  const redis = openRedis(config.REDIS_URL, (err) => log.warn({ err }, "redis connection"), config.REDIS_CA);
   shutdown.onClose("redis", () => redis.disconnect());
   const { queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics });
   shutdown.onClose("queues", close);

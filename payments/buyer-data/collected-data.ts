@@ -10,6 +10,7 @@ import {
 import { findOption, type OptionRow } from "../../db/queries/payment-options.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import type { Db, Mode } from "../../db/tables.ts";
+import type { Decrypt, Encrypt } from "../../runtime/encryption.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -57,33 +58,66 @@ function describe(error: ErrorObject | undefined, where: (id: string, what: stri
 /** Retention of data that no signature proves, after the payment's deadline, milliseconds. */
 const UNPROVEN_MS = 24 * 60 * 60_000;
 
-type Keep = { requester: Requester; fields: readonly CollectedField[]; keepMs: number };
+/** The api can encrypt buyer data and cannot read it. */
+export type BuyerDataDeps = Pick<PaymentDeps, "db" | "now"> & { encryptBuyerData: Encrypt };
+
+type EncryptedFields = Pick<CollectedRow, "key_id" | "ciphertext">;
+/** Buyer data that a requester has given. `keepMs` is its retention, milliseconds. */
+type GivenData = { requester: Requester; encrypted: EncryptedFields; keepMs: number };
+
+async function encryptFields(
+  { encryptBuyerData }: Pick<BuyerDataDeps, "encryptBuyerData">,
+  option: OptionRow,
+  fields: readonly CollectedField[],
+): Promise<EncryptedFields> {
+  const { keyId, ciphertext } = await encryptBuyerData(JSON.stringify(fields), toContext(postedFor(option)));
+  return { key_id: keyId, ciphertext };
+}
+
+/**
+ * Binds buyer data to its payment and account. It is not bound to its row: a confirm copies posted data to the attempt, and
+ * the api that copies it cannot decrypt it.
+ */
+const toContext = ({ payment_id, account }: Pick<CollectedRow, "payment_id" | "account">) => `${payment_id} ${account}`;
+
+const postedFor = (option: OptionRow) => ({ payment_id: option.payment_id, account: payerOf(option) });
 
 function toRow(
-  { encryption, now }: Pick<PaymentDeps, "encryption" | "now">,
-  { option, deadline, fields, keepMs }: { option: OptionRow; deadline: Date; fields: unknown; keepMs: number },
+  { now }: Pick<PaymentDeps, "now">,
+  args: { option: OptionRow; deadline: Date; encrypted: EncryptedFields; keepMs: number },
 ) {
+  const { option, deadline, encrypted, keepMs } = args;
   const id = newId("cdat");
-  const { keyId: key_id, ciphertext } = encryption.encrypt(JSON.stringify(fields), id);
   const at = now();
   const keep_until = new Date(at.getTime() + keepMs);
   const unproven = new Date(deadline.getTime() + UNPROVEN_MS);
   const delete_at = unproven < keep_until ? unproven : keep_until;
-  const account = payerOf(option);
-  return { id, payment_id: option.payment_id, account, key_id, ciphertext, created_at: at, delete_at, keep_until };
+  return { id, ...postedFor(option), ...encrypted, created_at: at, delete_at, keep_until };
 }
 
-/** Returns the buyer data of a confirm, or else what its requester has posted before; undefined without either. */
+/** Buyer data that a wallet sends with a confirm. `keepMs` is its retention, milliseconds. */
+export type CollectedData = { fields: readonly CollectedField[]; keepMs: number };
+
+/**
+ * Returns the buyer data of a confirm, encrypted, or else what its requester has posted before; undefined without either.
+ * Refuses invalid data with `invalid_params` naming the field.
+ */
 export async function findGivenData(
-  deps: Pick<PaymentDeps, "db" | "encryption">,
+  deps: BuyerDataDeps,
   option: OptionRow,
-  { requester, collected }: { requester: Requester; collected?: Omit<Keep, "requester"> | undefined },
-): Promise<Keep | undefined> {
-  if (collected) return { ...collected, requester };
+  { requester, collected }: { requester: Requester; collected?: CollectedData | undefined },
+): Promise<Result<GivenData | undefined>> {
+  if (collected) {
+    const error = validateCollectedData(collected.fields, deps.now());
+    if (error) return refuse("invalid_params", error);
+    const encrypted = await encryptFields(deps, option, collected.fields);
+    return done({ requester, encrypted, keepMs: collected.keepMs });
+  }
+  // It was validated when it was posted.
   const posted = await findPostedData(deps.db, postedBy(requester, option));
-  if (!posted) return undefined;
-  const keepMs = posted.keep_until.getTime() - posted.created_at.getTime();
-  return { requester, fields: openFields(deps, posted), keepMs };
+  if (!posted) return done(undefined);
+  const { key_id, ciphertext, keep_until: until, created_at: since } = posted;
+  return done({ requester, encrypted: { key_id, ciphertext }, keepMs: until.getTime() - since.getTime() });
 }
 
 /**
@@ -92,8 +126,8 @@ export async function findGivenData(
  * requester.
  */
 export async function attachData(
-  deps: Pick<PaymentDeps, "encryption" | "now"> & { db: Db },
-  args: { attemptId: string; option: OptionRow; deadline: Date; given: Keep; isProof?: boolean },
+  deps: Pick<PaymentDeps, "now"> & { db: Db },
+  args: { attemptId: string; option: OptionRow; deadline: Date; given: GivenData; isProof?: boolean },
 ): Promise<void> {
   const { attemptId, option, deadline, given, isProof = option.kind !== "push" } = args;
   const row = toRow(deps, { option, deadline, ...given });
@@ -111,13 +145,6 @@ const postedBy = (requester: Requester, option: OptionRow) => ({
   account: payerOf(option),
   requester: requester.name,
 });
-
-function openFields(
-  { encryption }: Pick<PaymentDeps, "encryption">,
-  { id, key_id: keyId, ciphertext }: CollectedRow,
-): CollectedField[] {
-  return JSON.parse(encryption.decrypt({ keyId, ciphertext }, id));
-}
 
 /** Returns the paying account in one spelling. */
 export const payerOf = ({ chain, payer }: Pick<OptionRow, "chain" | "payer">) => `${chain}:${payer}`;
@@ -149,14 +176,16 @@ async function findAsking(deps: Pick<PaymentDeps, "db">, args: Omit<Asked, "requ
  * the field.
  */
 export async function storeCollected(
-  deps: Pick<PaymentDeps, "db" | "encryption" | "now">,
+  deps: BuyerDataDeps,
   args: Asked & { fields: readonly CollectedField[]; keepMs: number },
 ): Promise<Result<object>> {
   const asked = await findAsking(deps, args);
   if (!asked.ok) return asked;
   const error = validateCollectedData(args.fields, deps.now());
   if (error) return refuse("invalid_params", error);
-  await upsertPostedData(deps.db, { ...toRow(deps, { ...asked.value, ...args }), requester: args.requester.name });
+  const encrypted = await encryptFields(deps, asked.value.option, args.fields);
+  const row = toRow(deps, { ...asked.value, encrypted, keepMs: args.keepMs });
+  await upsertPostedData(deps.db, { ...row, requester: args.requester.name });
   return done({});
 }
 
@@ -169,7 +198,7 @@ export type CollectedView = { account: string; fields: CollectedField[]; proven:
  * no identity), or else all data that was posted or sent.
  */
 export async function readCollected(
-  deps: Pick<PaymentDeps, "db" | "encryption">,
+  deps: Pick<PaymentDeps, "db"> & { decryptBuyerData: Decrypt },
   paymentId: string,
 ): Promise<CollectedView[]> {
   const rows = await listCollected(deps.db, paymentId);
@@ -177,10 +206,12 @@ export async function readCollected(
   const isProven = (row: (typeof rows)[number]) => row.attempt_state === "verified" && row.requester === "";
   const proven = rows.filter(isProven);
   const best = proven.length > 0 ? proven : verified.length > 0 ? verified : rows;
-  return best.map((row) => ({
-    account: row.account,
-    fields: openFields(deps, row),
-    proven: isProven(row),
-    deleteAt: row.delete_at,
-  }));
+  return Promise.all(
+    best.map(async (row) => ({
+      account: row.account,
+      fields: JSON.parse(await deps.decryptBuyerData({ ...row, keyId: row.key_id }, toContext(row))),
+      proven: isProven(row),
+      deleteAt: row.delete_at,
+    })),
+  );
 }

@@ -14,7 +14,7 @@ import { findPayment, type PaymentQuery, type PaymentRow } from "../../db/querie
 import type { Db, Verification } from "../../db/tables.ts";
 import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
-import { attachData, type CollectedField, findGivenData, validateCollectedData } from "../buyer-data/collected-data.ts";
+import { attachData, type BuyerDataDeps, type CollectedData, findGivenData } from "../buyer-data/collected-data.ts";
 import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import { findClosedRefusal } from "../options/list-options.ts";
@@ -31,9 +31,11 @@ export type Confirm = PaymentQuery & {
   results: readonly WalletResult[];
   /** The requester that confirms. Buyer data that it has posted before is attached to the confirm. */
   requester: Requester;
-  /** Buyer data that the wallet has collected itself. `keepMs` is its retention, milliseconds. */
-  collected?: { fields: readonly CollectedField[]; keepMs: number } | undefined;
+  /** Buyer data that the wallet has collected itself. */
+  collected?: CollectedData | undefined;
 };
+
+type Deps = PaymentDeps & BuyerDataDeps;
 
 /**
  * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
@@ -44,7 +46,7 @@ export type Confirm = PaymentQuery & {
  * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
  * payment.
  */
-export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+export async function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
   const digest = createHash("sha256")
     .update(JSON.stringify([args.optionId, args.results]))
     .digest();
@@ -90,9 +92,11 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
   const error = validateResults(option, args.results);
   if (error) return refuse("invalid_params", error);
 
-  const given = option.needs_data ? await findGivenData(deps, option, args) : undefined;
-  const incomplete = option.needs_data ? validateData(deps, given) : undefined;
-  if (incomplete) return refuse("invalid_params", incomplete);
+  const found = option.needs_data ? await findGivenData(deps, option, args) : done(undefined);
+  if (!found.ok) return found;
+  const given = found.value;
+  if (option.needs_data && !given)
+    return refuse("invalid_params", "collectedData: this option needs data of the buyer, as its collectData says");
 
   const now = deps.now();
   const of = { option, deadline: payment.expires_at };
@@ -160,26 +164,20 @@ async function writeAttempt(
   });
 }
 
-/** Validates the buyer data of an option that needs it. Returns the error, or undefined. */
-function validateData(deps: PaymentDeps, given: { fields: readonly CollectedField[] } | undefined) {
-  if (given) return validateCollectedData(given.fields, deps.now());
-  return "collectedData: this option needs data of the buyer, as its collectData says";
-}
-
 /**
  * Replaces the data of an attempt that is not verified yet: a repeated confirm may bring other data, or its requester
  * may have posted some meanwhile. Returns the data's error, or undefined.
  */
 async function addData(
-  deps: PaymentDeps,
+  deps: Deps,
   of: { attempt: { id: string }; option: OptionRow; deadline: Date; isProof?: boolean },
   args: Confirm,
 ): Promise<string | undefined> {
   const { attempt, ...rest } = of;
-  const given = of.option.needs_data ? await findGivenData(deps, of.option, args) : undefined;
+  const found = of.option.needs_data ? await findGivenData(deps, of.option, args) : done(undefined);
+  if (!found.ok) return found.message;
+  const given = found.value;
   if (!given) return undefined;
-  const error = validateData(deps, given);
-  if (error) return error;
   await deps.db.transaction().execute((db) => attachData({ ...deps, db }, { attemptId: attempt.id, ...rest, given }));
   return undefined;
 }

@@ -9,10 +9,13 @@ import {
   recordDeliveryAttempts,
 } from "../../db/queries/webhook-deliveries.ts";
 import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
 import type { SafeFetchError } from "../../runtime/safe-fetch.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { writeSettledEvents } from "./settled-events.ts";
 import { toPayload } from "./webhook-payload.ts";
+
+export type DeliveryDeps = PaymentDeps & { decryptWebhookSecret: Decrypt };
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -49,7 +52,7 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
  * is sent again under the same id. Returns `more` when the time slice has ended and events may be left.
  */
 export async function deliverDue(
-  deps: PaymentDeps,
+  deps: DeliveryDeps,
   args: { endpointId: string; signal: AbortSignal },
 ): Promise<"done" | "more"> {
   const owner = randomUUID();
@@ -68,11 +71,11 @@ export async function deliverDue(
 type Run = { endpoint: EndpointRow; renew: () => Promise<EndpointRow | undefined>; signal: AbortSignal };
 
 /** Keeps up to `AT_ONCE` requests in flight. A slow request does not delay the next ones. */
-async function pump(deps: PaymentDeps, { renew, signal, endpoint: leased }: Run): Promise<"done" | "more"> {
+async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run): Promise<"done" | "more"> {
   const since = (at: number) => deps.now().getTime() - at;
   const began = deps.now().getTime();
   let renewed = began;
-  let target: Target | undefined = toTarget(deps, leased);
+  let target: Target | undefined = await toTarget(deps, leased);
   /** Events in flight. An event stays in it until its result is recorded, so that no poll reads it again. */
   const sending = new Map<string, Promise<void>>();
   const ended: DeliveryAttempt[] = [];
@@ -84,7 +87,7 @@ async function pump(deps: PaymentDeps, { renew, signal, endpoint: leased }: Run)
     for (const { id } of over) sending.delete(id);
     if (since(renewed) > RENEW_MS) {
       const endpoint = await renew();
-      target = endpoint && toTarget(deps, endpoint);
+      target = endpoint && (await toTarget(deps, endpoint));
       renewed = deps.now().getTime();
     }
     const takesMore = target !== undefined && !signal.aborted && since(began) <= TIME_SLICE_MS;
@@ -113,10 +116,10 @@ async function firstOf(sending: Iterable<Promise<void>>): Promise<void> {
 /** The URL that receives events and the secrets that sign them: two for a day after a rotation. */
 type Target = { endpointId: string; url: string; signers: Webhook[]; isDeleted: boolean };
 
-function toTarget({ encryption, now }: PaymentDeps, row: EndpointRow): Target {
-  const secrets = [encryption.decrypt({ keyId: row.key_id, ciphertext: row.secret }, row.id)];
+async function toTarget({ decryptWebhookSecret: decrypt, now }: DeliveryDeps, row: EndpointRow): Promise<Target> {
+  const secrets = [await decrypt({ keyId: row.key_id, ciphertext: row.secret }, row.id)];
   if (row.previous_key_id && row.previous_secret && row.previous_until && row.previous_until > now())
-    secrets.push(encryption.decrypt({ keyId: row.previous_key_id, ciphertext: row.previous_secret }, row.id));
+    secrets.push(await decrypt({ keyId: row.previous_key_id, ciphertext: row.previous_secret }, row.id));
   const signers = secrets.map((secret) => new Webhook(secret));
   return { endpointId: row.id, url: row.url, signers, isDeleted: row.deleted_at !== null };
 }

@@ -10,6 +10,7 @@ import {
   updateEndpoint,
 } from "../../db/queries/webhook-endpoints.ts";
 import type { Db, Mode } from "../../db/tables.ts";
+import type { Encrypt } from "../../runtime/encryption.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { Owner } from "../merchants/merchants.ts";
@@ -18,7 +19,9 @@ import type { PaymentDeps } from "../payment-deps.ts";
 /** Time for which the previous secret keeps signing beside the new one, milliseconds (wire contract, part 10). */
 const ROTATION_MS = 24 * 60 * 60_000;
 
-type Deps = Pick<PaymentDeps, "now" | "encryption"> & { db: Db };
+const noPreviousSecret = { previous_key_id: null, previous_secret: null, previous_until: null };
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db; encryptWebhookSecret: Encrypt };
 
 /**
  * The URL that receives the events of an account's payments of one mode. `previousUntil`: until when two secrets sign.
@@ -60,7 +63,7 @@ export async function setEndpoint(
     }
     const id = newId("whe");
     const secret = makeSecret();
-    const { keyId, ciphertext } = deps.encryption.encrypt(secret, id);
+    const { keyId, ciphertext } = await deps.encryptWebhookSecret(secret, id);
     await insertEndpoint(db, {
       id,
       account_id: args.accountId,
@@ -68,9 +71,7 @@ export async function setEndpoint(
       url: args.url,
       key_id: keyId,
       secret: ciphertext,
-      previous_key_id: null,
-      previous_secret: null,
-      previous_until: null,
+      ...noPreviousSecret,
       created_at: deps.now(),
       deleted_at: null,
     });
@@ -83,16 +84,17 @@ export async function setEndpoint(
 
 /**
  * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
- * stops at once. Refuses like `findEndpoint`.
+ * stops at once. With `now`, for a secret that has leaked, the previous one stops at once too: at the latest when a worker
+ * that is delivering renews its lease. Refuses like `findEndpoint`.
  */
 export async function rotateSecret(
   deps: Deps,
-  args: Owner & { actor: AuditActor },
+  args: Owner & { actor: AuditActor; now?: boolean },
 ): Promise<Result<{ secret: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (!there) return noEndpoint();
-    const secret = await replaceSecret({ ...deps, db }, there);
+    const secret = await replaceSecret({ ...deps, db }, there, { now: args.now });
     const { actor } = args;
     const action = "webhook_endpoint.secret_rotated";
     await record(deps, db, { actor, action, subject: there.id, before: null, after: null });
@@ -102,7 +104,7 @@ export async function rotateSecret(
 
 /** Deletes an endpoint. Nothing more is sent to it, and its pending events are dropped. Refuses like `findEndpoint`. */
 export async function deleteEndpoint(
-  deps: Omit<Deps, "encryption">,
+  deps: Omit<Deps, "encryptWebhookSecret">,
   args: Owner & { actor: AuditActor },
 ): Promise<Result<{ id: string }>> {
   return inTransaction(deps.db, async (db) => {
@@ -137,15 +139,19 @@ function makeSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-async function replaceSecret(deps: Deps, row: EndpointRow): Promise<string> {
+async function replaceSecret(
+  deps: Deps,
+  row: EndpointRow,
+  options: { now?: boolean | undefined } = {},
+): Promise<string> {
   const secret = makeSecret();
-  const { keyId, ciphertext } = deps.encryption.encrypt(secret, row.id);
-  await updateEndpoint(deps.db, row.id, {
-    key_id: keyId,
-    secret: ciphertext,
+  const { keyId, ciphertext } = await deps.encryptWebhookSecret(secret, row.id);
+  const previous = {
     previous_key_id: row.key_id,
     previous_secret: row.secret,
     previous_until: new Date(deps.now().getTime() + ROTATION_MS),
-  });
+  };
+  const replaced = { key_id: keyId, secret: ciphertext, ...(options.now ? noPreviousSecret : previous) };
+  await updateEndpoint(deps.db, row.id, replaced);
   return secret;
 }

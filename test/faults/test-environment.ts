@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -14,6 +13,7 @@ import { addCleanup } from "../support/cleanups.ts";
 import { execute } from "../support/execute-sql.ts";
 import { startPrivatePostgres, startPrivateRedis } from "../support/private-services.ts";
 import { type ReplicatedPostgres, startReplicatedPostgres } from "../support/replicated-postgres.ts";
+import { testKeys } from "../support/test-deps.ts";
 import { clockEnv } from "./clock-fault.ts";
 import { type EvmEnvironment, startEvmEnvironment } from "./evm-environment.ts";
 import type { Family } from "./payment-plan.ts";
@@ -98,8 +98,7 @@ export async function startEnvironment(args: {
   args.say(`starting ${apis} apis and ${args.workers} workers`);
   const keys = { ...evm?.keys.env, ...solana?.keys.env };
   const hasClocks = seedFaults.rare === "clocks";
-  const dataKey = `faults:${randomBytes(32).toString("base64")}`;
-  await startWebhookReceiver({ databaseUrl, dataKey, random: args.random.branch("webhooks") });
+  await startWebhookReceiver({ databaseUrl, random: args.random.branch("webhooks") });
   const processes = await describeProcesses({
     ...args,
     dir,
@@ -107,7 +106,6 @@ export async function startEnvironment(args: {
     redis,
     networks,
     screeningList,
-    dataKey,
     keys,
     hasClocks,
   });
@@ -144,7 +142,6 @@ type Parts = {
   redis: Service;
   networks: TestEnvironment["networks"];
   screeningList: string;
-  dataKey: string;
   keys: Record<string, string>;
   hasClocks: boolean;
 };
@@ -157,7 +154,6 @@ async function describeProcesses({
   redis,
   networks,
   screeningList,
-  dataKey,
   keys,
   hasClocks,
 }: Parts) {
@@ -166,7 +162,7 @@ async function describeProcesses({
     REDIS_URL: redis.url,
     NETWORKS_FILE: networks.file,
     SCREENING_LIST_FILE: screeningList,
-    DATA_KEYS: dataKey,
+    ...testKeys,
     ALLOW_PRIVATE_ADDRESSES: "true",
     PUBLIC_URL: "https://pay.example.test",
     RATE_LIMIT_PER_ADDRESS: "0",

@@ -2,9 +2,9 @@ import { createServer, type ServerResponse } from "node:http";
 import { openDb } from "../../db/open.ts";
 import { freePort } from "../../local/free-ports.ts";
 import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
-import { createEncryption } from "../../runtime/encryption.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { testActor } from "../support/test-actor.ts";
+import { testEncryption } from "../support/test-deps.ts";
 import type { Random } from "./seeded-random.ts";
 
 /** A body that a text column cannot store, and far too long. */
@@ -18,10 +18,9 @@ const hostileBody = Buffer.concat([
 export async function startWebhookReceiver(args: {
   databaseUrl: string;
   /** `id:base64` of 32 bytes. */
-  dataKey: string;
   random: Random;
 }): Promise<void> {
-  const { databaseUrl, dataKey, random } = args;
+  const { databaseUrl, random } = args;
   const answer = (response: ServerResponse) => {
     const drawn = random.between(1, 10);
     if (drawn <= 6) return response.writeHead(204).end();
@@ -40,12 +39,10 @@ export async function startWebhookReceiver(args: {
     server.close();
   });
 
-  const [id = "", key = ""] = dataKey.split(":", 2);
-  const encryption = createEncryption([{ id, key: Buffer.from(key, "base64") }]);
   const db = openDb(databaseUrl, { max: 1, applicationName: "faults" });
   try {
     const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
-    const deps = { db, now: () => new Date(), encryption, validateUrl: () => undefined };
+    const deps = { db, now: () => new Date(), ...testEncryption(), validateUrl: () => undefined };
     const url = `http://127.0.0.1:${port}/`;
     await setEndpoint(deps, { actor: testActor, accountId, mode: "live", url });
   } finally {

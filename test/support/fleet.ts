@@ -9,7 +9,7 @@ import { checkAnswer } from "./published-contract.ts";
 import { type RedisNamespace, redisPrefix } from "./redis-prefix.ts";
 import { type SpawnedProcess, spawnProcess } from "./spawn-process.ts";
 import { createDatabase } from "./test-database.ts";
-import { testDataKeys } from "./test-deps.ts";
+import { testKeys } from "./test-deps.ts";
 
 // Every response that a test receives from a fleet is checked against the published contract.
 watchAnswers(checkAnswer);
@@ -26,6 +26,8 @@ export type FleetOptions = NetworksOptions & {
   ownUrl?: boolean;
   /** Additional environment variables of every process. */
   env?: Record<string, string>;
+  /** Additional environment variables of the processes of a role. */
+  envOf?: Partial<Record<"api" | "worker", Record<string, string>>>;
 };
 
 export type Fleet = {
@@ -56,7 +58,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: await networksFileFor(options.chain, options),
     PUBLIC_URL: `http://127.0.0.1:${port ?? 8_080}`,
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     ALLOW_PRIVATE_ADDRESSES: "true",
     RATE_LIMIT_PER_ADDRESS: "0",
     RATE_LIMIT_PER_KEY: "0",
@@ -75,7 +77,12 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   ) => {
     // Without a reachable PUBLIC_URL, workers do not check the published pages.
     const withoutPages = options.ownUrl ? {} : { PUBLIC_URL: "" };
-    const own = { ...env, ...(role === "worker" ? { ...keys, ...withoutPages } : {}), ...more };
+    const own = {
+      ...env,
+      ...(role === "worker" ? { ...keys, ...withoutPages } : {}),
+      ...options.envOf?.[role],
+      ...more,
+    };
     const started = await spawnProcess({ role, env: own, ...place });
     to.push(started);
     return started;

@@ -6,7 +6,7 @@ import { getEvmChain, openChains } from "../../chains/open-chains.ts";
 import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
-import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
+import { createDecrypt, createEncrypt, parseEncryptionKey } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import {
@@ -24,11 +24,24 @@ import { addCleanup } from "./cleanups.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";
 import { createDatabase } from "./test-database.ts";
 
-/** The value of DATA_KEYS in tests. */
-export const testDataKeys = `test:${Buffer.alloc(32, 7).toString("base64")}`;
+/** The key pairs of tests, as variables of every process. */
+export const testKeys = {
+  BUYER_DATA_PUBLIC_KEY: "test:GWlt3/zZsjfQvt4vVkkhxXLGB3++TKw8Fof2axUaw3E=",
+  BUYER_DATA_PRIVATE_KEYS: "test:sG8iiMhF6QBFzIfLNK049Oz8roGZ7RQrdYQQa4YHJlQ=",
+  WEBHOOK_PUBLIC_KEY: "test:ztXql/axuEunHoO3Q7tNnmwuwjaceBk5Pw7wxOor2W4=",
+  WEBHOOK_PRIVATE_KEYS: "test:CDXEBP8Mo3tJW35OlQtEiN55wqcaQndrH6Rik0Oj0Hs=",
+};
 
-export function testEncryption(): Encryption {
-  return createEncryption([{ id: "test", key: Buffer.alloc(32, 7) }]);
+/** Encrypts and decrypts with the key pairs of tests. */
+export function testEncryption() {
+  const parse = (text: string) => parseEncryptionKey(text) ?? { id: "", bytes: Buffer.alloc(0) };
+  const { BUYER_DATA_PUBLIC_KEY, BUYER_DATA_PRIVATE_KEYS, WEBHOOK_PUBLIC_KEY, WEBHOOK_PRIVATE_KEYS } = testKeys;
+  return {
+    encryptBuyerData: createEncrypt(parse(BUYER_DATA_PUBLIC_KEY)),
+    decryptBuyerData: createDecrypt([parse(BUYER_DATA_PRIVATE_KEYS)]),
+    encryptWebhookSecret: createEncrypt(parse(WEBHOOK_PUBLIC_KEY)),
+    decryptWebhookSecret: createDecrypt([parse(WEBHOOK_PRIVATE_KEYS)]),
+  };
 }
 
 /** A clock that runs ahead of the machine's clock by as much as a test advances it. */
@@ -127,7 +140,7 @@ export async function makeDepsFor(
     publishPaymentChanges,
     log,
     metrics,
-    encryption: testEncryption(),
+    ...testEncryption(),
     safeFetch: createSafeFetch({ allowPrivate: true }),
   };
   const { deployment } = networks;

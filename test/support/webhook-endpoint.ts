@@ -78,7 +78,7 @@ export async function registerEndpointIn(
   const db = openDb(databaseUrl, { max: 1 });
   try {
     const row = await db.selectFrom("merchant").selectAll().where("id", "=", merchantId).executeTakeFirstOrThrow();
-    const deps = { db, encryption: testEncryption(), now: () => new Date(), validateUrl: () => undefined };
+    const deps = { db, ...testEncryption(), now: () => new Date(), validateUrl: () => undefined };
     return unwrap(await setEndpoint(deps, { actor: testActor, accountId: row.account_id, mode: row.mode, url }));
   } finally {
     await db.destroy();

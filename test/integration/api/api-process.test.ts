@@ -15,7 +15,7 @@ import { photo } from "../../support/sample-pictures.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
 import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { networksDocument } from "./start-api.ts";
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
     NETWORKS_FILE: networks,
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     PUBLIC_URL: "http://127.0.0.1:8080/",
   };
 });

@@ -124,7 +124,7 @@ export async function startApi(options: StartOptions = {}) {
   const networks = parseNetworks({ ...networksDocument, chains: entries });
   const chains = openChains(networks, metrics);
   const adapters = {
-    encryption: testEncryption(),
+    ...testEncryption(),
     safeFetch: options.safeFetch ?? createSafeFetch({ allowPrivate: true }),
   };
   const screened = new Set<string>();

@@ -7,7 +7,7 @@ import { startFleet } from "../../support/fleet.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { withClockAhead } from "../../support/skewed-clock.ts";
 import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -24,7 +24,7 @@ async function makeParts() {
     REDIS_URL: queues.url,
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, {}),
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     ...chain.keys.env,
   };
   const inMs = (ms: number) => new Date(fixture.deps.now().getTime() + ms);

@@ -3,7 +3,7 @@ import { fundBuyer, networksFileFor, networksFor, startChain } from "../../suppo
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -19,7 +19,7 @@ async function makeWorkerSetup() {
     REDIS_URL: queues.url,
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [proxy.url] }),
-    DATA_KEYS: testDataKeys,
+    ...testKeys,
     ...chain.keys.env,
   };
   /** Stores an attempt and enqueues its job. */

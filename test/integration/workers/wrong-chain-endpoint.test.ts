@@ -6,7 +6,7 @@ import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { spawnUnready } from "../../support/spawn-process.ts";
 import { createDatabase } from "../../support/test-database.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { testKeys } from "../../support/test-deps.ts";
 
 const chain = await startChain();
 const otherChain = await startChain({ chainId: 31_338 });
@@ -23,7 +23,7 @@ test.each(["worker", "api"] as const)(
         REDIS_PREFIX: redis.prefix,
         NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [chain.url, otherChain.url] }),
         PUBLIC_URL: "http://127.0.0.1:8080",
-        DATA_KEYS: testDataKeys,
+        ...testKeys,
         ...(role === "worker" ? keysOf(chain, {}) : {}),
       },
     });

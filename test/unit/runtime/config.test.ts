@@ -1,12 +1,16 @@
-import { expect, test } from "vitest";
-import { readApiConfig } from "../../../runtime/config.ts";
-import { testDataKeys } from "../../support/test-deps.ts";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { readApiConfig, readBoardConfig, readWorkerConfig } from "../../../runtime/config.ts";
+import { newEncryptionKeys } from "../../../runtime/encryption.ts";
+import { testKeys } from "../../support/test-deps.ts";
 
 const env = {
   DATABASE_URL: "postgres://localhost/pay",
   REDIS_URL: "redis://localhost",
   NETWORKS_FILE: "networks.json",
-  DATA_KEYS: testDataKeys,
+  ...testKeys,
   PUBLIC_URL: "https://pay.example.test",
 };
 
@@ -50,3 +54,43 @@ test.each([
     );
   },
 );
+
+describe("variables in files", () => {
+  const file = async (text: string) => {
+    const dir = await mkdtemp(join(tmpdir(), "secrets "));
+    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const path = join(dir, "one");
+    await writeFile(path, text);
+    return path;
+  };
+  const { DATABASE_URL: url, ...withoutUrl } = env;
+
+  test("a process reads a variable that is not set from the file that NAME_FILE names", async () => {
+    const read = readApiConfig({ ...withoutUrl, DATABASE_URL: "", DATABASE_URL_FILE: await file(`${url}\n`) });
+    expect(read.DATABASE_URL).toBe(url);
+    const { ADMIN_PASSWORD } = readBoardConfig({ ...env, ADMIN_PASSWORD_FILE: await file("correct horse battery") });
+    expect(ADMIN_PASSWORD).toBe("correct horse battery");
+  });
+
+  test("private keys can be one to a line, so that a file of the new key and the old one rotates them", async () => {
+    const [newer, older] = [await newEncryptionKeys("new"), await newEncryptionKeys("old")];
+    const text = `${newer.privateKey}\n${older.privateKey}\n`;
+    const { WEBHOOK_PRIVATE_KEYS: keys } = readWorkerConfig({
+      ...env,
+      WEBHOOK_PRIVATE_KEYS: "",
+      WEBHOOK_PRIVATE_KEYS_FILE: await file(text),
+    });
+    expect(keys?.map(({ id }) => id)).toEqual(["new", "old"]);
+  });
+
+  test("the configuration rejects a variable that is set twice and a file that cannot be read, and prints no value", async () => {
+    const both = { ...env, DATABASE_URL_FILE: await file("postgres://pay:hidden@localhost/pay") };
+    expect(() => readApiConfig(both)).toThrow("DATABASE_URL and DATABASE_URL_FILE are both set; set one");
+    expect(() => readApiConfig({ ...withoutUrl, DATABASE_URL_FILE: "/nowhere/url" })).toThrow(
+      "DATABASE_URL_FILE: /nowhere/url cannot be read (ENOENT)",
+    );
+    const wrong = { ...withoutUrl, DATABASE_URL_FILE: await file("hidden") };
+    expect(() => readApiConfig(wrong)).toThrow("DATABASE_URL: ");
+    expect(() => readApiConfig(wrong)).not.toThrow("hidden");
+  });
+});

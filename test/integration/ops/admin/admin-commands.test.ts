@@ -7,11 +7,11 @@ import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
-import { testDataKeys } from "../../../support/test-deps.ts";
+import { testDataKeys, testKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
-const environment = { DATABASE_URL: fixture.databaseUrl, DATA_KEYS: testDataKeys, OPERATOR: "night watch" };
+const environment = { DATABASE_URL: fixture.databaseUrl, ...testKeys, OPERATOR: "night watch" };
 const admin = adminIn(environment);
 async function json<T = Record<string, string>>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await admin(...args, "--json");
@@ -137,7 +137,11 @@ test("an operator sets, shows, rotates and deletes a webhook endpoint, and its s
   const shown = await admin("webhooks", "show", ...owner);
   expect(shown.stdout).toContain("https://shop.example/hooks");
   expect(shown.stdout).not.toContain(secret);
-  expect((await json("webhooks", "rotate", ...owner))["secret"]).not.toBe(secret);
+  const { secret: second } = await json("webhooks", "rotate", ...owner);
+  expect(second).not.toBe(secret);
+  expect(await json("webhooks", "show", ...owner)).toMatchObject({ previousUntil: expect.any(String) });
+  expect((await json("webhooks", "rotate", "--now", ...owner))["secret"]).not.toBe(second);
+  expect(await json("webhooks", "show", ...owner)).toMatchObject({ previousUntil: null });
   await fixture.create();
   expect(await json<object[]>("webhooks", "deliveries", ...owner, "--state", "pending")).toMatchObject([
     { type: "payment.created" },
@@ -198,11 +202,12 @@ test("retry makes overdue work due now, and nothing else", async () => {
   expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 
-test("an operator reads a buyer's data, and the access is recorded", async () => {
+/** Creates a payment for which a buyer has posted their data. Returns its id. */
+async function postData(buyer: { address: string }): Promise<string> {
   const id = await fixture.create();
   const every = { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null };
   const { id: policyId } = await addPolicy(fixture.deps, { ...every, actor: testActor });
-  const [offered] = await fixture.offer(id, await fundBuyer(chain));
+  const [offered] = await fixture.offer(id, buyer);
   await removePolicy(fixture.deps, { actor: testActor, id: policyId });
   const asked = {
     paymentId: id,
@@ -220,12 +225,40 @@ test("an operator reads a buyer's data, and the access is recorded", async () =>
   };
   const given = Object.entries(fields).map(([name, value]) => ({ id: name, value }));
   expect(await storeCollected(fixture.deps, { ...asked, fields: given })).toMatchObject({ ok: true });
+  return id;
+}
+
+test("an operator reads a buyer's data, and the access is recorded", async () => {
+  const id = await postData(await fundBuyer(chain));
   const { stdout } = await admin("collected-data", "show", id);
   expect(stdout).toContain("Zoë");
   // Nothing has been signed, so the data is not proven to be the payer's.
   expect(stdout).toMatch(/proven +false/);
   const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", id).execute();
   expect(actions).toMatchObject([{ actor_id: "night watch", action: "collected_data.read" }]);
+});
+
+test("an operator deletes the data of a payment's buyer, or of an account in all payments, and nothing else", async () => {
+  const [one, two, stranger] = [await fundBuyer(chain), await fundBuyer(chain), await fundBuyer(chain)];
+  const posted = [await postData(one), await postData(two), await postData(two), await postData(stranger)];
+  const [first = "", ...ofTwo] = posted;
+  expect(await json("collected-data", "delete", "--payment", first)).toEqual([{ paymentId: first, rows: 1 }]);
+  const account = `${chain.id}:${two.address}`;
+  const deleted = await json<object[]>("collected-data", "delete", "--account", account);
+  expect(deleted).toHaveLength(2);
+  for (const paymentId of ofTwo.slice(0, 2)) expect(deleted).toContainEqual({ paymentId, rows: 1 });
+  const shown = await Promise.all(posted.map((id) => json<object[]>("collected-data", "show", id)));
+  expect(shown.map(({ length }) => length)).toEqual([0, 0, 0, 1]);
+  const entries = await fixture.db
+    .selectFrom("audit_entry")
+    .select(["actor_id", "subject", "before"])
+    .where("action", "=", "collected_data.deleted")
+    .execute();
+  expect(entries.map(({ subject }) => subject).toSorted()).toEqual(posted.slice(0, 3).toSorted());
+  expect(entries[0]).toMatchObject({ actor_id: "night watch", before: { rows: 1 } });
+  expect(JSON.stringify(entries)).not.toContain(two.address);
+  expect(await json("collected-data", "delete", "--payment", first)).toEqual([]);
+  expect(await admin("collected-data", "delete")).toMatchObject({ code: 2 });
 });
 
 test.each([

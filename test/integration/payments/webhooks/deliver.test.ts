@@ -268,6 +268,17 @@ describe("webhook secrets", () => {
       /No matching signature/,
     );
   });
+
+  test("a secret rotated with now stops signing at once, and so does the one before it", async () => {
+    const { fixture, endpoint, owner, secret: first, deliver } = await makeWebhookFixture(chain);
+    const second = unwrap(await rotateSecret(fixture.deps, owner)).secret;
+    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, now: true })).secret;
+    await fixture.create();
+    await deliver();
+    const [arrival] = endpoint.arrivals as [ReceivedWebhook];
+    expect([first, second, third].map((secret) => isSignedWith(secret, arrival))).toEqual([false, false, true]);
+    expect(unwrap(await findEndpoint(fixture.deps, owner)).previousUntil).toBeNull();
+  });
 });
 
 describe("webhook endpoints", () => {

@@ -19,7 +19,7 @@ import { waitFor } from "../../../support/wait-for.ts";
 const db = openDb(await createDatabase(), { max: 5 });
 addCleanup(() => db.destroy());
 const encryption = testEncryption();
-const base = { db: db as Db, encryption, now: () => new Date(), validateUrl: () => undefined };
+const base = { db: db as Db, ...encryption, now: () => new Date(), validateUrl: () => undefined };
 const to = (path: string) => `https://shop.example/${path}`;
 
 async function makeOwner() {
@@ -30,9 +30,9 @@ async function makeOwner() {
 /** Returns the secrets that currently sign for an endpoint, newest first. */
 async function signingSecrets(id: string): Promise<string[]> {
   const row = await db.selectFrom("webhook_endpoint").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
-  const open = (keyId: string | null, ciphertext: Buffer | null) =>
-    keyId !== null && ciphertext !== null ? [encryption.decrypt({ keyId, ciphertext }, id)] : [];
-  return [...open(row.key_id, row.secret), ...open(row.previous_key_id, row.previous_secret)];
+  const open = async (keyId: string | null, ciphertext: Buffer | null) =>
+    keyId !== null && ciphertext !== null ? [await encryption.decryptWebhookSecret({ keyId, ciphertext }, id)] : [];
+  return [...(await open(row.key_id, row.secret)), ...(await open(row.previous_key_id, row.previous_secret))];
 }
 
 const isBlocked = async () => {

@@ -1,0 +1,134 @@
+import { Queue } from "bullmq";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { createPayment, pay, waitFinal } from "../../local/buyer-client.ts";
+import { addCleanup } from "../support/cleanups.ts";
+import { fundBuyer, startChain } from "../support/evm-chain.ts";
+import { startFleet } from "../support/fleet.ts";
+import { makeSecrets } from "../support/made-secrets.ts";
+import { spawnProcess } from "../support/spawn-process.ts";
+import { startTlsRedis } from "../support/tls-services.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { registerEndpointIn, startWebhookEndpoint } from "../support/webhook-endpoint.ts";
+
+const secrets = await makeSecrets();
+const redis = await startTlsRedis(secrets);
+const [api, worker, board] = [await redis.urlOf("api"), await redis.urlOf("worker"), await redis.urlOf("board")];
+const REDIS_CA_FILE = secrets.path("ca.crt");
+const prefix = "pay";
+
+/** Commands and keys that Redis has refused, with the user. */
+async function listRefusals(): Promise<unknown[]> {
+  const entries = (await redis.owner.call("ACL", "LOG")) as string[][];
+  return entries.map((entry) => entry.slice(0, 10).join(" "));
+}
+
+test("api, workers and bull-board serve a payment, its webhook and a retried job as users who may do only that", async () => {
+  const chain = await startChain();
+  const fleet = await startFleet({
+    chain,
+    redis: { url: worker, prefix },
+    env: { REDIS_CA_FILE, RATE_LIMIT_PER_ADDRESS: "100000", RATE_LIMIT_PER_KEY: "100000" },
+    envOf: { api: { REDIS_URL: api } },
+  });
+  const login = { ADMIN_USER: "operator", ADMIN_PASSWORD: "a long password" };
+  const env = { DATABASE_URL: fleet.databaseUrl, REDIS_URL: board, REDIS_PREFIX: prefix, REDIS_CA_FILE, ...login };
+  const { url } = await spawnProcess({ role: "bull-board", env });
+  const endpoint = await startWebhookEndpoint();
+  await registerEndpointIn(fleet.databaseUrl, fleet.shop.caller.merchantId, endpoint.url);
+
+  const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });
+  await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
+  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+  await waitFor(() => endpoint.types().includes("payment.settled"), { within: 60_000, what: "all webhooks" });
+
+  const connection = redis.owner.duplicate({ maxRetriesPerRequest: null });
+  const queue = new Queue("settle", { connection, prefix });
+  addCleanup(async () => {
+    await queue.close();
+    connection.disconnect();
+  });
+  const job = await queue.add("settle", { settlementIds: "wrong" });
+  const failed = () => queue.getFailed();
+  await waitFor(async () => (await failed()).length === 1, { within: 20_000, what: "the job fails" });
+  const delayed = await queue.add("settle", { settlementIds: "wrong" }, { delay: 3_600_000 });
+  const authorization = `Basic ${Buffer.from(`${login.ADMIN_USER}:${login.ADMIN_PASSWORD}`).toString("base64")}`;
+  const ask = (path: string, method = "GET") =>
+    fetch(`${url}/api/queues${path}`, { method, headers: { authorization } });
+  const status = ["active", "completed", "delayed", "failed", "latest", "paused", "prioritized", "waiting"];
+  for (const path of ["", ...status.map((one) => `?activeQueue=settle&status=${one}&page=1`), `/settle/${job.id}`])
+    expect([path, (await ask(path)).status]).toEqual([path, 200]);
+  expect((await ask(`/settle/${job.id}/retry`, "PUT")).ok).toBe(true);
+  expect((await ask(`/settle/${delayed.id}/promote`, "PUT")).ok).toBe(true);
+  await waitFor(async () => (await failed()).length === 2, { within: 20_000, what: "both jobs fail" });
+  expect((await ask("/settle/retry/failed", "PUT")).ok).toBe(true);
+
+  expect(await listRefusals()).toEqual([]);
+  const noted = [...fleet.apis, ...fleet.workers].flatMap(({ lines }) => lines.filter((line) => /NOPERM/.test(line)));
+  expect(noted).toEqual([]);
+});
+
+const forbidden: [role: string, url: string, commands: string[][]][] = [
+  [
+    "api",
+    api,
+    [
+      ["ZADD", "pay:database-epoch", "1", "count"],
+      ["BZPOPMIN", "pay:settle:marker", "1"],
+    ],
+  ],
+  [
+    "worker",
+    worker,
+    [
+      ["SET", "other", "1"],
+      ["PUBLISH", "other", "1"],
+    ],
+  ],
+  [
+    "board",
+    board,
+    [
+      ["PUBLISH", "pay:payment-changed", "pay_1"],
+      ["ZADD", "pay:database-epoch", "1", "count"],
+    ],
+  ],
+];
+const administrative = [
+  ["FLUSHALL"],
+  ["KEYS", "*"],
+  ["CONFIG", "GET", "*"],
+  ["ACL", "LIST"],
+  ["SHUTDOWN"],
+  ["MONITOR"],
+];
+
+test.each(forbidden)("Redis refuses the %s what it does not need", async (_role, url, commands) => {
+  const ca = await secrets.read("ca.crt");
+  const client = new Redis(url, { tls: { ca } });
+  addCleanup(() => client.disconnect());
+  client.on("error", () => undefined);
+  for (const [command = "", ...args] of [...commands, ...administrative])
+    await expect(client.call(command, ...args)).rejects.toThrow(/NOPERM/);
+  expect(await client.ping()).toBe("PONG");
+});
+
+test("nobody reaches Redis without a user, and a certificate of another authority or host name is refused", async () => {
+  const ca = await secrets.read("ca.crt");
+  const other = await (await makeSecrets()).read("ca.crt");
+  const ping = async (url: string, tls: { ca: string }) => {
+    const client = new Redis(url, { tls, retryStrategy: () => null, lazyConnect: true });
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      return await client.ping();
+    } finally {
+      client.disconnect();
+    }
+  };
+  expect(await ping(api, { ca })).toBe("PONG");
+  const { port } = new URL(api);
+  await expect(ping(`rediss://localhost:${port}`, { ca })).rejects.toThrow();
+  await expect(ping(api, { ca: other })).rejects.toThrow();
+  await expect(ping(api.replace("localhost", "127.0.0.1"), { ca })).rejects.toThrow();
+});

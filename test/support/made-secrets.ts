@@ -1,0 +1,22 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { addCleanup } from "./cleanups.ts";
+
+const script = fileURLToPath(new URL("../../ops/compose/make-secrets.sh", import.meta.url));
+
+/** The folder of secrets that the compose file mounts, and its files. */
+export type MadeSecrets = { dir: string; path: (name: string) => string; read: (name: string) => Promise<string> };
+
+/** Makes the secrets of the compose file, as an operator does. */
+export async function makeSecrets(): Promise<MadeSecrets> {
+  const parent = await mkdtemp(join(tmpdir(), "secrets-"));
+  addCleanup(() => rm(parent, { recursive: true, force: true }));
+  const dir = join(parent, "secrets");
+  await promisify(execFile)("sh", [script, dir]);
+  const path = (name: string) => join(dir, name);
+  return { dir, path, read: async (name) => (await readFile(path(name), "utf8")).trim() };
+}
