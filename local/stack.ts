@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -127,10 +126,10 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const seeded = await seedAccount(postgres.url, ...settlements);
 
   // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
-  const dataKeys = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
-  const adminLogin = await seedOperator(postgres.url, dataKeys);
+  const totpKeys = await newEncryptionKeys("local");
+  const adminLogin = await seedOperator(postgres.url, totpKeys.publicKey);
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, dataKeys });
+  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, totpKeys });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
@@ -180,8 +179,8 @@ type Parts = {
   networksFile: string;
   /** Environment variables with the private keys. */
   keys: Record<string, string>;
-  /** The value of DATA_KEYS. */
-  dataKeys: string;
+  /** The key pair of the operators' TOTP secrets. */
+  totpKeys: { publicKey: string; privateKey: string };
 };
 
 /** Returns the settings of each process of the service. Only workers get the private keys. */
@@ -192,7 +191,7 @@ async function describeProcesses({
   redis,
   networksFile,
   keys,
-  dataKeys,
+  totpKeys,
 }: Parts): Promise<ProcessOptions[]> {
   const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
   const logs = join(dir, "logs");
@@ -211,6 +210,7 @@ async function describeProcesses({
     NETWORKS_FILE: networksFile,
     BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
     WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
+    TOTP_PUBLIC_KEY: totpKeys.publicKey,
     ...addresses,
     ...publicUrl,
   });
@@ -242,7 +242,13 @@ async function describeProcesses({
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),
-    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: common, onLine: logTo("bull-board") },
+    {
+      role: "bull-board",
+      port: ADMIN_PORT,
+      metricsPort: boardMetrics,
+      env: { ...common, TOTP_PRIVATE_KEYS: totpKeys.privateKey },
+      onLine: logTo("bull-board"),
+    },
   ];
 }
 

@@ -109,7 +109,7 @@ const Board = z.object({
   ...common,
   PORT: port.default(8081),
   /** Decrypts the operators' TOTP secrets. */
-  DATA_KEYS: dataKeys,
+  TOTP_PRIVATE_KEYS: privateKeys,
   /** Proxies in front of bull-board, as for the api: they name the caller's address and say that it used TLS. */
   TRUSTED_PROXIES: list.default([]),
 });
@@ -121,6 +121,7 @@ const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
   BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),
   WEBHOOK_PUBLIC_KEY: publicKey.optional(),
+  TOTP_PUBLIC_KEY: publicKey.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
   /** The name that the audit log records for each action. */

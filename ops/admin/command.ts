@@ -29,6 +29,8 @@ export type Context = {
   decryptBuyerData: () => Decrypt;
   /** Requires WEBHOOK_PUBLIC_KEY. Only commands that create a webhook secret call it. */
   encryptWebhookSecret: () => Encrypt;
+  /** Returns the function that encrypts operators' TOTP secrets. Throws ConfigError without TOTP_PUBLIC_KEY. */
+  encryptTotpSecret: () => Encrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
@@ -93,6 +95,11 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       encryptWebhookSecret() {
         const key = config.WEBHOOK_PUBLIC_KEY;
         if (!key) throw new ConfigError("WEBHOOK_PUBLIC_KEY is missing: the command encrypts the secret with it");
+        return createEncrypt(key);
+      },
+      encryptTotpSecret() {
+        const key = config.TOTP_PUBLIC_KEY;
+        if (!key) throw new ConfigError("TOTP_PUBLIC_KEY is missing: the command encrypts the TOTP secret with it");
         return createEncrypt(key);
       },
       networksFile() {

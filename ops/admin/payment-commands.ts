@@ -72,7 +72,7 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
     async (context, _args, { payment: paymentId, account }) => {
       const of = paymentId ? { paymentId } : account ? { account } : undefined;
       if (!of || (paymentId && account)) throw new UsageError("expected --payment or --account");
-      return { value: await deleteCollected(context, { of, actor: context.actor }) };
+      return { value: await deleteCollected(context, { of, actor: await context.actor() }) };
     },
   );
 }

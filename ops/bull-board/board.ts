@@ -7,6 +7,7 @@ import type { AuditEntry } from "../../db/queries/audit-entries.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
 import { findSignedIn } from "../../payments/operators/sign-in.ts";
 import type { PaymentDeps } from "../../payments/payment-deps.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
 import { findAction, isFromElsewhere, isRead } from "./allowed-writes.ts";
@@ -14,7 +15,8 @@ import { serveLogin } from "./login-routes.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
 import { readSessionCookie } from "./session-cookie.ts";
 
-export type BoardDeps = Pick<PaymentDeps, "db" | "now" | "encryption"> & {
+export type BoardDeps = Pick<PaymentDeps, "db" | "now"> & {
+  decryptTotpSecret: Decrypt;
   queues: readonly Queue[];
   /** Shown as a badge that identifies the deployment. */
   deployment: string;

@@ -4,7 +4,7 @@ import { isFromElsewhere } from "./allowed-writes.ts";
 import type { BoardDeps } from "./board.ts";
 import { readSessionCookie, writeSessionCookie } from "./session-cookie.ts";
 
-type Deps = Pick<BoardDeps, "db" | "now" | "encryption" | "log" | "metrics">;
+type Deps = Pick<BoardDeps, "db" | "now" | "decryptTotpSecret" | "log" | "metrics">;
 
 /** Serves the login page and ends sessions. Nothing else is served without a session. */
 export function serveLogin(app: FastifyInstance, deps: Deps): void {

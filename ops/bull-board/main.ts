@@ -6,7 +6,7 @@ import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
-import { createEncryption } from "../../runtime/encryption.ts";
+import { createDecrypt } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { instrumentStatements, samplePool } from "../../runtime/metrics/pool-metrics.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
@@ -52,7 +52,7 @@ async function serve(config: BoardConfig): Promise<void> {
   const board = await buildBoard({
     db,
     now: clock.now,
-    encryption: createEncryption(config.DATA_KEYS),
+    decryptTotpSecret: createDecrypt(config.TOTP_PRIVATE_KEYS),
     queues,
     deployment: config.REDIS_PREFIX,
     trustedProxies: config.TRUSTED_PROXIES,

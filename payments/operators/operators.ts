@@ -9,6 +9,7 @@ import {
   updateOperator,
 } from "../../db/queries/operators.ts";
 import type { Db } from "../../db/tables.ts";
+import type { Encrypt } from "../../runtime/encryption.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { hashPassword, makePassword } from "./passwords.ts";
@@ -23,7 +24,7 @@ export type OperatorView = { name: string; role: OperatorRole; createdAt: Date; 
 export type Credentials = { name: string; password: string; totp: string };
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
-type SecretDeps = Deps & Pick<PaymentDeps, "encryption">;
+type SecretDeps = Deps & { encryptTotpSecret: Encrypt };
 type Named = { actor: AuditActor; name: string };
 
 /** Returns true when a role includes another one. */
@@ -141,9 +142,9 @@ async function changeOperator(
   });
 }
 
-async function makeCredentials({ encryption }: SecretDeps, name: string) {
+async function makeCredentials({ encryptTotpSecret }: SecretDeps, name: string) {
   const [password, secret] = [makePassword(), makeTotpSecret()];
-  const { keyId, ciphertext } = encryption.encrypt(secret, name);
+  const { keyId, ciphertext } = await encryptTotpSecret(secret, name);
   return {
     stored: { password_hash: await hashPassword(password), totp_key_id: keyId, totp_secret: ciphertext, totp_step: 0 },
     credentials: { name, password, totp: toTotpUri(name, secret) },

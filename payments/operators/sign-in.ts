@@ -12,6 +12,7 @@ import {
 } from "../../db/queries/operator-sessions.ts";
 import { findOperator, useTotpStep } from "../../db/queries/operators.ts";
 import type { Db } from "../../db/tables.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { OperatorRole } from "./operators.ts";
 import { hashPassword, isPasswordOf } from "./passwords.ts";
@@ -30,7 +31,7 @@ export type Login = { name: string; password: string; code: string; address: str
 /** A session's token, or the time until the next login is accepted, ms; 0 after a wrong name, password or code. */
 export type SignedIn = { token: string } | { token: undefined; waitMs: number };
 
-type Deps = Pick<PaymentDeps, "now" | "encryption"> & { db: Db };
+type Deps = Pick<PaymentDeps, "now"> & { db: Db; decryptTotpSecret: Decrypt };
 
 /**
  * Signs an operator in with name, password and TOTP code. A code is accepted once. After ten refused logins of an operator,
@@ -99,12 +100,15 @@ function countAttempt({ db, now }: Deps, { name, address }: { name: string; addr
 }
 
 /** Returns the step of the login's code when name, password and code are right. */
-async function verify({ db, encryption, now }: Deps, { name, password, code }: Login): Promise<number | undefined> {
+async function verify(
+  { db, decryptTotpSecret, now }: Deps,
+  { name, password, code }: Login,
+): Promise<number | undefined> {
   const row = await findOperator(db, name);
   // The same work is done for an unknown name, so that the time reveals no name.
   const isRight = await isPasswordOf(row?.password_hash ?? (await nobody), password);
   if (!row || !isRight) return undefined;
-  const secret = encryption.decrypt({ keyId: row.totp_key_id, ciphertext: row.totp_secret }, name);
+  const secret = await decryptTotpSecret({ keyId: row.totp_key_id, ciphertext: row.totp_secret }, name);
   return findTotpStep(secret, code, now());
 }
 

@@ -30,17 +30,20 @@ export const testKeys = {
   BUYER_DATA_PRIVATE_KEYS: "test:sG8iiMhF6QBFzIfLNK049Oz8roGZ7RQrdYQQa4YHJlQ=",
   WEBHOOK_PUBLIC_KEY: "test:ztXql/axuEunHoO3Q7tNnmwuwjaceBk5Pw7wxOor2W4=",
   WEBHOOK_PRIVATE_KEYS: "test:CDXEBP8Mo3tJW35OlQtEiN55wqcaQndrH6Rik0Oj0Hs=",
+  TOTP_PUBLIC_KEY: "test:K5iKB8DFu99Pg2zEaq/+WAgQTVO1n+6D9oCoWh9XQl4=",
+  TOTP_PRIVATE_KEYS: "test:KFRq+NiugAD6ksXs2FEHp8Sn8Ag3uYf1Ae2pHmnwYlg=",
 };
 
 /** Encrypts and decrypts with the key pairs of tests. */
 export function testEncryption() {
   const parse = (text: string) => parseEncryptionKey(text) ?? { id: "", bytes: Buffer.alloc(0) };
-  const { BUYER_DATA_PUBLIC_KEY, BUYER_DATA_PRIVATE_KEYS, WEBHOOK_PUBLIC_KEY, WEBHOOK_PRIVATE_KEYS } = testKeys;
   return {
-    encryptBuyerData: createEncrypt(parse(BUYER_DATA_PUBLIC_KEY)),
-    decryptBuyerData: createDecrypt([parse(BUYER_DATA_PRIVATE_KEYS)]),
-    encryptWebhookSecret: createEncrypt(parse(WEBHOOK_PUBLIC_KEY)),
-    decryptWebhookSecret: createDecrypt([parse(WEBHOOK_PRIVATE_KEYS)]),
+    encryptBuyerData: createEncrypt(parse(testKeys.BUYER_DATA_PUBLIC_KEY)),
+    decryptBuyerData: createDecrypt([parse(testKeys.BUYER_DATA_PRIVATE_KEYS)]),
+    encryptWebhookSecret: createEncrypt(parse(testKeys.WEBHOOK_PUBLIC_KEY)),
+    decryptWebhookSecret: createDecrypt([parse(testKeys.WEBHOOK_PRIVATE_KEYS)]),
+    encryptTotpSecret: createEncrypt(parse(testKeys.TOTP_PUBLIC_KEY)),
+    decryptTotpSecret: createDecrypt([parse(testKeys.TOTP_PRIVATE_KEYS)]),
   };
 }
 

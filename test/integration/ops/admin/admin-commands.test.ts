@@ -7,7 +7,7 @@ import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
-import { testDataKeys, testKeys } from "../../../support/test-deps.ts";
+import { testKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { adminIn } from "../../../support/admin.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
-import { testDataKeys } from "../../../support/test-deps.ts";
+import { testKeys } from "../../../support/test-deps.ts";
 
 async function setUp() {
   const { db, url } = await openTestDb(2);
-  const as = (OPERATOR: string) => adminIn({ DATABASE_URL: url, DATA_KEYS: testDataKeys, OPERATOR });
+  const as = (OPERATOR: string) => adminIn({ DATABASE_URL: url, TOTP_PUBLIC_KEY: testKeys.TOTP_PUBLIC_KEY, OPERATOR });
   const create = (by: string, name: string, role: string) => as(by)("operators", "new", name, "--role", role, "--json");
   return { db, as, create };
 }

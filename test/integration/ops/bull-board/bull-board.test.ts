@@ -13,13 +13,13 @@ import { createOperators } from "../../../support/create-operators.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 import { redisPrefix } from "../../../support/redis-prefix.ts";
 import { spawnProcess } from "../../../support/spawn-process.ts";
-import { makeClock, testDataKeys, testEncryption } from "../../../support/test-deps.ts";
+import { makeClock, testEncryption, testKeys } from "../../../support/test-deps.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const { url: redisUrl, prefix } = redisPrefix();
 const { db, url: databaseUrl } = await openTestDb(8);
 const clock = makeClock();
-const operatorDeps = { db, now: clock.now, encryption: testEncryption() };
+const operatorDeps = { db, now: clock.now, ...testEncryption() };
 const people = await createOperators(operatorDeps);
 
 /** A queue on the shared Redis with one failed job, as a worker leaves it. */
@@ -219,7 +219,7 @@ test("the process serves the board, its probes and metrics, and records each wri
     DATABASE_URL: databaseUrl,
     REDIS_URL: own.url,
     REDIS_PREFIX: own.prefix,
-    DATA_KEYS: testDataKeys,
+    TOTP_PRIVATE_KEYS: testKeys.TOTP_PRIVATE_KEYS,
   };
   const process = await spawnProcess({ role: "bull-board", env });
   expect((await fetch(process.url)).status).toBe(401);

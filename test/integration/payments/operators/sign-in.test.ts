@@ -14,7 +14,7 @@ const minute = 60_000;
 async function setUp() {
   const { db } = await openTestDb(12);
   const clock = makeClock();
-  const deps = { db, now: clock.now, encryption: testEncryption() };
+  const deps = { db, now: clock.now, ...testEncryption() };
   const people = await createOperators(deps);
   const login = (changed: Partial<Login> = {}) => {
     const name = changed.name === "vera" ? "vera" : "olga";

@@ -271,8 +271,8 @@ describe("webhook secrets", () => {
 
   test("a secret rotated with now stops signing at once, and so does the one before it", async () => {
     const { fixture, endpoint, owner, secret: first, deliver } = await makeWebhookFixture(chain);
-    const second = unwrap(await rotateSecret(fixture.deps, owner)).secret;
-    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, now: true })).secret;
+    const second = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor })).secret;
+    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor, now: true })).secret;
     await fixture.create();
     await deliver();
     const [arrival] = endpoint.arrivals as [ReceivedWebhook];
