@@ -24,6 +24,7 @@ import { paymentOperations } from "./merchant/payment-operations.ts";
 import { refundOperations } from "./merchant/refund-operations.ts";
 import { settlementOperations } from "./merchant/settlement-operations.ts";
 import { statusOperations } from "./merchant/status-operations.ts";
+import { webhookOperations } from "./merchant/webhook-operations.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -42,6 +43,7 @@ export const operations: readonly Operation[] = [
   ...merchantOperations,
   ...settlementOperations,
   ...keyOperations,
+  ...webhookOperations,
   gatewayPayment,
   gatewayOptions,
   gatewayFetch,

@@ -159,6 +159,7 @@ function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperati
 function tagOf({ access, path }: Operation): string {
   if (access === "gateway") return "Gateway";
   if (path.startsWith("/v1/api-keys")) return "API keys";
+  if (path.startsWith("/v1/webhook-")) return "Webhooks";
   return path === "/v1/merchants" || path.startsWith("/v1/merchants/:") ? "Merchants" : "Payments";
 }
 

@@ -10,7 +10,7 @@ export type ApprovalKey = { privateKey: KeyObject; publicKey: string };
 
 /**
  * Derives the Ed25519 key that signs approvals from an API key's text (HKDF-SHA-256 without a salt: the text holds 256
- * random bits). The database stores only the public key, so whoever has the database cannot sign.
+ * random bits). The database stores only the public key, so a thief of the database cannot sign.
  */
 export function deriveApprovalKey(keyText: string): ApprovalKey {
   const seed = Buffer.from(hkdfSync("sha256", keyText, "", PURPOSE, 32));

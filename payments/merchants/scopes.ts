@@ -11,7 +11,7 @@ export const scopeDescriptions: Readonly<Record<Scope, string>> = {
   merchants: "read, create, change and delete merchants",
   settlements: "read and change settlement destinations",
   "settlements:approve": "approve changes of settlement destinations",
-  webhooks: "read and change the webhook endpoint",
+  webhooks: "read the webhook endpoint and its deliveries, and send events again",
   keys: "manage keys that can do no more than the key itself",
 };
 

@@ -1,10 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
+import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
 import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
+
+/** Registers a webhook endpoint to which nothing is delivered. */
+async function addWebhookEndpoint(api: Api, { accountId }: TestMerchant): Promise<void> {
+  const noSecret = { key_id: "none", secret: Buffer.alloc(0) };
+  const noPrevious = { previous_key_id: null, previous_secret: null, previous_until: null };
+  const owned = { id: `whe_${randomUUID().replaceAll("-", "")}`, account_id: accountId, mode: "test" } as const;
+  const url = "https://shop.example.test/hooks";
+  const times = { created_at: new Date(), deleted_at: null };
+  await insertEndpoint(api.db, { ...owned, url, ...noSecret, ...noPrevious, ...times });
+}
 
 /** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
 export async function makeValidCalls(
@@ -12,6 +23,7 @@ export async function makeValidCalls(
   merchant: TestMerchant,
 ): Promise<Record<string, () => Promise<ValidCall>>> {
   const { headers, wallet } = merchant;
+  await addWebhookEndpoint(api, merchant);
   const fresh = () => ({ ...headers, "idempotency-key": randomUUID() });
   const account = { "api-key": merchant.key };
   const buyer = privateKeyToAccount(newWallet().privateKey);
@@ -140,6 +152,14 @@ export async function makeValidCalls(
       headers: account,
       body: { withCreated: true },
     }),
+    getWebhookEndpoint: get("/v1/webhook-endpoint", account),
+    listWebhookDeliveries: get("/v1/webhook-deliveries?limit=2&status=pending", account),
+    replayWebhookEvent: async () => {
+      const paymentId = await makePayment(api, merchant);
+      const { body } = await api.get(`/v1/webhook-deliveries?paymentId=${paymentId}`, account);
+      const [{ eventId }] = body["data"] as [{ eventId: string }];
+      return { method: "POST", path: "/v1/webhook-deliveries/replay", headers: account, body: { eventId } };
+    },
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),

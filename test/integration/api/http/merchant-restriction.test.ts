@@ -36,6 +36,9 @@ const unnamed: Record<string, object> = {
   createMerchant: { status: 403, body: { code: "forbidden" } },
   createApiKey: { status: 403, body: { code: "forbidden", message: expect.stringContaining("merchantIds") } },
   listApiKeys: { status: 200, body: { data: [{ merchantIds: [second.id] }], nextCursor: null } },
+  getWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
+  listWebhookDeliveries: { status: 403, body: { code: "forbidden" } },
+  replayWebhookEvent: { status: 403, body: { code: "forbidden" } },
 };
 
 describe("for a key that is restricted to another merchant", () => {
@@ -135,8 +138,8 @@ describe("idempotency keys", () => {
     expect(refused.headers.get("idempotent-replayed")).toBeNull();
     const created = { merchantName: "Shop", merchantEmail: "shop@example.test" };
     expect((await api.post("/v1/merchants", { ...shop.headers, ...idempotent }, created)).status).toBe(201);
-    const again = await api.post("/v1/merchants", { "api-key": ofSecond, ...idempotent }, created);
-    expect(again).toMatchObject({ status: 403, body: { code: "forbidden" } });
+    const repeated = await api.post("/v1/merchants", { "api-key": ofSecond, ...idempotent }, created);
+    expect(repeated).toMatchObject({ status: 403, body: { code: "forbidden" } });
   });
 
   test("a key of one merchant cannot observe which idempotency keys another merchant has used", async () => {
@@ -157,8 +160,8 @@ describe("idempotency keys", () => {
     const idempotent = { "idempotency-key": randomUUID() };
     const made = await api.post("/v1/payments", { ...shop.headers, ...idempotent }, body);
     const key = await restricted(shop.merchantId, second.id);
-    const again = await api.post("/v1/payments", { ...shop.headers, ...idempotent, "api-key": key }, body);
-    expect(again).toMatchObject({ status: 201, body: made.body });
-    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    const repeated = await api.post("/v1/payments", { ...shop.headers, ...idempotent, "api-key": key }, body);
+    expect(repeated).toMatchObject({ status: 201, body: made.body });
+    expect(repeated.headers.get("idempotent-replayed")).toBe("true");
   });
 });

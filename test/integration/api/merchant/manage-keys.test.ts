@@ -252,8 +252,8 @@ describe("revoking a key", () => {
         status: 401,
         body: { code: "invalid_api_key", message: expect.stringContaining("revoked") },
       });
-    const again = await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
-    expect(again).toMatchObject({ status: 200, body: { ...revoked.body, revoked: [] } });
+    const repeated = await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
+    expect(repeated).toMatchObject({ status: 200, body: { ...revoked.body, revoked: [] } });
   });
 
   test("leaves the keys that it created, unless the caller asks for them too", async () => {
