@@ -813,6 +813,8 @@ CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree 
 CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into ledger_day as d (account, asset, day, shard, amount)
@@ -829,6 +831,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
@@ -844,6 +848,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_fanout (settlement_id, endpoint_id, at)
@@ -852,6 +858,28 @@ AS $function$
     where m.id = new.merchant_id;
     return null;
   end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.attach_signatures(of_payment text, with_signature bytea, with_permit bytea, moved_at timestamp with time zone)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    with signed as (
+      select id, state from transfer
+      where payment_id = of_payment and purpose = 'payment' and signature is null and state in ('awaited', 'included')
+      for update
+    ), stored as (
+      update transfer t set signature = with_signature, permit = with_permit,
+        state = case s.state when 'awaited' then 'ready' else s.state end,
+        due_at = case s.state when 'awaited' then moved_at else t.due_at end
+      from signed s where s.id = t.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transfer', id, 'awaited', 'ready', moved_at from signed where state = 'awaited'
+    returning subject
+  $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
@@ -898,6 +926,8 @@ RETURN ((at AT TIME ZONE 'UTC'::text))::date
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', s.merchant_id, s.asset, split_part(s.asset, '/', 1), s.due_at)
@@ -924,6 +954,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
@@ -935,6 +967,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_settlement()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
@@ -945,6 +979,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.record_destination_change()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'DELETE' then
@@ -964,6 +1000,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.record_insert_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into event (machine, subject, from_state, to_state, at)
@@ -972,9 +1010,22 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    where id = of_payment and mode = 'test' and state = 'processing' returning id
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_transaction_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'INSERT' then
@@ -1020,9 +1071,23 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.set_refund_place()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
+    into new.merchant_id, new.asset, new.receiver
+    from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    return new;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, of_asset text)
  RETURNS void
  LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
       blocked_by = null, blocked_at = null
@@ -1036,6 +1101,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_refunds_of_balance()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('refund', new.merchant_id, new.asset);
@@ -1046,6 +1113,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if exists (select from settlement_destination d
@@ -1059,6 +1128,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_behind_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
@@ -1069,6 +1140,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_destinations()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', d.merchant_id, d.asset)
@@ -1080,6 +1153,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_merchant()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.id, null);
@@ -1105,6 +1180,7 @@ CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH RO
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
 CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
 CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();

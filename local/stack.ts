@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
+import { createLogins, dropLogins, loginUrl } from "./database-logins.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -116,19 +118,24 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const networksFile = await writeNetworks(chain, solana, settings);
   say("migrating the database");
   await migrateDatabase(postgres.url);
+  const logins = await createLogins(postgres.url);
+  // Another server outlives the stack.
+  if (process.env["DATABASE_URL"])
+    opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
+  const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
   say("creating an account, merchants and keys");
   const settlements = [chain, solana].map(({ asset, id, destination }) => ({
     asset,
     destination: `${id}:${destination}`,
   }));
-  const seeded = await seedAccount(postgres.url, ...settlements);
+  const seeded = await seedAccount(urlOf("admin"), ...settlements);
 
   const adminLogin = {
     user: settings.ADMIN_USER,
     password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
   };
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  const described = await describeProcesses({ settings, dir, urlOf, redis, networksFile, keys, adminLogin });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
@@ -173,7 +180,8 @@ async function closeAll(opened: Opened, say: Say): Promise<void> {
 type Parts = {
   settings: StackSettings;
   dir: string;
-  postgres: Service;
+  /** Returns the URL by which a role connects to the database. */
+  urlOf: (role: DatabaseRole) => string;
   redis: Service;
   networksFile: string;
   /** Environment variables with the private keys. */
@@ -185,7 +193,7 @@ type Parts = {
 async function describeProcesses({
   settings,
   dir,
-  postgres,
+  urlOf,
   redis,
   networksFile,
   keys,
@@ -197,12 +205,12 @@ async function describeProcesses({
   await mkdir(logs, { recursive: true });
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
-  const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
+  const services = { REDIS_URL: redis.url, ...prefix };
   // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
   const DATA_KEYS = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
   const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
+  await writeEnvironment(dir, { DATABASE_URL: urlOf("admin"), NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
   const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const boardMetrics = others.pop() ?? 0;
@@ -213,20 +221,25 @@ async function describeProcesses({
   // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
-  const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
+  const worker = { ...common, DATABASE_URL: urlOf("worker"), ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
+  const board = {
+    ...common,
+    DATABASE_URL: urlOf("board"),
+    ADMIN_USER: adminLogin.user,
+    ADMIN_PASSWORD: adminLogin.password,
+  };
   return [
     {
       role: "api",
       port: PORT,
       metricsPort: apiMetrics,
-      env: { ...common, ...publicUrl, ...limits },
+      env: { ...common, DATABASE_URL: urlOf("api"), ...publicUrl, ...limits },
       onLine: logTo("api"),
     },
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),
-    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: admin, onLine: logTo("bull-board") },
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: board, onLine: logTo("bull-board") },
   ];
 }
 

@@ -1,7 +1,7 @@
 import { inTransaction } from "../../db/in-transaction.ts";
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
-import { insertRefund, listRefunds } from "../../db/queries/refunds.ts";
+import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
@@ -46,16 +46,12 @@ export async function refundPayment(
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
     const id = newId("rfnd");
-    await insertRefund(db, {
+    await insertPaymentRefund(db, {
       id,
       payment_id: payment.id,
-      exception_id: null,
-      merchant_id: payment.merchant_id,
       // Withdrawn refunds count too: a refund number is never reused.
       number: before.length + 1,
-      asset: payment.paid_asset ?? "",
       amount,
-      receiver: option?.payer ?? null,
       ...drawnFor(payment, amount),
       state: isMoved ? "due" : "marked",
       created_at: at,

@@ -62,7 +62,8 @@ create table ledger_day (
 create function ledger_day_of(at timestamptz) returns date language sql immutable
   return (at at time zone 'UTC')::date;
 
-create function add_to_ledger_day() returns trigger language plpgsql as $$
+create function add_to_ledger_day() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into ledger_day as d (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at),
