@@ -191,7 +191,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // Chains
   chain_cursor: ofWorkers,
-  chain_block: { ...readers, worker: { ...append, delete: true } },
+  chain_block: { ...readers, worker: writeAndDelete },
   observation: ofWorkers,
   dust: ofWorkers,
   failed_booking: {
