@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { memberNames } from "../runtime/member-names.ts";
 import { errorCode } from "../runtime/redaction.ts";
-import { callable, grants, type Privileges, roles } from "./grants.ts";
+import { type AnyPrivileges, callable, grants, roles } from "./grants.ts";
 import type { Pool } from "./tables.ts";
 
 /** SQLSTATE: another database's migration has just created the role. */
@@ -71,9 +71,7 @@ export function buildGrants(functions: readonly string[]): string {
 }
 
 /** Lists privileges as SQL, for example `update (state, due_at)`. */
-function describePrivileges(
-  privileges: { readonly [P in keyof Privileges]?: true | string | readonly string[] },
-): string[] {
+function describePrivileges(privileges: AnyPrivileges): string[] {
   return memberNames(privileges).map((name) => {
     const columns = privileges[name];
     return typeof columns === "object" ? `${name} (${columns.join(", ")})` : name;

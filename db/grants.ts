@@ -16,12 +16,14 @@ export type Role = keyof typeof roles;
 
 type Columns<T> = "all" | readonly (keyof T & string)[];
 /** What a role may do with a table, and with which columns. */
-export type Privileges<T = object> = {
+type Privileges<T> = {
   readonly select?: Columns<T>;
   readonly insert?: Columns<T>;
   readonly update?: Columns<T>;
   readonly delete?: true;
 };
+/** The same of any table. */
+export type AnyPrivileges = { readonly [P in keyof Privileges<object>]?: true | string | readonly string[] };
 type TableGrants<T> = { readonly [R in Role]?: Privileges<T> };
 
 const read = { select: "all" } as const;
@@ -188,6 +190,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     worker: { ...append, delete: true },
     admin: { ...append, delete: true },
   },
+  ledger_check: { ...ofWorkers, worker: { select: "all", update: "all" } },
+  ledger_finding: { ...readers, worker: { ...append, delete: true } },
 
   // Chains
   chain_cursor: ofWorkers,

@@ -296,6 +296,14 @@ create table lane (
   UNIQUE (chain, address)
 );
 
+create table ledger_check (
+  singleton boolean not null default true,
+  due_at timestamp with time zone not null,
+  checked_at timestamp with time zone not null default now(),
+  CHECK (singleton),
+  PRIMARY KEY (singleton)
+);
+
 create table ledger_day (
   account text not null,
   asset text not null,
@@ -314,6 +322,16 @@ create table ledger_entry (
   CHECK ((amount <> (0)::numeric)),
   FOREIGN KEY (group_id) REFERENCES ledger_group(id),
   PRIMARY KEY (id)
+);
+
+create table ledger_finding (
+  kind text not null,
+  subject text not null,
+  asset text not null,
+  found text,
+  expected text,
+  at timestamp with time zone not null,
+  PRIMARY KEY (kind, subject, asset)
 );
 
 create table ledger_group (
@@ -755,6 +773,7 @@ CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
+CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
@@ -777,12 +796,14 @@ CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
 CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
 CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
+CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (state = 'paid'::text);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);

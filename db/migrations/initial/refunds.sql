@@ -24,6 +24,7 @@ create index refund_queue on refund
   (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
   where due_at is not null;
 create index refund_waiting on refund (merchant_id) where state = 'due';
+create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying');
 
 -- Completes a refund of a payment: it goes back to the payer, in what was paid. The api, which may not write these columns
 -- (db/grants.ts), therefore cannot choose a receiver.

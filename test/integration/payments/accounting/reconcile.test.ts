@@ -7,6 +7,7 @@ import { listDifferences } from "../../../../db/queries/reconciliations.ts";
 import { reconcileChain, takeReconciliations } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { builtService } from "../../../support/built-service.ts";
+import { inRole } from "../../../support/database-roles.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
@@ -132,7 +133,10 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   const fixture = await makeMerchantFixture(chain);
   await settle(fixture, await fixture.pay(await fundBuyer(chain), 500n));
   await fixture.pay(await fundBuyer(chain), 300n);
-  const env = { DATABASE_URL: fixture.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) };
+  const env = await inRole("admin", {
+    DATABASE_URL: fixture.databaseUrl,
+    NETWORKS_FILE: await networksFileFor(chain),
+  });
   const run = (...args: string[]) =>
     promisify(execFile)(process.execPath, [`${builtService}/reconcile.js`, ...args], { env }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -145,7 +149,7 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   await fixture.watch();
   const bad = await run("--json");
   expect(bad.code).toBe(1);
-  expect(JSON.parse(bad.stdout)).toContainEqual(
+  expect(JSON.parse(bad.stdout).lines).toContainEqual(
     expect.objectContaining({
       account: "treasury",
       asset: chain.asset,
