@@ -37,6 +37,9 @@ const readers = { api: read, worker: read, admin: read, reader: read } as const;
 /** A table that only workers write. */
 const ofWorkers = { ...readers, worker: write } as const;
 
+/** What whoever appends to the audit log writes. */
+const auditColumns = ["at", "actor_kind", "actor_id", "actor_address", "action", "subject", "before", "after"] as const;
+
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
 type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
 type Granted = Tables & MigrationTables;
@@ -67,7 +70,16 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     worker: { select: "all", delete: true },
     reader: { select: ["account_id", "mode", "operation", "key", "status", "created_at"] },
   },
-  operator_action: { board: { insert: "all" }, admin: append, reader: read },
+
+  // The audit log. A trigger numbers and chains the entries.
+  audit_entry: {
+    api: { insert: auditColumns },
+    worker: { select: "all", insert: auditColumns },
+    board: { insert: auditColumns },
+    admin: { select: "all", insert: auditColumns },
+    reader: read,
+  },
+  audit_head: { worker: { ...append, update: ["exported_at"] }, admin: read, reader: read },
 
   // Merchants
   logo: { ...readers, api: append },
@@ -226,6 +238,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 export const callable: Readonly<Record<string, readonly Role[]>> = {
   "ledger_day_of(timestamptz)": ["api", "worker", "admin", "reader"],
   "database_identity(oid)": ["api", "worker", "admin", "reader"],
+  "lock_audit_chain()": ["worker", "admin"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
   "attach_signatures(text, bytea, bytea, timestamptz)": ["api"],
   "record_simulated_payment(text, text, text, numeric)": ["api"],

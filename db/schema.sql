@@ -82,6 +82,32 @@ create table attempt (
   UNIQUE (payment_id, digest)
 );
 
+create table audit_entry (
+  day date not null,
+  sequence integer not null,
+  at timestamp with time zone not null,
+  actor_kind text not null,
+  actor_id text not null,
+  actor_address text,
+  action text not null,
+  subject text not null,
+  before json,
+  after json,
+  hash bytea not null,
+  CHECK ((actor_kind = ANY (ARRAY['key'::text, 'operator'::text, 'worker'::text]))),
+  PRIMARY KEY (day, sequence)
+);
+
+create table audit_head (
+  day date not null,
+  sequence integer not null,
+  hash bytea not null,
+  at timestamp with time zone not null,
+  exported_at timestamp with time zone,
+  FOREIGN KEY (day, sequence) REFERENCES audit_entry(day, sequence),
+  PRIMARY KEY (day)
+);
+
 create table burned_gas (
   transfer_id text not null,
   lane_id text not null,
@@ -406,17 +432,6 @@ create table observation (
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_id, tx_hash, log_index)
-);
-
-create table operator_action (
-  id bigint generated always as identity not null,
-  actor text not null,
-  action text not null,
-  queue text,
-  job_id text,
-  subject text,
-  at timestamp with time zone not null,
-  PRIMARY KEY (id)
 );
 
 create table payment (
@@ -760,6 +775,7 @@ create table webhook_fanout (
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
+CREATE INDEX audit_entry_subject ON public.audit_entry USING btree (subject);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
@@ -903,6 +919,48 @@ AS $function$
   $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.audit_entry_text(entry audit_entry, previous bytea)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select '[' || array_to_string(array[
+    to_json(entry.day::text)::text,
+    to_json(entry.sequence)::text,
+    to_json(to_char(entry.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text,
+    to_json(entry.actor_kind)::text,
+    to_json(entry.actor_id)::text,
+    to_json(entry.actor_address)::text,
+    to_json(entry.action)::text,
+    to_json(entry.subject)::text,
+    to_json(entry.before::text)::text,
+    to_json(entry.after::text)::text,
+    to_json(encode(previous, 'hex'))::text
+  ], ',', 'null') || ']'
+  $function$
+;
+
+CREATE OR REPLACE FUNCTION public.chain_audit_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  declare
+    newest record;
+  begin
+    perform lock_audit_chain();
+    select day, sequence, hash into newest from audit_entry order by day desc, sequence desc limit 1;
+    new.at := date_trunc('milliseconds', new.at);
+    new.day := greatest(
+      (new.at at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
+    );
+    new.sequence := case when new.day = newest.day then newest.sequence + 1 else 1 end;
+    new.hash := sha256(convert_to(audit_entry_text(new, newest.hash), 'UTF8'));
+    return new;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -942,6 +1000,14 @@ CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
  LANGUAGE sql
  IMMUTABLE
 RETURN ((at AT TIME ZONE 'UTC'::text))::date
+;
+
+CREATE OR REPLACE FUNCTION public.lock_audit_chain()
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
+  $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
@@ -1187,6 +1253,8 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
+CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();

@@ -34,14 +34,4 @@ export type AccountTables = {
     response_body: string | null;
     created_at: Date;
   };
-  /** What an operator did by an admin command or on the queue board. */
-  operator_action: {
-    id: Generated<number>;
-    actor: string;
-    action: string;
-    queue: string | null;
-    job_id: string | null;
-    subject: string | null;
-    at: Date;
-  };
 };

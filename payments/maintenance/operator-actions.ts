@@ -1,8 +1,8 @@
 import { listAccountsWithCounts } from "../../db/queries/accounts.ts";
 import { listApiKeys, listAppIds, revokeCredential } from "../../db/queries/api-keys.ts";
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
+import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMerchantDebt, findOwner, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
-import { insertOperatorAction } from "../../db/queries/operator-actions.ts";
 import { makeTransfersDue } from "../../db/queries/payment-transfers.ts";
 import { findPaymentRow, listNewestPayments, makePaymentDue, type NewestFilter } from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
@@ -138,7 +138,9 @@ export async function recordAction(
   { db, now }: Deps,
   args: { actor: string; action: string; subject: string },
 ): Promise<void> {
-  await insertOperatorAction(db, { ...args, at: now() });
+  const { actor: id, action, subject } = args;
+  const actor = { kind: "operator", id, address: null } as const;
+  await insertAuditEntries(db, [{ actor, action, subject, before: null, after: null, at: now() }]);
 }
 
 /**

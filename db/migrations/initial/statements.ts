@@ -14,7 +14,7 @@ const files = [
   "chains",
   "solana",
   "webhooks",
-  "operations",
+  "audit",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */

@@ -43,7 +43,7 @@ test("an operator lets wallets cancel an account's payments, or the merchant alo
     code: 1,
     stderr: "there is no account acct_0\n",
   });
-  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", accountId).execute();
+  const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", accountId).execute();
   expect(actions.map(({ action }) => action)).toContain("accounts wallet-cancel off");
 });
 
@@ -134,12 +134,12 @@ test("an operator adds, lists and removes sites that may frame the data page, an
     stderr: `${origin} is not an allowed origin of ${fixture.accountId}\n`,
   });
   const actions = await fixture.db
-    .selectFrom("operator_action")
+    .selectFrom("audit_entry")
     .selectAll()
     .where("subject", "=", fixture.accountId)
     .execute();
   for (const action of [`frames add ${origin}`, `frames remove ${origin}`])
-    expect(actions).toContainEqual(expect.objectContaining({ action, actor: "night watch" }));
+    expect(actions).toContainEqual(expect.objectContaining({ action, actor_id: "night watch" }));
 });
 
 test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
@@ -240,8 +240,8 @@ test("an operator reads a buyer's data, and the access is recorded", async () =>
   expect(stdout).toContain("Zoë");
   // Nothing has been signed, so the data is not proven to be the payer's.
   expect(stdout).toMatch(/proven +false/);
-  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
-  expect(actions).toMatchObject([{ actor: "night watch", action: "collected-data show" }]);
+  const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", id).execute();
+  expect(actions).toMatchObject([{ actor_id: "night watch", action: "collected-data show" }]);
 });
 
 test.each([

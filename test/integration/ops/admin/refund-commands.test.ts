@@ -21,8 +21,8 @@ test("an operator lists refunds that have not begun and withdraws one, and the w
       stdout: expect.stringContaining(refundId),
     });
   expect(await admin("refunds", "list")).toMatchObject({ code: 0, stdout: "none\n" });
-  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", refundId).execute();
-  expect(actions[0]).toMatchObject({ actor: "night watch", action: "refunds withdraw" });
+  const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", refundId).execute();
+  expect(actions[0]).toMatchObject({ actor_id: "night watch", action: "refunds withdraw" });
 });
 
 test("withdrawing a refund that has begun or does not exist exits with 1 and one sentence", async () => {

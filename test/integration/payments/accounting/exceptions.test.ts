@@ -245,7 +245,11 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
     { account: "operator_capital", asset: chain.asset, amount: String(capital - 6n) },
   ]);
   expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
-  const actions = await fixture.db.selectFrom("operator_action").select(["actor", "action"]).orderBy("id").execute();
+  const actions = await fixture.db
+    .selectFrom("audit_entry")
+    .select(["actor_id", "action"])
+    .orderBy("sequence")
+    .execute();
   expect(actions.map(({ action }) => action)).toEqual([
     `exceptions assign ${one}`,
     "exceptions return",

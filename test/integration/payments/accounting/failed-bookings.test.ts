@@ -274,7 +274,7 @@ describe("the failed-bookings command", () => {
     expect(await admin("failed-bookings", "retry", String(first?.id))).toMatchObject({ code: 1 });
     for (const wrong of [["retry"], ["retry", "x"], ["retry", "1", "--all"], ["list", "--limit", "x"]])
       expect(await admin("failed-bookings", ...wrong)).toMatchObject({ code: 2 });
-    const actions = await fixture.db.selectFrom("operator_action").select(["action", "subject"]).execute();
+    const actions = await fixture.db.selectFrom("audit_entry").select(["action", "subject"]).execute();
     expect(actions).toEqual([{ action: "failed-bookings retry", subject: String(first?.id) }]);
   });
 });
