@@ -119,7 +119,7 @@ export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promi
   const { rows } = await sql<Finding>`
     with candidate as (
       select * from transfer where purpose <> 'payment' and state not in ('confirmed', 'ended')
-      union all
+      union
       select t.* from ledger_group g join transfer t on t.id = g.subject
       where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${beginOf(scope)}
     ), compared as (

@@ -154,7 +154,7 @@ describe("rows that someone writes into the database are found", () => {
     const change = (set: string) => plant(`update transfer set ${set} where id = '${row?.id}'`);
     expect(await change("amount = amount + 1")).toEqual({ transfer_differs: [`${row?.id} 5000001 5000000`] });
     expect(await change(`receiver = '${stranger}', state = 'ready'`)).toEqual({
-      transfer_receiver_differs: [`${row?.id} ${stranger} ${row?.receiver}`],
+      transfer_receiver_differs: [expect.stringContaining(`${row?.id} ${stranger} 0x`)],
     });
   });
 

@@ -9,6 +9,7 @@ import { bookException, listExceptions } from "../../../../payments/accounting/r
 import { builtService } from "../../../support/built-service.ts";
 import { inRole } from "../../../support/database-roles.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 
 const differences = async (fixture: MerchantFixture, chain: TestChain, block?: number) =>
@@ -157,6 +158,24 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
       held: "2999999",
       difference: "-1",
     }),
+  );
+  // A payout to a stranger, written into the database without a payment behind it.
+  const id = "mrch_thief";
+  await execute(
+    fixture.databaseUrl,
+    `insert into merchant (id, account_id, mode, name, email, created_at)
+      values ('${id}', '${fixture.accountId}', 'live', 'Thief', 'thief@example.test', now())`,
+    `insert into settlement_destination (id, merchant_id, asset, destination, created_at, updated_at)
+      values ('crypto_thief', '${id}', '${chain.asset}', '${chain.id}:${(await fundBuyer(chain)).address}', now(), now())`,
+    `insert into merchant_balance (merchant_id, asset, amount) values ('${id}', '${chain.asset}', 5000000)`,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('stl_thief', '${id}', 'live', '${chain.asset}', 1, 5000000, 'due', now(), now())`,
+  );
+  const planted = await run();
+  expect(planted.code).toBe(1);
+  expect(planted.stdout).toContain(`balance_differs  ${id}  ${chain.asset}  found 5000000  expected 0\n`);
+  expect(planted.stdout).toContain(
+    `settlement_without_payments  stl_thief  ${chain.asset}  found 5000000  expected 0\n`,
   );
   expect(await run("--chain", chain.id, "--block", String(Number(chain.since)))).toMatchObject({ code: 0 });
   expect(await run("--chain", "eip155:5")).toMatchObject({ code: 2 });
