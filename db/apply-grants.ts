@@ -47,7 +47,7 @@ async function createRoles(db: Pool): Promise<void> {
 }
 
 /** Builds the statements. `functions` are the signatures of all functions of the schema. */
-export function buildGrants(functions: readonly string[]): string {
+function buildGrants(functions: readonly string[]): string {
   const everybody = ["public", ...Object.values(roles)].join(", ");
   const tables = memberNames(grants);
   return [

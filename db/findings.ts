@@ -32,7 +32,7 @@ export const findingKinds = [
   "transfer_receiver_differs",
 ] as const;
 
-export type FindingKind = (typeof findingKinds)[number];
+type FindingKind = (typeof findingKinds)[number];
 
 /** One contradiction. `found` and `expected` are amounts in minor units, or addresses. */
 export type Finding = {

@@ -1,7 +1,7 @@
 import type { Tables } from "./tables.ts";
 
 /**
- * The database roles of the processes. The owner is whoever runs the migrations; it needs no entry. `admin` is the command
+ * The database roles of the processes. The owner, which runs the migrations, needs no entry. `admin` is the command
  * line of operators, `reader` is for people and dashboards that only look.
  */
 export const roles = {
@@ -37,7 +37,7 @@ const readers = { api: read, worker: read, admin: read, reader: read } as const;
 /** A table that only workers write. */
 const ofWorkers = { ...readers, worker: write } as const;
 
-/** What whoever appends to the audit log writes. */
+/** The columns that a process writes when it appends to the audit log. */
 const auditColumns = ["at", "actor_kind", "actor_id", "actor_address", "action", "subject", "before", "after"] as const;
 
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
