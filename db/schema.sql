@@ -340,6 +340,14 @@ create table lane (
   UNIQUE (chain, address)
 );
 
+create table ledger_check (
+  singleton boolean not null default true,
+  due_at timestamp with time zone not null,
+  checked_at timestamp with time zone not null default now(),
+  CHECK (singleton),
+  PRIMARY KEY (singleton)
+);
+
 create table ledger_day (
   account text not null,
   asset text not null,
@@ -358,6 +366,16 @@ create table ledger_entry (
   CHECK ((amount <> (0)::numeric)),
   FOREIGN KEY (group_id) REFERENCES ledger_group(id),
   PRIMARY KEY (id)
+);
+
+create table ledger_finding (
+  kind text not null,
+  subject text not null,
+  asset text not null,
+  found text,
+  expected text,
+  at timestamp with time zone not null,
+  PRIMARY KEY (kind, subject, asset)
 );
 
 create table ledger_group (
@@ -791,6 +809,7 @@ CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
+CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
@@ -813,12 +832,14 @@ CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
 CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
 CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
+CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (state = 'paid'::text);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
@@ -849,6 +870,8 @@ CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree 
 CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into ledger_day as d (account, asset, day, shard, amount)
@@ -865,6 +888,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
@@ -880,6 +905,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_fanout (settlement_id, endpoint_id, at)
@@ -888,6 +915,28 @@ AS $function$
     where m.id = new.merchant_id;
     return null;
   end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.attach_signatures(of_payment text, with_signature bytea, with_permit bytea, moved_at timestamp with time zone)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    with signed as (
+      select id, state from transfer
+      where payment_id = of_payment and purpose = 'payment' and signature is null and state in ('awaited', 'included')
+      for update
+    ), stored as (
+      update transfer t set signature = with_signature, permit = with_permit,
+        state = case s.state when 'awaited' then 'ready' else s.state end,
+        due_at = case s.state when 'awaited' then moved_at else t.due_at end
+      from signed s where s.id = t.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transfer', id, 'awaited', 'ready', moved_at from signed where state = 'awaited'
+    returning subject
+  $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.audit_entry_text(entry audit_entry, previous bytea)
@@ -914,6 +963,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.chain_audit_entry()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   declare
     newest record;
@@ -982,6 +1033,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', s.merchant_id, s.asset, split_part(s.asset, '/', 1), s.due_at)
@@ -1008,6 +1061,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
@@ -1019,6 +1074,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_settlement()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
@@ -1029,6 +1086,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.record_destination_change()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'DELETE' then
@@ -1048,6 +1107,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.record_insert_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into event (machine, subject, from_state, to_state, at)
@@ -1056,9 +1117,22 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    where id = of_payment and mode = 'test' and state = 'processing' returning id
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_transaction_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'INSERT' then
@@ -1104,9 +1178,23 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.set_refund_place()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
+    into new.merchant_id, new.asset, new.receiver
+    from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    return new;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, of_asset text)
  RETURNS void
  LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
       blocked_by = null, blocked_at = null
@@ -1120,6 +1208,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_refunds_of_balance()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('refund', new.merchant_id, new.asset);
@@ -1130,6 +1220,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if exists (select from settlement_destination d
@@ -1143,6 +1235,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_behind_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
@@ -1153,6 +1247,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_destinations()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', d.merchant_id, d.asset)
@@ -1164,6 +1260,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_merchant()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.id, null);
@@ -1191,6 +1289,7 @@ CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH RO
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
 CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
 CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();

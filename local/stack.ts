@@ -1,9 +1,11 @@
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
+import { createLogins, dropLogins, loginUrl } from "./database-logins.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -118,18 +120,23 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const networksFile = await writeNetworks(chain, solana, settings);
   say("migrating the database");
   await migrateDatabase(postgres.url);
+  const logins = await createLogins(postgres.url);
+  // Another server outlives the stack.
+  if (process.env["DATABASE_URL"])
+    opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
+  const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
   say("creating an account, merchants and keys");
   const settlements = [chain, solana].map(({ asset, id, destination }) => ({
     asset,
     destination: `${id}:${destination}`,
   }));
-  const seeded = await seedAccount(postgres.url, ...settlements);
+  const seeded = await seedAccount(urlOf("admin"), ...settlements);
 
   // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
   const totpKeys = await newEncryptionKeys("local");
-  const adminLogin = await seedOperator(postgres.url, totpKeys.publicKey);
+  const adminLogin = await seedOperator(urlOf("admin"), totpKeys.publicKey);
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, totpKeys });
+  const described = await describeProcesses({ settings, dir, urlOf, redis, networksFile, keys, totpKeys });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
@@ -174,7 +181,8 @@ async function closeAll(opened: Opened, say: Say): Promise<void> {
 type Parts = {
   settings: StackSettings;
   dir: string;
-  postgres: Service;
+  /** Returns the URL by which a role connects to the database. */
+  urlOf: (role: DatabaseRole) => string;
   redis: Service;
   networksFile: string;
   /** Environment variables with the private keys. */
@@ -187,7 +195,7 @@ type Parts = {
 async function describeProcesses({
   settings,
   dir,
-  postgres,
+  urlOf,
   redis,
   networksFile,
   keys,
@@ -199,14 +207,14 @@ async function describeProcesses({
   await mkdir(logs, { recursive: true });
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
-  const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
+  const services = { REDIS_URL: redis.url, ...prefix };
   // The database is deleted with the stack, so new keys for each run can decrypt everything in it.
   const buyerData = await newEncryptionKeys("local");
   const webhooks = await newEncryptionKeys("local");
   const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
   await writeEnvironment(dir, {
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: urlOf("admin"),
     NETWORKS_FILE: networksFile,
     BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
     WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
@@ -226,29 +234,35 @@ async function describeProcesses({
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
   const worker = {
     ...common,
+    DATABASE_URL: urlOf("worker"),
     ...publicUrl,
     ...keys,
     WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
     DRAIN_MS: String(drainMs),
+  };
+  const board = {
+    ...common,
+    DATABASE_URL: urlOf("board"),
+    TOTP_PRIVATE_KEYS: totpKeys.privateKey,
   };
   return [
     {
       role: "api",
       port: PORT,
       metricsPort: apiMetrics,
-      env: { ...common, ...publicUrl, ...limits, BUYER_DATA_PUBLIC_KEY: buyerData.publicKey },
+      env: {
+        ...common,
+        DATABASE_URL: urlOf("api"),
+        ...publicUrl,
+        ...limits,
+        BUYER_DATA_PUBLIC_KEY: buyerData.publicKey,
+      },
       onLine: logTo("api"),
     },
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),
-    {
-      role: "bull-board",
-      port: ADMIN_PORT,
-      metricsPort: boardMetrics,
-      env: { ...common, TOTP_PRIVATE_KEYS: totpKeys.privateKey },
-      onLine: logTo("bull-board"),
-    },
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: board, onLine: logTo("bull-board") },
   ];
 }
 

@@ -70,6 +70,10 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.ledgerReconciliationAgeSeconds, async (set) => {
     for (const { chain, ageSeconds } of (await read()).differences) set({ chain }, ageSeconds);
   });
+  onScrape(metrics.ledgerFindings, async (set) => {
+    for (const { kind, count } of (await read()).findings) set({ kind }, count);
+  });
+  onScrape(metrics.ledgerCheckAgeSeconds, async (set) => set({}, (await read()).ledgerCheckSeconds));
   onScrape(metrics.failedBookings, async (set) => {
     for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
   });

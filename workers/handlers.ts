@@ -1,4 +1,5 @@
 import type { Sender } from "../chains/chain-driver.ts";
+import { checkLedgerIfDue } from "../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
 import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
 import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
@@ -104,7 +105,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     reconcile: async ({ chain }) => {
-      if (!mustWait(chain)) await reconcileChain(deps, { chain });
+      try {
+        await checkLedgerIfDue(deps);
+      } finally {
+        if (!mustWait(chain)) await reconcileChain(deps, { chain });
+      }
       return done;
     },
     "deliver-webhook": async ({ endpointId }, signal) =>

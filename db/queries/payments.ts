@@ -141,3 +141,15 @@ export async function postponeExpiry(db: Db, { id, dueAt }: { id: string; dueAt:
     .where("state", "=", "requires_action")
     .execute();
 }
+
+/** Records what a simulated buyer has paid for a payment of test mode in processing. Returns false when it is another one. */
+export async function recordSimulatedPayment(
+  db: Db,
+  paid: { id: string; asset: string; amount: bigint },
+): Promise<boolean> {
+  const { rows } = await sql<{ id: string }>`
+    select id from record_simulated_payment(${paid.id}, ${`test:${paid.id}`}, ${paid.asset}, ${paid.amount}) as id`.execute(
+    db,
+  );
+  return rows.length > 0;
+}

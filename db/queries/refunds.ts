@@ -14,6 +14,17 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
+/** A refund of a payment. A trigger sets its merchant, its asset and its receiver from the payment. */
+export type NewPaymentRefund = Pick<
+  NewRefund,
+  "id" | "number" | "amount" | "owed_asset" | "owed_amount" | "state" | "created_at" | "due_at"
+> & { payment_id: string };
+
+/** Inserts a refund of a payment. */
+export async function insertPaymentRefund(db: Db, row: NewPaymentRefund): Promise<void> {
+  await db.insertInto("refund").values(row).execute();
+}
+
 /** Returns a refund that a transfer refers to, locked until the commit. Throws when it does not exist. */
 export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();

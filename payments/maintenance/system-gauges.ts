@@ -1,4 +1,5 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
+import { findingKinds } from "../../db/findings.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
   type ChainStatus,
@@ -10,6 +11,7 @@ import {
   type OverdueTable,
 } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
+import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
@@ -38,6 +40,9 @@ export type SystemStatus = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest reconciliation of the ledger with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Contradictions that the newest check of the ledger has found, by kind, and its age. */
+  findings: { kind: string; count: number }[];
+  ledgerCheckSeconds: number;
   /** Number of rows of each chain that could not be booked. */
   failedBookings: { chain: string; count: number }[];
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
@@ -74,6 +79,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     });
   const lanes = await listLaneStatuses(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const findings = await countFindings(deps.db);
+  const checkedAt = await findLastCheck(deps.db);
   const failures = await countFailures(deps.db);
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
@@ -87,6 +94,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     steppedBackAt,
+    findings: findingKinds.map((kind) => ({ kind, count: findings.find((one) => one.kind === kind)?.count ?? 0 })),
+    ledgerCheckSeconds: secondsSince(checkedAt),
     unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
     overdue: overdue.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [

@@ -2,7 +2,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
-import { insertRefund, listRefunds } from "../../db/queries/refunds.ts";
+import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
@@ -48,16 +48,12 @@ export async function refundPayment(
     const at = deps.now();
     const id = newId("rfnd");
     const state = isMoved ? "due" : "marked";
-    await insertRefund(db, {
+    await insertPaymentRefund(db, {
       id,
       payment_id: payment.id,
-      exception_id: null,
-      merchant_id: payment.merchant_id,
       // Withdrawn refunds count too: a refund number is never reused.
       number: before.length + 1,
-      asset: payment.paid_asset ?? "",
       amount,
-      receiver: option?.payer ?? null,
       ...drawnFor(payment, amount),
       state,
       created_at: at,

@@ -35,6 +35,15 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "Time since the ledger was last compared with the chain",
     ["chain"],
   ),
+  ledgerFindings: systemGauge(
+    "pay_ledger_findings",
+    "Rows of the ledger, of balances, settlements, refunds and transfers that contradict each other, by kind",
+    ["kind"],
+  ),
+  ledgerCheckAgeSeconds: systemGauge(
+    "pay_ledger_check_age_seconds",
+    "Time since these rows were last compared with each other",
+  ),
   failedBookings: systemGauge("pay_failed_bookings", "Rows that could not be booked and are set aside", ["chain"]),
   webhookDeliveries: counter("pay_webhook_deliveries_total", "Delivery attempts of webhook events, by outcome", [
     "outcome",

@@ -58,7 +58,8 @@ create index settlement_destination_direct on settlement_destination (destinatio
 create index settlement_destination_edited on settlement_destination (updated_at) where updated_at > created_at;
 create index destination_change_left on destination_change (at) where before is not null;
 
-create function record_destination_change() returns trigger language plpgsql as $$
+create function record_destination_change() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     if tg_op = 'DELETE' then
       insert into destination_change (merchant_id, destination_id, asset, before, at)

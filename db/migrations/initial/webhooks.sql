@@ -39,7 +39,8 @@ create index webhook_delivery_listed on webhook_delivery (endpoint_id, at);
 create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up';
 
 -- A trigger writes the deliveries, so that no move of a payment is missed: they commit with the move itself.
-create function add_webhook_deliveries() returns trigger language plpgsql as $$
+create function add_webhook_deliveries() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
     select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
@@ -65,7 +66,8 @@ create table webhook_fanout (
 );
 create index webhook_fanout_endpoint on webhook_fanout (endpoint_id, at, settlement_id);
 
-create function add_webhook_fanout() returns trigger language plpgsql as $$
+create function add_webhook_fanout() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into webhook_fanout (settlement_id, endpoint_id, at)
     select new.id, e.id, new.paid_at from merchant m

@@ -29,6 +29,7 @@ import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
+import { roleUrl } from "../../support/database-roles.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -106,7 +107,9 @@ export async function startApi(options: StartOptions = {}) {
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   const statements = { count: 0 };
-  const db = openDb(databaseUrl, { max: 5, onStatement: () => void statements.count++ });
+  // The test's own connection; the api connects in its role.
+  const db = openDb(databaseUrl, { max: 2 });
+  const served = openDb(await roleUrl(databaseUrl, "api"), { max: 5, onStatement: () => void statements.count++ });
   const redis = openRedis(redisUrl, () => undefined);
   const subscriber = openRetryingRedis(redisUrl, () => undefined);
   const { enqueue, close } = openJobQueues({
@@ -131,7 +134,7 @@ export async function startApi(options: StartOptions = {}) {
   const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
   const notifiers = { enqueue, publishPaymentChanges, screeningList, log, metrics };
   const deps = { db, chains, networks, ...notifiers, ...adapters, now: () => new Date() };
-  const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
+  const waiters = createWaiters({ listStatuses: (ids) => listStatuses({ ...deps, db: served }, ids), metrics, log });
   const limits = createLimits(
     { redis, prefix: namespace.prefix, metrics },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
@@ -143,6 +146,7 @@ export async function startApi(options: StartOptions = {}) {
   await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
   const app = buildServer({
     ...deps,
+    db: served,
     waiters,
     limits,
     keyUses,
@@ -160,6 +164,7 @@ export async function startApi(options: StartOptions = {}) {
     subscriber.disconnect();
     await close();
     redis.disconnect();
+    await served.destroy();
     await db.destroy();
   });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

@@ -2,6 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import {
   assignException,
   bookException,
@@ -47,6 +48,7 @@ async function sendUnknown(amount = 3_000_000n) {
 
 async function expectEven(of: MerchantFixture = fixture) {
   expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
+  expect(await checkLedger(of.db, { since: undefined })).toEqual([]);
 }
 
 test("money that arrives for an ended payment is booked as an exception and does not affect other payments", async () => {

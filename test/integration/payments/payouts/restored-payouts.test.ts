@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
@@ -67,6 +68,7 @@ const sumOf = async (fixture: MerchantFixture, account: string, asset: string) =
 async function expectReconciled(fixture: MerchantFixture, chain: TestChain) {
   expect(await sumOf(fixture, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
   expect(await sumOf(fixture, "in_transit", chain.asset)).toBe(0n);
+  expect(await checkLedger(fixture.db, { since: undefined })).toEqual([]);
 }
 
 test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
