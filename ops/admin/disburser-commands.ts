@@ -25,6 +25,8 @@ export function addDisburserCommands(program: Command, addAction: AddAction): vo
           "each asset. Does nothing for an asset that is approved. Deploy the contract first.",
       ),
     async (context, [chain = ""], { asset }) => {
+      // Refuses an unknown operator before anything happens outside of Postgres.
+      await context.actor();
       const { network, client } = openNetwork(context, chain);
       const { address, code } = describeDisburser(network);
       if ((await client.getCode({ address })) !== code)

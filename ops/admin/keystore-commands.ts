@@ -19,6 +19,8 @@ export function addKeystoreCommands(program: Command, addAction: AddAction): voi
       .requiredOption("--password <variable>", "the environment variable with the password")
       .option("--key <variable>", "the environment variable with the private key"),
     async (context, [file = ""], { password = "", key: variable }) => {
+      // Refuses an unknown operator before anything happens outside of Postgres.
+      await context.actor();
       const secret = readSecret({ env: password }, context.env);
       const key: Hex = variable === undefined ? generatePrivateKey() : readKey({ env: variable }, context.env);
       // Only the owner can read the file. An existing file is never overwritten.

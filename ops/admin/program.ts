@@ -54,7 +54,17 @@ const groups = [
  * throws.
  * @param args the arguments without the program's name
  */
-export async function runAdmin(args: readonly string[], { env, write, writeError }: Io): Promise<number> {
+export async function runAdmin(args: readonly string[], io: Io): Promise<number> {
+  try {
+    await createProgram(io).parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    return endWith(error, (text) => io.writeError(`${text}\n`));
+  }
+}
+
+/** Returns the command line with all its commands. */
+export function createProgram({ env, write, writeError }: Io): Command {
   const program = new Command("npm run admin --")
     .description("Commands for operators. DATABASE_URL selects the database.")
     .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
@@ -64,12 +74,7 @@ export async function runAdmin(args: readonly string[], { env, write, writeError
   const addAction = createAddAction(env, (line) => write(`${line}\n`));
   for (const addCommands of groups) addCommands(program, addAction);
   inherit(program, program.commands);
-  try {
-    await program.parseAsync(args, { from: "user" });
-    return 0;
-  } catch (error) {
-    return endWith(error, (text) => writeError(`${text}\n`));
-  }
+  return program;
 }
 
 /** Copies settings of a command to its subcommands: commander does not do so for subcommands that were added before. */

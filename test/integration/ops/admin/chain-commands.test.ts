@@ -25,6 +25,11 @@ const environment = {
   DEPLOYER_KEY: deployer.privateKey,
   ...chain.keys.env,
 };
+/** Returns the actions in the audit log, oldest first. */
+const listActions = async (): Promise<string[]> =>
+  JSON.parse((await admin(["audit", "list", "--json"])).stdout)
+    .map(({ action }: { action: string }) => action)
+    .reverse();
 const admin = (args: string[], more: Record<string, string> = {}) => adminIn({ ...environment, ...more })(...args);
 
 test("the check of a chain without a Collector names the deploy command, and passes once the command has run", async () => {
@@ -39,6 +44,7 @@ test("the check of a chain without a Collector names the deploy command, and pas
   expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
   await checkEvmChain(evm);
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
+  expect(await listActions()).toEqual(["collector.deployed", "disburser.deployed"]);
 
   await chain.client.setCode({ address: evm.collector, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Collector") });
@@ -76,6 +82,8 @@ test("the check of a chain without a Disburser names the deploy command, and the
     );
   expect(await states()).toEqual(["approved", "already approved", "approved"]);
   expect(await states()).toEqual(["already approved", "already approved", "already approved"]);
+  const approvals = (await listActions()).filter((action) => action === "disburser.approved");
+  expect(approvals.length).toBe(3);
   await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Disburser") });
 });
@@ -143,6 +151,7 @@ test("a keystore is written once, readable by its owner only, and opens with its
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
+  expect((await listActions()).filter((action) => action === "keystore.created")).toEqual(["keystore.created"]);
 }, 30_000);
 
 test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {
