@@ -1,7 +1,7 @@
 import type { Hex } from "viem";
 import type { Sender } from "../chains/chain-driver.ts";
-import type { KeyReaders } from "../chains/evm/signers/open-evm-keys.ts";
 import type { Chain } from "../chains/open-chains.ts";
+import type { KeyReaders, NeededKeys } from "../chains/signers/open-key-source.ts";
 import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
 import type { NewTransfer } from "../db/queries/transfers.ts";
 import { namespaceOf } from "../runtime/caip-namespace.ts";
@@ -28,8 +28,8 @@ export type TransferDriver = {
   readonly readsBlocks: boolean;
   /** What buyers' wallets are asked for. */
   readonly wallets: WalletDriver;
-  /** Opens the chain's keys and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
-  openKeys(stores: KeyStores, readers: KeyReaders): Promise<void>;
+  /** Opens the needed keys of the chain and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
+  openKeys(stores: KeyStores, readers: KeyReaders, needed: NeededKeys): Promise<void>;
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;
   /** Returns the newest height of the chain at any depth of confirmation. */

@@ -21,8 +21,8 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
   return {
     readsBlocks: true,
     wallets: evmWallets(chain),
-    openKeys: async (stores, readers) => {
-      stores.keys.set(chain.chain, await openEvmKeys(chain.network, readers));
+    openKeys: async (stores, readers, needed) => {
+      stores.keys.set(chain.chain, await openEvmKeys(chain.network, readers, needed));
     },
     start: (deps) => startEvm(deps, chain),
     readNewest: () => readHead(chain.rpc),

@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Hex } from "viem";
+import { bytesToHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, expect, test } from "vitest";
 import { checkEvmChain } from "../../../../chains/evm/check-evm-chain.ts";
-import { decryptKeystore } from "../../../../chains/evm/signers/keystore-file.ts";
+import { decryptKeystore } from "../../../../chains/signers/keystore-file.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../../support/evm-chain.ts";
@@ -139,7 +139,7 @@ test("a keystore is written once, readable by its owner only, and opens with its
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
   expect(made.stdout + made.stderr).not.toContain(key.privateKey.slice(4, 30));
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(await decryptKeystore(await readFile(file, "utf8"), " with blanks ")).toBe(key.privateKey as Hex);
+  expect(bytesToHex(await decryptKeystore(await readFile(file, "utf8"), " with blanks "))).toBe(key.privateKey);
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
