@@ -5,8 +5,8 @@ import { createLocalSigner } from "./local-signer.ts";
 import { createRemoteSigner } from "./remote-signer.ts";
 import type { Signer } from "./signer.ts";
 
-/** The keys of a network; only worker processes hold them. */
-export type EvmKeys = { treasury: Signer; lanes: readonly Signer[] };
+/** The keys of a network's lanes; only worker processes hold them. */
+export type EvmKeys = { lanes: readonly Signer[] };
 
 /** Functions that read the key sources of a networks file: a plain key, any secret, a file. Each throws ConfigError. */
 export type KeyReaders = {
@@ -16,13 +16,12 @@ export type KeyReaders = {
 };
 
 /**
- * Opens the keys that a networks file names. Throws ConfigError if a source has no key, ChainError `wrong_key`, and for
+ * Opens the keys of a network's lanes. Throws ConfigError if a source has no key, ChainError `wrong_key`, and for
  * keys in a KMS `signer_unavailable` or `signer_refused`.
  */
 export async function openEvmKeys(network: EvmNetwork, readers: KeyReaders): Promise<EvmKeys> {
   const open = ({ address, key }: { address: string; key: KeySource }) => openSigner(address, key, readers);
-  const [treasury, ...lanes] = await Promise.all([openTreasury(network, readers), ...network.lanes.map(open)]);
-  return { treasury, lanes };
+  return { lanes: await Promise.all(network.lanes.map(open)) };
 }
 
 /** Opens the treasury's key only. Throws the same errors as `openEvmKeys`. */
