@@ -1,6 +1,8 @@
-import type { NeededKeys } from "../chains/signers/open-key-source.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import { namespaceOf } from "../runtime/caip-namespace.ts";
+
+/** Which keys of a chain a process signs with. It opens no others. */
+type NeededKeys = { lanes: boolean; treasury: boolean };
 
 type Namespace = "eip155" | "solana";
 

@@ -9,9 +9,6 @@ export type KeyReaders = {
   readText: (file: string) => string;
 };
 
-/** Which keys of a chain to open. */
-export type NeededKeys = { lanes: boolean; treasury: boolean };
-
 /** Where a key source leads: to a key in a service, to 32 secret bytes, or to a plain key in the form of its chain family. */
 export type OpenedKeySource = { remote: RemoteKey } | { secret: Buffer } | { plain: SecretSource };
 

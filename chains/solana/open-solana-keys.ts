@@ -1,28 +1,21 @@
 import type { KeySource, SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError } from "../errors.ts";
-import { type KeyReaders, type NeededKeys, openKeySource } from "../signers/open-key-source.ts";
+import { type KeyReaders, openKeySource } from "../signers/open-key-source.ts";
 import { openKeypair, openSeed, parseSecret } from "./ed25519-keys.ts";
 import { createRemoteSigner, type SolanaSigner } from "./solana-signer.ts";
 
-/** The opened keys of a cluster; only worker processes hold them. A key that the process does not need is not opened. */
-export type SolanaKeys = { treasury: SolanaSigner | undefined; lanes: ReadonlyMap<string, SolanaSigner> };
+/** The keys of a cluster's lanes, by address; only worker processes that send hold them. */
+export type SolanaKeys = { lanes: ReadonlyMap<string, SolanaSigner> };
 
 type Readers = Pick<KeyReaders, "readSecret" | "readText">;
 
 /**
- * Opens the needed keys that a networks file names. Throws ConfigError if a source has no key, ChainError `wrong_key`, which
- * names the address and never the key, and for keys in a KMS `signer_unavailable` or `signer_refused`.
+ * Opens the keys of a cluster's lanes. Throws ConfigError if a source has no key, ChainError `wrong_key`, which names the
+ * address and never the key, and for keys in a KMS `signer_unavailable` or `signer_refused`.
  */
-export async function openSolanaKeys(
-  network: SolanaNetwork,
-  readers: Readers,
-  needed: NeededKeys,
-): Promise<SolanaKeys> {
-  const [treasury, ...lanes] = await Promise.all([
-    needed.treasury ? openSolanaKey(network.treasury, readers) : undefined,
-    ...(needed.lanes ? network.lanes.map((lane) => openSolanaKey(lane, readers)) : []),
-  ]);
-  return { treasury, lanes: new Map(lanes.flatMap((lane) => (lane ? [[lane.address, lane]] : []))) };
+export async function openSolanaKeys(network: SolanaNetwork, readers: Readers): Promise<SolanaKeys> {
+  const lanes = await Promise.all(network.lanes.map((lane) => openSolanaKey(lane, readers)));
+  return { lanes: new Map(lanes.map((lane) => [lane.address, lane])) };
 }
 
 /** Opens one key. Throws the same errors as `openSolanaKeys`. */

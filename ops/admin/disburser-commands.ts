@@ -3,7 +3,7 @@ import { encodeFunctionData, type Hex, maxUint256 } from "viem";
 import { parseAssetId } from "../../chains/caip.ts";
 import { tokenAbi } from "../../chains/evm/abi.ts";
 import { disburserAddress, disburserCode, encodeDisburserDeployment } from "../../chains/evm/disburser-contract.ts";
-import { openSigner } from "../../chains/evm/signers/open-evm-keys.ts";
+import { openTreasury } from "../../chains/evm/signers/open-evm-keys.ts";
 import { type EvmNetwork, readKey, readSecret, readText } from "../../runtime/networks/read-networks.ts";
 import { type AddAction, type Context, RefusedError, UsageError } from "./command.ts";
 import { addDeployment, lowercaseAddress, openNetwork } from "./deploy-contract.ts";
@@ -58,7 +58,7 @@ async function approve(context: Context, network: EvmNetwork, asset: string, spe
   const { client } = openNetwork(context, network.chain);
   const token = lowercaseAddress(`0x${parseAssetId(asset)?.token.slice(2)}`);
   const { env } = context;
-  const account = await openSigner(network.treasury.address, network.treasury.key, {
+  const account = await openTreasury(network, {
     readKey: (source) => readKey(source, env),
     readSecret: (source) => readSecret(source, env),
     readText,

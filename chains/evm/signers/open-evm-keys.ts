@@ -1,24 +1,24 @@
 import { bytesToHex } from "viem";
 import type { EvmNetwork, KeySource } from "../../../runtime/networks/read-networks.ts";
-import { type KeyReaders, type NeededKeys, openKeySource } from "../../signers/open-key-source.ts";
+import { type KeyReaders, openKeySource } from "../../signers/open-key-source.ts";
 import { createLocalSigner } from "./local-signer.ts";
 import { createRemoteSigner } from "./remote-signer.ts";
 import type { Signer } from "./signer.ts";
 
-/** The opened keys of a network; only worker processes hold them. A key that the process does not need is not opened. */
-export type EvmKeys = { treasury: Signer | undefined; lanes: readonly Signer[] };
+/** The keys of a network's lanes; only worker processes that send hold them. */
+export type EvmKeys = { lanes: readonly Signer[] };
 
 /**
- * Opens the needed keys that a networks file names. Throws ConfigError if a source has no key, ChainError `wrong_key`, and
- * for keys in a KMS `signer_unavailable` or `signer_refused`.
+ * Opens the keys of a network's lanes. Throws ConfigError if a source has no key, ChainError `wrong_key`, and for
+ * keys in a KMS `signer_unavailable` or `signer_refused`.
  */
-export async function openEvmKeys(network: EvmNetwork, readers: KeyReaders, needed: NeededKeys): Promise<EvmKeys> {
-  const open = ({ address, key }: { address: string; key: KeySource }) => openSigner(address, key, readers);
-  const [treasury, ...lanes] = await Promise.all([
-    needed.treasury ? open(network.treasury) : undefined,
-    ...(needed.lanes ? network.lanes.map(open) : []),
-  ]);
-  return { treasury, lanes: lanes.filter((lane) => lane !== undefined) };
+export async function openEvmKeys(network: EvmNetwork, readers: KeyReaders): Promise<EvmKeys> {
+  return { lanes: await Promise.all(network.lanes.map(({ address, key }) => openSigner(address, key, readers))) };
+}
+
+/** Opens the treasury's key only. Throws the same errors as `openEvmKeys`. */
+export function openTreasury({ treasury }: EvmNetwork, readers: KeyReaders): Promise<Signer> {
+  return openSigner(treasury.address, treasury.key, readers);
 }
 
 /** Opens one key. Throws the same errors as `openEvmKeys`. */
