@@ -2,10 +2,10 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
 import type { FeedState } from "./evm/price-feeds.ts";
-import type { KeyReaders } from "./evm/signers/open-evm-keys.ts";
 import type { FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
 import type { PayoutSigner } from "./payout-signer.ts";
+import type { KeyReaders } from "./signers/open-key-source.ts";
 
 /** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
 export type NetworkDetails = NonNullable<EvmNetwork["addEthereumChain"]>;

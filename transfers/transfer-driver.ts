@@ -1,6 +1,6 @@
 import type { Sender } from "../chains/chain-driver.ts";
-import type { KeyReaders } from "../chains/evm/signers/open-evm-keys.ts";
 import type { Chain } from "../chains/open-chains.ts";
+import type { KeyReaders } from "../chains/signers/open-key-source.ts";
 import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
 import type { NewTransfer } from "../db/queries/transfers.ts";
 import { namespaceOf } from "../runtime/caip-namespace.ts";
@@ -25,7 +25,7 @@ export type TransferDriver = {
   readonly readsBlocks: boolean;
   /** What buyers' wallets are asked for. */
   readonly wallets: WalletDriver;
-  /** Opens the chain's keys and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
+  /** Opens the keys of the chain's lanes and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
   openKeys(stores: KeyStores, readers: KeyReaders): Promise<void>;
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;

@@ -41,6 +41,7 @@ import { createPagesCheck } from "./check-pages.ts";
 import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
+import { findNeededKeys } from "./queue-keys.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
@@ -86,7 +87,7 @@ async function work(config: WorkerConfig): Promise<void> {
   await waitForClock(clock, shutdown.signal);
 
   const deps = createDeps(opened, { db, redis, enqueue, chains, clock });
-  const startedChains = await startEachChain(opened, deps);
+  const startedChains = await startEachChain(opened, deps, served);
   if (shutdown.signal.aborted) return;
 
   const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
@@ -198,11 +199,19 @@ function createDeps(
 
 type Deps = ReturnType<typeof createDeps>;
 
-/** Opens the keys of each chain, compares the chain with the networks file and creates its rows. */
-function startEachChain({ log, shutdown }: Opened, deps: Deps): Promise<ReadonlySet<string>> {
+/** Opens the keys of each chain that the served queues need, compares the chain with the networks file and creates its rows. */
+function startEachChain(
+  { log, shutdown }: Opened,
+  deps: Deps,
+  served: readonly QueueName[],
+): Promise<ReadonlySet<string>> {
   const { chains, isTransient } = deps;
   return startChains({ log, isTransient, signal: shutdown.signal, onError: stop }, chains.keys(), async (id) => {
-    await getTransferDriver(getChain(chains, id)).openKeys(deps, { readKey, readSecret, readText });
+    await getTransferDriver(getChain(chains, id)).openKeys(
+      deps,
+      { readKey, readSecret, readText },
+      findNeededKeys(served, id),
+    );
     await checkChain(chains, id);
     await startTransfers(deps, id);
   });

@@ -1,9 +1,10 @@
 import { getAddress } from "viem";
+import type { KeyReaders } from "../signers/open-key-source.ts";
 import type { PayoutSigner, UnsignedPayout } from "../payout-signer.ts";
 import { hashDisbursement } from "./disburser-contract.ts";
 import { hashAuthorization } from "./eip3009.ts";
 import { type EvmChain, type EvmToken, getEvmToken } from "./open-evm-chain.ts";
-import { type KeyReaders, openTreasury } from "./signers/open-evm-keys.ts";
+import { openTreasury } from "./signers/open-evm-keys.ts";
 
 /**
  * `valid_before` of payouts: the year 2100, in Unix seconds. A payout's authorization never expires. It can move only the

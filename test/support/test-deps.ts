@@ -104,7 +104,8 @@ export async function makeDepsFor(
     readText,
   };
   const solanaKeys = new Map<string, SolanaKeys>();
-  for (const chain of chains.values()) await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
+  for (const chain of chains.values())
+    await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers, { lanes: true, treasury: true });
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];

@@ -17,8 +17,8 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
   return {
     readsBlocks: false,
     wallets: solanaWallets(chain),
-    openKeys: async (stores, { readSecret }) => {
-      stores.solanaKeys.set(chain.chain, openSolanaKeys(chain.network, readSecret));
+    openKeys: async (stores, readers) => {
+      stores.solanaKeys.set(chain.chain, await openSolanaKeys(chain.network, readers));
     },
     start: (deps) => startSolana(deps, chain),
     readNewest: () => readNewestSlot(chain),

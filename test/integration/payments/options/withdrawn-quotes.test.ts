@@ -134,13 +134,14 @@ test("a destination that changes while its payout is signed receives the payout,
   const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
   const { id } = await fixture.settlementOf(paymentId);
   const keys = fixture.deps.keys.get(chain.id);
-  if (!keys) throw new Error("there are no keys");
+  if (!keys?.treasury) throw new Error("there are no keys");
+  const { treasury } = keys;
   let destination: Hex | undefined;
-  const signer: typeof keys.treasury = {
-    ...keys.treasury,
+  const signer: typeof treasury = {
+    ...treasury,
     async sign(args) {
       destination ??= await changeAddress(fixture);
-      return keys.treasury.sign(args);
+      return treasury.sign(args);
     },
   };
   fixture.deps.keys.set(chain.id, { ...keys, treasury: signer });

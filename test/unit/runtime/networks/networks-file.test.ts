@@ -235,7 +235,7 @@ describe("a key in a variable", () => {
     const [first] = listEvmNetworks(parsed);
     if (!first) throw new Error("no network");
     const readers = { readKey: () => key, readSecret: () => "", readText: () => "" };
-    const error = await openEvmKeys(first, readers).then(String, String);
+    const error = await openEvmKeys(first, readers, { lanes: true, treasury: true }).then(String, String);
     expect(error).toContain(other);
     expect(error).not.toContain(key.slice(4, 40));
   });
