@@ -6,7 +6,6 @@ import type { NewTransfer } from "../../db/queries/transfers.ts";
 import { payoutNonce } from "../../signer/payout-nonce.ts";
 import type { PayoutRequest } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
-import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { findTreasuryEpoch } from "../../transfers/caught-up.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
@@ -15,7 +14,7 @@ import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 import { requestPayouts } from "./request-payouts.ts";
 
 export type CatchUpDeps = Pick<TransferDeps, "startedAt" | "epoch">;
-export type PayoutDeps = CatchUpDeps & { signer: TreasurySigner };
+export type PayoutDeps = Pick<TransferDeps, "startedAt" | "epoch" | "signer">;
 
 /** Money that leaves the treasury: its purpose, and the request that the signer decides on, without deposits. */
 export type Payout = {
