@@ -125,5 +125,13 @@ export function sumRefunds(store: Store, of: { merchantId: string; paymentId: st
     .reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
 }
 
+/** Returns how many rows the store has, for its operator. */
+export function countRecords(store: Store): { deposits: number; payouts: number } {
+  const row = store
+    .prepare("select (select count(*) from deposit) as deposits, (select count(*) from payout) as payouts")
+    .get();
+  return { deposits: Number(row?.["deposits"]), payouts: Number(row?.["payouts"]) };
+}
+
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const toAmount = (value: unknown): bigint => (typeof value === "string" ? BigInt(value) : 0n);

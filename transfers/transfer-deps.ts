@@ -19,7 +19,7 @@ export type TransferDeps = {
   keys: ReadonlyMap<string, EvmKeys>;
   /** Keys of the lanes on Solana clusters, by CAIP-2 id. */
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
-  /** Signs as the treasury. */
+  /** Signs with the treasury's keys. */
   signer: TreasurySigner;
   /** When this process started. Progress that a watcher stored earlier may predate a database restore. */
   startedAt: Date;

@@ -18,6 +18,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   // The token programs store amounts as u64.
   maxAmount: 2n ** 64n - 1n,
   readsPastBalances: false,
+  signsPayouts: false,
 
   normalizeAddress: (address) => address,
   normalizeAsset: (asset) => asset,

@@ -13,6 +13,7 @@ import { countEntries } from "../../db/queries/history-entries.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
+import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
@@ -118,8 +119,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       count: failures.find((one) => one.chain === chain)?.count ?? 0,
     })),
     blocked: [
-      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
       ...blocked,
     ],
     history: listChainsWithHistory(deps).map(

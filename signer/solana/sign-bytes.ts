@@ -3,7 +3,9 @@ import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
 import { buildMarkerClosing, buildPayoutTransaction, messageOf } from "../../chains/solana/treasury-transactions.ts";
+import type { Refused } from "../protocol.ts";
 import { refuse } from "../refuse.ts";
+import type { SignerDeps } from "../signer-deps.ts";
 import type {
   MarkerClosingRequest,
   MarkerClosingResult,
@@ -39,4 +41,16 @@ async function sign({ signMessage }: PayoutSigner, unsigned: Uint8Array): Promis
     if (!(error instanceof ChainError)) throw error;
     return refuse("signer_unavailable", error.message);
   }
+}
+
+/** Signs a request with the treasury's key of its cluster. */
+export async function withCluster<Q, R>(
+  { chains, treasuryKeys }: Pick<SignerDeps, "chains" | "treasuryKeys">,
+  id: string,
+  sign: (chain: SolanaChain, key: PayoutSigner, request: Q) => Promise<R>,
+  request: Q,
+): Promise<R | Refused> {
+  const [chain, key] = [chains.get(id), treasuryKeys.get(id)];
+  if (chain?.namespace !== "solana") return refuse("unknown_asset", `the signer's networks file lacks ${id}`);
+  return key ? sign(chain, key, request) : refuse("signer_unavailable", `the treasury's key of ${id} is not open`);
 }
