@@ -80,6 +80,7 @@ async function requestFor(
   settlementId: string,
   more: Partial<PayoutTransactionRequest> = {},
 ): Promise<PayoutTransactionRequest> {
+  // Workers take the first free one, so they use the third one last.
   const [, , place] = await listNonceAddresses(chain, deps.deployment);
   const nonceAccount = place?.address ?? "";
   const { nonces } = await readNonces(chain, [nonceAccount], "confirmed");
@@ -208,6 +209,7 @@ describe("the signer", () => {
     expect(await ask({})).toMatchObject({ ok: false, reason: "paused" });
     await signing.setLimits({});
     expect(await ask({})).toMatchObject({ ok: true });
+    await payOut(settlementId);
   });
 
   test("closes a marker only when no signed transaction of its payout can be included, and never signs the payout again", async () => {
@@ -226,14 +228,13 @@ describe("the signer", () => {
     await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
     expect(await close()).toMatchObject({ ok: false, reason: "marker_in_use" });
 
-    // Payouts use every nonce, so that the kept transaction is worthless.
-    const used = async () => (await readNonces(chain, [kept.nonceAccount], "finalized")).nonces[0] !== kept.nonce;
-    while (!(await used())) {
-      const others = await Promise.all([earn(thief, 100n), earn(thief, 100n), earn(thief, 100n)]);
-      expect(await thief.settle(...others.map((one) => one.settlementId))).toEqual(["begun", "begun", "begun"]);
-      await Promise.all([fixture.submit(), thief.submit()]);
-      for (const one of others) await payOut(one.settlementId);
-    }
+    // Six payouts take three transactions, which use all nonces, so that the kept transaction is worthless.
+    const ids: string[] = [];
+    for (let count = 0; count < 6; count += 1) ids.push((await earn(thief, 100n)).settlementId);
+    expect(await thief.settle(...ids)).toEqual(ids.map(() => "begun"));
+    for (const id of ids) await payOut(id);
+    await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
+    expect((await readNonces(chain, [kept.nonceAccount], "finalized")).nonces[0]).not.toBe(kept.nonce);
     expect(await close()).toMatchObject({ ok: true, addresses: [address] });
     const again = await requestFor(settlementId);
     expect(await signer.signPayoutTransaction(again)).toMatchObject({ ok: false, reason: "payout_closed" });
