@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Agent } from "undici";
+import { Agent, request } from "undici";
 import { describe, expect, test } from "vitest";
 import { freePort } from "../../../local/free-ports.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
@@ -122,8 +122,7 @@ describe("the signer's process", () => {
 
     const dispatcher = new Agent({ connect: { ca: certificates.ca } });
     addCleanup(() => dispatcher.destroy());
-    const anonymous = fetch(`${url}/v1/status`, { dispatcher } as RequestInit);
-    await expect(anonymous).rejects.toThrow();
+    await expect(request(`${url}/v1/status`, { dispatcher })).rejects.toThrow();
   });
 
   test("a request with an unknown member is refused", async () => {
@@ -138,7 +137,7 @@ describe("the signer's process", () => {
     const key = { awsKms: { keyId: "alias/treasury", region: "eu-central-1", endpoint: kms.url } };
     const treasury = { address: chain.keys.treasury.address, key };
     const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: "eu-central-1" };
-    const env = { ...(await environment({ change: { treasury } })), ...credentials };
+    const env: Record<string, string> = { ...(await environment({ change: { treasury } })), ...credentials };
     const running = await startSigner(env);
     const fixture = await makeMerchantFixture(chain, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
     const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
