@@ -35,6 +35,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   readonly maxAmount: bigint;
   /** False where nodes return only current balances. */
   readonly readsPastBalances: boolean;
+  /** True where the treasury signs each payout; false where it signs the transactions that make payouts. */
+  readonly signsPayouts: boolean;
 
   /** Returns an address in the form in which rows store it and addresses are compared. */
   normalizeAddress(address: string): string;

@@ -19,6 +19,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   // Columns of amounts have 78 digits: numeric(78,0).
   maxAmount: 10n ** 78n - 1n,
   readsPastBalances: true,
+  signsPayouts: true,
 
   normalizeAddress: (address) => address.toLowerCase(),
   normalizeAsset: (asset) => asset.toLowerCase(),
