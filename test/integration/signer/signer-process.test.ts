@@ -61,7 +61,7 @@ function connect(env: Record<string, string>): TreasurySigner {
     DATA_KEYS: testDataKeys,
     ...env,
   });
-  const signer = openSigner(worker, { treasuryKeys: new Map(), deployment: "test", log });
+  const signer = openSigner(worker, { treasuryKeys: new Map(), chains: new Map(), deployment: "test", log });
   addCleanup(() => signer.close());
   return signer;
 }

@@ -74,7 +74,6 @@ async function environment(folder: string): Promise<Record<string, string>> {
     SIGNER: "embedded",
     PUBLIC_URL: "http://127.0.0.1:9",
     ADMIN_PASSWORD: "correct horse battery",
-    SIGNER: "embedded",
   };
 }
 
