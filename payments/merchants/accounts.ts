@@ -19,10 +19,17 @@ export type Caller = {
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Creates an account. */
-export async function createAccount(deps: Deps, args: { name: string }): Promise<{ id: string }> {
+/**
+ * Creates an account.
+ * @param args.destinationWaitingHours how long changes of its merchants' destinations wait; 72 by default
+ */
+export async function createAccount(
+  deps: Deps,
+  { name, destinationWaitingHours: hours }: { name: string; destinationWaitingHours?: number },
+): Promise<{ id: string }> {
   const id = newId("acct");
-  await insertAccount(deps.db, { id, name: args.name, created_at: deps.now() });
+  const waiting = hours === undefined ? {} : { destination_waiting_hours: hours };
+  await insertAccount(deps.db, { id, name, created_at: deps.now(), ...waiting });
   return { id };
 }
 
