@@ -1,3 +1,4 @@
+import { refundKey, returnKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -82,7 +83,7 @@ type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; wh
 async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
   const { id, asset, amount, receiver } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
-  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
+  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundParts(refund) });
   for (;;) {
     const written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
     if (written.ok) {
@@ -125,21 +126,18 @@ async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefi
   return isShort ? "balance_short" : undefined;
 }
 
-/**
- * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a
- * refund without a payment returns. The key contains no generated id, because a restored database would generate other
- * ids.
- */
-export function refundKey({
+/** Returns the parts of a refund's natural key: those of its payment, or of the movement on chain that it returns. */
+export function refundParts({
+  merchant_id,
   payment_id,
   number,
   chain,
   tx_hash,
   log_index,
-}: Pick<DueRefund, "payment_id" | "number" | "chain" | "tx_hash" | "log_index">): string[] {
-  return payment_id === null
-    ? ["refund", "movement", chain ?? "", tx_hash ?? "", String(log_index)]
-    : ["refund", "payment", payment_id, String(number)];
+}: Pick<DueRefund, "merchant_id" | "payment_id" | "number" | "chain" | "tx_hash" | "log_index">): string[] {
+  return payment_id === null || merchant_id === null
+    ? returnKey({ chain: chain ?? "", txHash: tx_hash ?? "", logIndex: log_index ?? 0 })
+    : refundKey({ merchantId: merchant_id, paymentId: payment_id, number });
 }
 
 /**

@@ -1,5 +1,6 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { settlementKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { readInventory } from "../../db/queries/inventory.ts";
@@ -19,7 +20,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { listBlockedByForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitByKnownAsset } from "./sign-payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitByKnownAsset } from "./sign-payout.ts";
 
 /** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
@@ -123,7 +124,7 @@ function receiverOf(chain: string, destination: string | null): string {
 function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
   const { id, asset, amount, registered } = settlement;
   const receiver = receiverOf(asset, registered);
-  const key = settlementKey(settlement);
+  const key = settlementKey({ merchantId: settlement.merchant_id, asset, number: settlement.number });
   return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
 }
 

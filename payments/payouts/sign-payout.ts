@@ -1,6 +1,6 @@
 import { parseAssetId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { deriveNonce } from "../../chains/natural-key.ts";
+import { deriveNonce, settlementKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
 import { findTreasuryEpoch } from "../../transfers/caught-up.ts";
@@ -39,20 +39,12 @@ export async function listCaughtUp(
   return caughtUp;
 }
 
-/**
- * Returns the parts of a settlement's natural key. The key contains no generated id, because a restored database would
- * generate other ids.
- */
-export function settlementKey(of: { merchant_id: string; asset: string; number: number }): string[] {
-  return ["settlement", of.merchant_id, of.asset, String(of.number)];
-}
-
 /** Returns the nonce of a settlement's payout on chain. */
 export function settlementNonce(
   deps: Pick<PaymentDeps, "networks">,
-  of: { merchant_id: string; asset: string; number: number },
+  { merchant_id: merchantId, asset, number }: { merchant_id: string; asset: string; number: number },
 ): string {
-  return deriveNonce(deps.networks.deployment, settlementKey(of));
+  return deriveNonce(deps.networks.deployment, settlementKey({ merchantId, asset, number }));
 }
 
 /** Splits rows by whether the networks file has their asset. Rows with unknown assets must not block the others. */

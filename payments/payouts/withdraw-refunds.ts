@@ -13,7 +13,7 @@ import { done, type Result, refuse } from "../error-codes.ts";
 import { type PaymentQuery, toMoney } from "../lifecycle/read-payment.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money } from "../views.ts";
-import { refundKey } from "./begin-refunds.ts";
+import { refundParts } from "./begin-refunds.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
@@ -105,7 +105,7 @@ async function findSentReason(
   if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
   const number = deriveNonce(
     networks.deployment,
-    refundKey({ ...refund, chain: null, tx_hash: null, log_index: null }),
+    refundParts({ ...refund, chain: null, tx_hash: null, log_index: null }),
   );
   return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
 }
