@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql, type Transaction } from "kysely";
+import { type ColumnUpdates, moveRows } from "../moves.ts";
 import type { Db, Tables } from "../tables.ts";
 
 export type DestinationChangeRow = Selectable<Tables["destination_change"]>;
@@ -24,8 +25,22 @@ export async function listWaitingChanges(db: Db, merchantId: string): Promise<De
     .execute();
 }
 
-/** Returns these changes, oldest first. */
-export async function listChangesById(db: Db, ids: readonly string[]): Promise<DestinationChangeRow[]> {
+type Move = { ids: readonly string[]; at: Date; set: ColumnUpdates<"destination_change"> } & (
+  | { from: "requested"; to: "approved" | "applied" | "rejected" }
+  | { from: "approved"; to: "applied" }
+);
+
+/**
+ * Moves changes like `moveRows` and returns those that moved, oldest first. A requested change is applied only when its
+ * time has come.
+ */
+export async function moveDestinationChanges(db: Db, move: Move): Promise<DestinationChangeRow[]> {
+  const isDue = sql`applies_at <= ${move.at}`;
+  const ids =
+    move.from === "approved"
+      ? await moveRows(db, "destination_change", move)
+      : await moveRows(db, "destination_change", { ...move, where: move.to === "applied" ? isDue : undefined });
+  if (ids.length === 0) return [];
   return db
     .selectFrom("destination_change")
     .selectAll()
@@ -46,6 +61,12 @@ export async function findDestinationChange(
     .where("id", "=", id)
     .where("merchant_id", "=", merchantId)
     .executeTakeFirst();
+}
+
+/** Returns the merchant of a change. */
+export async function findChangedMerchant(db: Db, id: string): Promise<string | undefined> {
+  const query = db.selectFrom("destination_change").select("merchant_id").where("id", "=", id);
+  return (await query.executeTakeFirst())?.merchant_id;
 }
 
 /** Selects changes: of one merchant, or of all merchants; in one state, or in any. */

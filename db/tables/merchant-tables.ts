@@ -1,4 +1,5 @@
 import type { Generated } from "kysely";
+import type { AuditActor } from "../queries/audit-entries.ts";
 import type { DestinationChangeState } from "../states.ts";
 import type { DestinationRejection, Mode } from "./column-types.ts";
 
@@ -50,13 +51,13 @@ export type MerchantTables = {
     /** The account after the change; null for a deleted destination. */
     after: string | null;
     state: DestinationChangeState;
-    requester_kind: "key" | "operator";
+    requester_kind: AuditActor["kind"];
     requester_id: string;
     requester_address: string | null;
     created_at: Date;
     /** When the change applies unless it is approved or rejected before. */
     applies_at: Date;
-    decider_kind: "key" | "operator" | null;
+    decider_kind: AuditActor["kind"] | null;
     decider_id: string | null;
     decider_address: string | null;
     decided_at: Date | null;

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { updateDestinationWaitingHours } from "../../db/queries/accounts.ts";
 import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
 import { listAccounts, listApps, listKeys, revoke } from "../../payments/maintenance/operator-actions.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/merchants/accounts.ts";
@@ -50,6 +51,23 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       await requireAccount(context, accountId);
       await setWalletCancellationAllowed(context.db, { accountId, allow: text === "on" });
       await context.record(`accounts wallet-cancel ${text}`, accountId);
+      return { value: await requireAccount(context, accountId) };
+    },
+  );
+  addAction(
+    accounts
+      .command("destination-wait <account>")
+      .argument("<hours>", "0 to 720; 0: changes apply at once")
+      .description("set how long changes of merchants' destinations wait before they apply (default: 72 hours)")
+      .addHelpText(
+        "after",
+        "\nWithin the period the merchant can notice a change that a thief of an API key requested. Changes that wait already\nkeep their time.",
+      ),
+    async (context, [accountId = "", text = ""]) => {
+      if (!/^\d{1,3}$/.test(text) || Number(text) > 720) throw new UsageError("hours: expected 0 to 720");
+      await requireAccount(context, accountId);
+      await updateDestinationWaitingHours(context.db, { accountId, hours: Number(text) });
+      await context.record(`accounts destination-wait ${text}`, accountId);
       return { value: await requireAccount(context, accountId) };
     },
   );
@@ -146,12 +164,19 @@ function addNewAccount(program: Command, addAction: AddAction): void {
     if ((asset === undefined) !== (destination === undefined))
       throw new UsageError("--asset and --destination require each other");
     const created = await context.db.transaction().execute(async (db) => {
-      const deps = { db, now: context.now };
+      const deps = { db, now: context.now, log: context.log };
       const { id: accountId } = await createAccount(deps, { name });
       const owner = { accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
-        unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
+        unwrap(
+          await addDestinations(deps, {
+            ...owner,
+            merchantId,
+            actor: context.actor,
+            settlements: [{ asset, destination }],
+          }),
+        );
       const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
       const { appId } = await createAppId(deps, owner);
       return { ...owner, merchantId, apiKey: key, appId };

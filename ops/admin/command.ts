@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
+import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { recordAction } from "../../payments/maintenance/operator-actions.ts";
@@ -31,6 +32,8 @@ export type Context = {
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
+  /** The operator who runs the command, as the audit log names them. */
+  actor: AuditActor;
   /** Writes the action into the audit log. */
   record: (action: string, subject: string) => Promise<void>;
 };
@@ -83,6 +86,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       },
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
+      actor: { kind: "operator", id: config.OPERATOR, address: null },
       record: (action, subject) => recordAction({ db, now }, { actor: config.OPERATOR, action, subject }),
     });
   } finally {

@@ -22,6 +22,8 @@ export type AccountView = {
   createdAt: Date;
   /** True if wallets and checkout pages may cancel the account's payments. */
   walletCancellationAllowed: boolean;
+  /** How long changes of its merchants' destinations wait. */
+  destinationWaitingHours: number;
   merchants: number;
   keys: number;
 };
@@ -48,15 +50,27 @@ export type PaymentLine = {
 /** Lists accounts, newest first, or the account with the given id. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const rows = await listAccountsWithCounts(db, id);
-  return rows.map(({ id, name, api_version, created_at, wallet_cancellation_allowed, merchants, keys }) => ({
-    id,
-    name,
-    version: api_version,
-    createdAt: created_at,
-    walletCancellationAllowed: wallet_cancellation_allowed,
-    merchants,
-    keys,
-  }));
+  return rows.map(
+    ({
+      id,
+      name,
+      api_version,
+      created_at,
+      wallet_cancellation_allowed,
+      destination_waiting_hours,
+      merchants,
+      keys,
+    }) => ({
+      id,
+      name,
+      version: api_version,
+      createdAt: created_at,
+      walletCancellationAllowed: wallet_cancellation_allowed,
+      destinationWaitingHours: destination_waiting_hours,
+      merchants,
+      keys,
+    }),
+  );
 }
 
 /** Lists the API keys of an account. Each has a hint (its last four characters), never the key itself. */

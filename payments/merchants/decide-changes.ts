@@ -1,6 +1,8 @@
+import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import {
   type ChangeFilter,
   type DestinationChangeRow,
+  findChangedMerchant,
   findDestinationChange,
   listDestinationChanges,
   listDueChanges,
@@ -9,7 +11,7 @@ import { findOwner, hasMerchant } from "../../db/queries/merchants.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { applyChanges, approveWaiting, type DestinationActor, rejectWaiting } from "./destination-changes.ts";
+import { applyChanges, approveWaiting, rejectWaiting } from "./destination-changes.ts";
 import { withDestinationLock } from "./destinations.ts";
 import type { Owner } from "./merchants.ts";
 
@@ -51,13 +53,48 @@ export async function listChanges(
   return done({ items: items.map(toChangeView), nextCursor });
 }
 
+/** A change with who requested and decided it, for operators. */
+export type ChangeLine = Omit<ChangeView, "requestedBy" | "decidedBy"> & {
+  merchantId: string;
+  requestedBy: string;
+  decidedBy: string | null;
+};
+
+/** Lists the changes of all merchants, newest first. An undefined filter matches everything. */
+export async function listAllChanges(
+  deps: Pick<Deps, "db">,
+  { limit, ...filter }: ChangeFilter & { limit: number },
+): Promise<ChangeLine[]> {
+  const rows = await listDestinationChanges(deps.db, filter, { limit });
+  return rows.map((row) => ({
+    ...toChangeView(row),
+    merchantId: row.merchant_id,
+    requestedBy: describe(row.requester_kind, row.requester_id, row.requester_address),
+    decidedBy: row.decider_kind && describe(row.decider_kind, row.decider_id ?? "", row.decider_address),
+  }));
+}
+
+const describe = (kind: string, id: string, address: string | null) =>
+  [kind, id, ...(address === null ? [] : [`at ${address}`])].join(" ");
+
+/** Returns the merchant of a change with its account and mode, also of a deleted merchant. */
+export async function findChangeOwner(
+  { db }: Pick<Deps, "db">,
+  changeId: string,
+): Promise<(Owner & { merchantId: string }) | undefined> {
+  const merchantId = await findChangedMerchant(db, changeId);
+  const owner = merchantId === undefined ? undefined : await findOwner(db, merchantId);
+  if (merchantId === undefined || !owner) return undefined;
+  return { accountId: owner.account_id, mode: owner.mode, evenDeleted: true, merchantId };
+}
+
 /**
  * Approves or rejects a waiting change. An approved change applies at once. Repeatable. Refuses with
  * `merchant_not_found` an unknown change, and with `invalid_state` a change that was decided otherwise or has applied.
  */
 export async function decideChange(
   deps: Deps,
-  args: Owner & { merchantId: string; changeId: string; actor: DestinationActor; decision: "approve" | "reject" },
+  args: Owner & { merchantId: string; changeId: string; actor: AuditActor; decision: "approve" | "reject" },
 ): Promise<Result<ChangeView>> {
   const { merchantId, changeId: id, actor, decision } = args;
   return withDestinationLock(deps, args, async (locked) => {
@@ -108,7 +145,10 @@ function toChangeView(row: DestinationChangeRow): ChangeView {
 }
 
 /** Returns an actor as a merchant sees it. */
-export function toActor(actor: { kind: "key" | "operator"; id: string | null; address: string | null }): ChangeActor {
-  const { kind: type, id, address } = actor;
-  return type === "key" ? { type, id, address } : { type, id: null, address: null };
+export function toActor({
+  kind,
+  id,
+  address,
+}: Pick<AuditActor, "kind" | "address"> & { id: string | null }): ChangeActor {
+  return kind === "key" ? { type: kind, id, address } : { type: "operator", id: null, address: null };
 }

@@ -1,10 +1,9 @@
-import { type RawBuilder, sql, type Transaction } from "kysely";
-import { moveRows } from "../../db/moves.ts";
+import type { Transaction } from "kysely";
 import type { AuditActor, AuditEntry } from "../../db/queries/audit-entries.ts";
 import {
   type DestinationChangeRow,
   insertDestinationChanges,
-  listChangesById,
+  moveDestinationChanges,
   readChangeTerms,
 } from "../../db/queries/destination-changes.ts";
 import { removeDestination, upsertDestination } from "../../db/queries/destinations.ts";
@@ -16,16 +15,13 @@ import { findApplyTime, type WantedChange } from "./destination-rules.ts";
 /** A transaction that holds the merchant's lock, and the audit entries that are inserted at its end. */
 export type ChangeDeps = Pick<PaymentDeps, "now" | "log"> & { db: Transaction<Tables>; audit: AuditEntry[] };
 
-/** The key or the operator that requests or decides a change. */
-export type DestinationActor = AuditActor & { kind: "key" | "operator" };
-
 /**
  * Inserts requests for changes, and applies those that do not wait. The merchant must have no waiting change of these
  * assets. Returns the changes in the given order.
  */
 export async function requestChanges(
   deps: ChangeDeps,
-  args: { merchantId: string; actor: DestinationActor; wanted: readonly WantedChange[] },
+  args: { merchantId: string; actor: AuditActor; wanted: readonly WantedChange[] },
 ): Promise<DestinationChangeRow[]> {
   const { merchantId, actor, wanted } = args;
   const at = deps.now();
@@ -66,13 +62,11 @@ export async function applyChanges(
 ): Promise<DestinationChangeRow[]> {
   const { ids, from, actor } = args;
   const at = deps.now();
-  const where = sql`(state = 'approved' or applies_at <= ${at})`;
-  const rows = await move(deps, { ids, from, to: "applied", at, set: { applied_at: at }, where });
+  const rows = await moveDestinationChanges(deps.db, { ids, from, to: "applied", at, set: { applied_at: at } });
   for (const row of rows) {
     const { destination_id: id, merchant_id, asset, after: destination } = row;
     if (destination === null) await removeDestination(deps.db, id);
-    else
-      await upsertDestination(deps.db, { id, merchant_id, asset, destination, created_at: at, updated_at: at });
+    else await upsertDestination(deps.db, { id, merchant_id, asset, destination, created_at: at, updated_at: at });
   }
   report(deps, { rows, actor, action: "destination.change_applied" });
   return rows;
@@ -81,10 +75,16 @@ export async function applyChanges(
 /** Approves a waiting change, which then applies at once. Returns the change, or undefined when it no longer waits. */
 export async function approveWaiting(
   deps: ChangeDeps,
-  { id, actor }: { id: string; actor: DestinationActor },
+  { id, actor }: { id: string; actor: AuditActor },
 ): Promise<DestinationChangeRow | undefined> {
   const at = deps.now();
-  const rows = await move(deps, { ids: [id], from: "requested", to: "approved", at, set: toDecision(actor, at) });
+  const rows = await moveDestinationChanges(deps.db, {
+    ids: [id],
+    from: "requested",
+    to: "approved",
+    at,
+    set: toDecision(actor, at),
+  });
   report(deps, { rows, actor, action: "destination.change_approved" });
   const [applied] = await applyChanges(deps, { ids: rows.map((row) => row.id), from: "approved", actor });
   return applied;
@@ -93,34 +93,16 @@ export async function approveWaiting(
 /** Rejects a waiting change. Returns the change, or undefined when it no longer waits. */
 export async function rejectWaiting(
   deps: ChangeDeps,
-  { id, actor, rejection }: { id: string; actor: DestinationActor; rejection: DestinationChangeRow["rejection"] },
+  { id, actor, rejection }: { id: string; actor: AuditActor; rejection: DestinationChangeRow["rejection"] },
 ): Promise<DestinationChangeRow | undefined> {
   const at = deps.now();
   const set = { ...toDecision(actor, at), rejection };
-  const rows = await move(deps, { ids: [id], from: "requested", to: "rejected", at, set });
+  const rows = await moveDestinationChanges(deps.db, { ids: [id], from: "requested", to: "rejected", at, set });
   report(deps, { rows, actor, action: "destination.change_rejected" });
   return rows[0];
 }
 
-type Move = {
-  ids: readonly string[];
-  at: Date;
-  set: Partial<DestinationChangeRow>;
-  where?: RawBuilder<unknown>;
-} & (
-  | { from: "requested"; to: "approved" | "rejected" }
-  | { from: "requested" | "approved"; to: "applied" }
-);
-
-async function move({ db }: ChangeDeps, args: Move): Promise<DestinationChangeRow[]> {
-  const ids =
-    args.to === "applied"
-      ? await moveRows(db, "destination_change", args)
-      : await moveRows(db, "destination_change", args);
-  return ids.length === 0 ? [] : listChangesById(db, ids);
-}
-
-function toDecision(actor: DestinationActor, at: Date) {
+function toDecision(actor: AuditActor, at: Date) {
   return { decider_kind: actor.kind, decider_id: actor.id, decider_address: actor.address, decided_at: at };
 }
 

@@ -26,7 +26,9 @@ export function planChange(args: {
   waiting: string | null;
   wanted: string;
 }): "keep" | "withdraw" | "request" {
-  const [applied, waiting, wanted] = [args.applied, args.waiting, args.wanted].map((text) => text && toComparable(text));
+  const [applied, waiting, wanted] = [args.applied, args.waiting, args.wanted].map(
+    (text) => text && toComparable(text),
+  );
   if (wanted === waiting) return "keep";
   return wanted === applied ? "withdraw" : "request";
 }

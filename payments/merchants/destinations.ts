@@ -1,7 +1,7 @@
 import type { Transaction } from "kysely";
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
-import { type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type DestinationChangeRow, listWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { findDestination, listDestinationRows } from "../../db/queries/destinations.ts";
 import { hasMerchant, lockMerchant } from "../../db/queries/merchants.ts";
@@ -9,7 +9,7 @@ import type { Tables } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { type ChangeDeps, type DestinationActor, rejectWaiting, requestChanges } from "./destination-changes.ts";
+import { type ChangeDeps, rejectWaiting, requestChanges } from "./destination-changes.ts";
 import { planChange } from "./destination-rules.ts";
 import type { Owner } from "./merchants.ts";
 import { type CheckDeps, findUnserved, validateAsset, validateDestination } from "./validate-destinations.ts";
@@ -50,7 +50,7 @@ export async function listDestinations(
  */
 export async function addDestinations(
   deps: Deps,
-  args: Owner & { merchantId: string; actor: DestinationActor; settlements: readonly Destination[] },
+  args: Owner & { merchantId: string; actor: AuditActor; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
   const { merchantId, actor } = args;
   for (const [index, entry] of args.settlements.entries()) {
@@ -88,7 +88,7 @@ export async function addDestinations(
  */
 export async function changeDestination(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; actor: DestinationActor; destination: string },
+  args: Owner & { merchantId: string; id: string; actor: AuditActor; destination: string },
 ): Promise<Result<DestinationView>> {
   const { merchantId, id, actor, destination: wanted } = args;
   return withDestinationLock(deps, args, async (locked) => {
@@ -120,7 +120,7 @@ export async function changeDestination(
  */
 export async function deleteDestination(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; actor: DestinationActor },
+  args: Owner & { merchantId: string; id: string; actor: AuditActor },
 ): Promise<Result<{ id: string }>> {
   const { merchantId, id, actor } = args;
   return withDestinationLock(deps, args, async (locked) => {

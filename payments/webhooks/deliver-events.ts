@@ -143,11 +143,7 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 }
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
-function putOff(
-  deps: PaymentDeps,
-  event: DueEvent,
-  error: unknown,
-): DeliveryAttempt {
+function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAttempt {
   const { id, attempts_made: attemptsMade, type } = event;
   deps.log.error(
     { event: id, type, ...subjectOf(event), attemptsMade: attemptsMade + 1, err: error },
