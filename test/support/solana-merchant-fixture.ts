@@ -28,6 +28,7 @@ import { findSettlementOf } from "./insert-rows.ts";
 import { isCaughtUp } from "./is-caught-up.ts";
 import { fixtureRequester, unwrap } from "./merchant-fixture.ts";
 import { type DepsOptions, makeDepsFor } from "./test-deps.ts";
+import { testOperator } from "./test-operator.ts";
 import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
 
 /** The parts of a deployment that outlive its processes and its database. */
@@ -85,7 +86,7 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
   const open = async (): Promise<Omit<Deployment, "keys">> => {
-    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const { id: accountId } = await createAccount(deps, { name: "Shop", destinationWaitingHours: 0 });
     const shop = { accountId, mode, name: "Shop", email: "shop@example.test" };
     const { id: merchantId } = await createMerchant(deps, shop);
     const destination = newSolanaKey().address;
@@ -94,7 +95,7 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
       destination: `${id}:${destination}`,
     }));
     if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
-    unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+    unwrap(await addDestinations(deps, { actor: testOperator, accountId, mode, merchantId, settlements }));
     return { accountId, merchantId, destination };
   };
   const { accountId, merchantId, destination } = options.of ?? (await open());

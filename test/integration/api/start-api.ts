@@ -29,6 +29,7 @@ import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testEncryption } from "../../support/test-deps.ts";
+import { testOperator } from "../../support/test-operator.ts";
 
 /** CAIP-19 ids of the assets of `networksDocument`; merchants are paid in the first unless a test says otherwise. */
 export const secondAsset = `eip155:31337/erc20:0x${"a2".repeat(20)}`;
@@ -214,13 +215,19 @@ function createClient(url: string) {
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(
   api: Api,
-  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[] } = {},
+  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[], destinationWaitingHours = 0 } = {},
 ) {
-  const { id: accountId } = await createAccount(api.deps, { name: "Shop" });
+  const { id: accountId } = await createAccount(api.deps, { name: "Shop", destinationWaitingHours });
   const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
   const { appId } = await createAppId(api.deps, { accountId, mode });
   const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  await addDestinations(api.deps, { accountId, mode, merchantId: merchant.id, settlements: [{ asset, destination }] });
+  await addDestinations(api.deps, {
+    actor: testOperator,
+    accountId,
+    mode,
+    merchantId: merchant.id,
+    settlements: [{ asset, destination }],
+  });
   const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
   return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
 }

@@ -9,6 +9,7 @@ import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createEncryption } from "../../../../runtime/encryption.ts";
 import { createVerifier } from "../../../../transfers/verifier.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import {
   asset,
@@ -40,6 +41,7 @@ async function setUp(...policies: { asset?: string; unit?: string; minimum?: big
   const merchant = await makeMerchant(api);
   const { accountId, merchantId, wallet } = merchant;
   await addDestinations(api.deps, {
+    actor: testOperator,
     accountId,
     mode: "test",
     merchantId,

@@ -6,6 +6,7 @@ import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { createPayment } from "../../../support/create-payment.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -72,6 +73,7 @@ describe("settlement destinations", () => {
     const whom = { accountId: fixture.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
     const { id: merchantId } = await createMerchant(fixture.deps, whom);
     const result = await addDestinations(fixture.deps, {
+      actor: testOperator,
       accountId: fixture.accountId,
       mode: "live",
       merchantId,
@@ -95,6 +97,7 @@ describe("settlement destinations", () => {
       asset: valid.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
     const refused = await addDestinations(fixture.deps, {
+      actor: testOperator,
       accountId: fixture.accountId,
       mode: "live",
       merchantId,

@@ -5,6 +5,7 @@ import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 
 const chain = await startChain();
 const first = await makeMerchantFixture(chain);
@@ -50,7 +51,9 @@ test("an operator holds and releases a deleted merchant, and its accumulated pay
 test("a deleted merchant without a destination keeps a visible balance, which is paid once an operator registers a destination", async () => {
   const fixture = await open();
   const paymentId = await fixture.pay(await fundBuyer(chain), 300n);
-  unwrap(await deleteDestination(fixture.deps, { ...owner(fixture), id: await destinationOf(fixture) }));
+  unwrap(
+    await deleteDestination(fixture.deps, { actor: testOperator, ...owner(fixture), id: await destinationOf(fixture) }),
+  );
   await remove(fixture);
   expect(await settle(fixture, paymentId)).toEqual(["no_destination"]);
   const owed = [{ asset: chain.asset, amount: String(3n * UNIT) }];

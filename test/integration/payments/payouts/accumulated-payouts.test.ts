@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { listDestinationChanges } from "../../../../db/queries/destinations.ts";
+import { listDestinationChanges } from "../../../../db/queries/destination-changes.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
@@ -13,6 +13,7 @@ import { holdPayouts, setPayoutSchedule } from "../../../../payments/payouts/pay
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 
 const chain = await startChain();
 
@@ -194,20 +195,24 @@ test("a screened destination and the service's own accounts are refused, and eve
     fixture.evm.permit2,
     fixture.evm.multicall,
   ])
-    expect(await addDestinations(deps, { ...owner, settlements: to(address) })).toMatchObject({
+    expect(await addDestinations(deps, { actor: testOperator, ...owner, settlements: to(address) })).toMatchObject({
       code: "params_validation",
     });
-  const [{ id } = { id: "" }] = unwrap(await addDestinations(deps, { ...owner, settlements: to(first) }));
-  expect(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${bad}` })).toMatchObject({
+  const [{ id } = { id: "" }] = unwrap(
+    await addDestinations(deps, { actor: testOperator, ...owner, settlements: to(first) }),
+  );
+  expect(
+    await changeDestination(deps, { actor: testOperator, ...owner, id, destination: `${chain.id}:${bad}` }),
+  ).toMatchObject({
     code: "params_validation",
   });
-  unwrap(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${second}` }));
-  unwrap(await deleteDestination(deps, { ...owner, id }));
+  unwrap(await changeDestination(deps, { actor: testOperator, ...owner, id, destination: `${chain.id}:${second}` }));
+  unwrap(await deleteDestination(deps, { actor: testOperator, ...owner, id }));
   const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
-  expect(await listDestinationChanges(deps.db, merchantId)).toMatchObject([
-    { before: null, after: a },
-    { before: a, after: b },
-    { before: b, after: null },
+  expect(await listDestinationChanges(deps.db, { merchantId }, { limit: 10 })).toMatchObject([
+    { before: b, after: null, state: "applied" },
+    { before: a, after: b, state: "applied" },
+    { before: null, after: a, state: "applied" },
   ]);
   await expect(fixture.db.deleteFrom("destination_change").execute()).rejects.toThrow(/append only/);
 });

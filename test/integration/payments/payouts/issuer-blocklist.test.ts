@@ -14,6 +14,7 @@ import {
   usdcBalance,
 } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 
 const AMOUNT = 1_000_000n;
 const blocklistAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
@@ -115,6 +116,6 @@ async function addMerchant({ deps, accountId, mode }: MerchantFixture, chain: Te
   const { id: merchantId } = await createMerchant(deps, whom);
   const destination = newKey().address;
   const settlements = [{ asset: chain.asset, destination: `${chain.id}:${destination}` }];
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  unwrap(await addDestinations(deps, { actor: testOperator, accountId, mode, merchantId, settlements }));
   return { merchantId, destination };
 }

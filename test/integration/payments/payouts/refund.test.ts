@@ -9,6 +9,7 @@ import { type RefundAmount, refundPayment } from "../../../../payments/payouts/r
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
 
 const chain = await startChain();
@@ -224,7 +225,15 @@ test("a merchant that repeatedly pays itself, is paid out and refunds ends with 
     email: "loop@example.test",
   });
   const settlements = [{ asset: own.asset, destination: `${own.id}:${purse.address}` }];
-  unwrap(await addDestinations(honest.deps, { accountId: honest.accountId, mode: "live", merchantId, settlements }));
+  unwrap(
+    await addDestinations(honest.deps, {
+      actor: testOperator,
+      accountId: honest.accountId,
+      mode: "live",
+      merchantId,
+      settlements,
+    }),
+  );
   const open: string[] = [];
   for (let round = 0; round < 6; round += 1) {
     const paymentId = await honest.create(1_000n, { merchantId });

@@ -10,6 +10,7 @@ import { unwrap } from "../../../support/merchant-fixture.ts";
 import { startReplicatedPostgres } from "../../../support/replicated-postgres.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { createDatabaseOn } from "../../../support/test-database.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -26,7 +27,7 @@ async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
   const { accountId, mode, deps } = fixture;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
+  unwrap(await addDestinations(deps, { actor: testOperator, accountId, mode, merchantId, settlements: [asset] }));
   const paymentId = await fixture.create(1_000n, { merchantId });
   await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
   await fixture.submit();

@@ -14,6 +14,7 @@ import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { closeAccount, freeze, moveTokens, thaw } from "../../../support/solana-token-moves.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 import { fundSolanaBuyer, fundSolanaBuyers, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana();
@@ -26,7 +27,7 @@ async function openShop(destination: string, at: SolanaMerchantFixture = fixture
   const { accountId, mode, deps } = at;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "a@example.test" });
   const settlements = [{ asset: solana.asset, destination: `${solana.id}:${destination}` }];
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  unwrap(await addDestinations(deps, { actor: testOperator, accountId, mode, merchantId, settlements }));
   return merchantId;
 }
 /** Creates one succeeded payment for each merchant. Returns the payments and their due settlements. */

@@ -12,6 +12,7 @@ import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
+import { testOperator } from "../../../support/test-operator.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
 const UNIT = 1_000_000n;
@@ -92,7 +93,7 @@ async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
   const { accountId, mode, deps } = fixture;
   const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
+  unwrap(await addDestinations(deps, { actor: testOperator, accountId, mode, merchantId, settlements: [asset] }));
   const paymentId = await fixture.create(1_000n, { merchantId });
   await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
   await fixture.submit();
