@@ -39,7 +39,7 @@ const decide = (decision: "approve" | "reject", name: string, summary: string) =
     paramsCode: "merchant_not_found",
     body: noBody,
     response: settlementChange,
-    refusals: ["merchant_not_found", "invalid_state", "forbidden"],
+    refusals: ["merchant_not_found", "invalid_state"],
     async handle(deps, { caller, params }) {
       if (!caller.scopes.includes("settlements:approve"))
         return refuse("forbidden", "the key lacks the scope settlements:approve");
