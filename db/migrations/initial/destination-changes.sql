@@ -1,5 +1,5 @@
 -- Requests to change where merchants are paid: who asked, who decided, and when each applies. settlement_destination
--- holds the result of the applied ones, and nothing else pays or is offered to buyers.
+-- holds the result of the applied ones; payouts and buyers' options read nothing else.
 
 create table destination_change (
   id text primary key,
