@@ -14,15 +14,15 @@ export async function seedAccount(
 ): Promise<Seeded> {
   const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
   const deps = { db, now: () => new Date(), log: createLog({ level: "silent", role: "seed" }) };
-  const actor = { kind: "operator", id: "local", address: null } as const;
+  const actor = { kind: "operator", id: "local stack", address: null } as const;
   try {
-    const { id: accountId } = await createAccount(deps, { name: "Local account", destinationWaitingHours: 0 });
+    const { id: accountId } = await createAccount(deps, { actor, name: "Local account", destinationWaitingHours: 0 });
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
-      const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });
-      const { appId } = await createAppId(deps, { accountId, mode });
+      const { key } = await createApiKey(deps, { actor, accountId, mode, scopes: ["gateway", "merchant"] });
+      const { appId } = await createAppId(deps, { actor, accountId, mode });
       const details = { name: "Corner shop", email: "owner@example.com" };
-      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...details });
-      const added = await addDestinations(deps, { accountId, mode, merchantId, actor, settlements });
+      const { id: merchantId } = await createMerchant(deps, { actor, accountId, mode, ...details });
+      const added = await addDestinations(deps, { actor, accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: key, appId, merchantId };
     };

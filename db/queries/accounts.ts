@@ -17,6 +17,11 @@ export async function lockAccount(db: Db, id: string): Promise<boolean> {
   return row !== undefined;
 }
 
+/** Returns an account, locked until the commit; other transactions can still insert rows that refer to it. */
+export async function findAccountForUpdate(db: Db, id: string): Promise<AccountRow | undefined> {
+  return db.selectFrom("account").selectAll().where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+}
+
 /** An account with the number of its merchants that are not deleted, and of its keys that are not revoked. */
 type AccountWithCounts = AccountRow & { merchants: number; keys: number };
 

@@ -41,6 +41,20 @@ export async function findDestination(
     .executeTakeFirst();
 }
 
+/** Returns how a destination is paid. */
+export async function findPayoutPolicy(
+  db: Db,
+  id: string,
+): Promise<
+  Pick<DestinationRow, "accumulation_ms" | "accumulation_amount" | "minimum" | "direct" | "accepts_other_assets">
+> {
+  return db
+    .selectFrom("settlement_destination")
+    .select(["accumulation_ms", "accumulation_amount", "minimum", "direct", "accepts_other_assets"])
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+}
+
 /** Returns the assets of a merchant's destinations, and whether each accepts payments in other assets. */
 export async function listAcceptedAssets(
   db: Db,

@@ -25,6 +25,7 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
     addAction(destinations.command(`${decision} <change>`).description(what), async (context, [changeId = ""]) => {
       const owner = await findChangeOwner(context, changeId);
       if (!owner) throw new RefusedError(`there is no change ${changeId}`);
-      return { value: unwrap(await decideChange(context, { ...owner, changeId, actor: context.actor, decision })) };
+      const actor = await context.actor();
+      return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision })) };
     });
 }

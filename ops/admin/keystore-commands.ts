@@ -26,7 +26,7 @@ export function addKeystoreCommands(program: Command, addAction: AddAction): voi
         throw new RefusedError(`${file} cannot be written (${errorCode(error)})`);
       });
       const address = privateKeyToAddress(key);
-      await context.record("keystores new", address);
+      await context.record("keystore.created", address);
       return { value: { file, address } };
     },
   );

@@ -1,4 +1,5 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   type DeliveryState,
   listDeliveryRows,
@@ -62,12 +63,28 @@ export async function listDeliveries(
  * by its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
  * `invalid_params` an event of another endpoint.
  */
-export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Result<{ count: number }>> {
+export async function replayEvents(
+  deps: Deps,
+  args: Owner & Replay & { actor: AuditActor },
+): Promise<Result<{ count: number }>> {
   const endpoint = await findEndpoint(deps, args);
   if (!endpoint.ok) return endpoint;
-  const of = { endpointId: endpoint.value.id, at: deps.now() };
-  if (!("eventId" in args))
-    return done({ count: await inTransaction(deps.db, (db) => replayDeliveries(db, { ...of, which: args })) });
-  const found = await replayDelivery(deps.db, { ...of, id: args.eventId });
-  return found ? done({ count: 1 }) : refuse("invalid_params", "eventId: is not an event of this endpoint");
+  const at = deps.now();
+  const of = { endpointId: endpoint.value.id, at };
+  return inTransaction(deps.db, async (db) => {
+    const count =
+      "eventId" in args
+        ? Number(await replayDelivery(db, { ...of, id: args.eventId }))
+        : await replayDeliveries(db, { ...of, which: args });
+    if ("eventId" in args && count === 0) return refuse("invalid_params", "eventId: is not an event of this endpoint");
+    const entry = { actor: args.actor, action: "webhook_events.replayed", subject: of.endpointId, at };
+    await insertAuditEntries(db, [{ ...entry, before: null, after: { ...describeReplay(args), count } }]);
+    return done({ count });
+  });
+}
+
+function describeReplay(replay: Replay) {
+  if ("eventId" in replay) return { eventId: replay.eventId };
+  if ("state" in replay) return { state: replay.state };
+  return { since: replay.since.toISOString(), until: replay.until.toISOString() };
 }

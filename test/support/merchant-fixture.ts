@@ -24,8 +24,8 @@ import { watchChain } from "../../transfers/watch-pass.ts";
 import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
+import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./test-deps.ts";
-import { testOperator } from "./test-operator.ts";
 import { waitUntilMined } from "./transfers-fixture.ts";
 
 /** The requester that confirms a merchant fixture's payments. */
@@ -92,7 +92,7 @@ export async function makeMerchantFixture(
   const assets = options.assets ?? [chain, ...(options.also ?? []).map((more) => more.chain)].map(({ asset }) => asset);
   const addDestination = (to = destination) =>
     addDestinations(deps, {
-      actor: testOperator,
+      actor: testActor,
       accountId,
       mode,
       merchantId,
@@ -173,8 +173,14 @@ export async function makeMerchantFixture(
 }
 
 async function insertShop(deps: TestDeps["deps"], mode: Mode, destinationWaitingHours: number) {
-  const { id: accountId } = await createAccount(deps, { name: "Shop", destinationWaitingHours });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop", destinationWaitingHours });
+  const { id: merchantId } = await createMerchant(deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
   return { accountId, merchantId };
 }
 

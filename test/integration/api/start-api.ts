@@ -27,9 +27,9 @@ import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts"
 import { addCleanup } from "../../support/cleanups.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testEncryption } from "../../support/test-deps.ts";
-import { testOperator } from "../../support/test-operator.ts";
 
 /** CAIP-19 ids of the assets of `networksDocument`; merchants are paid in the first unless a test says otherwise. */
 export const secondAsset = `eip155:31337/erc20:0x${"a2".repeat(20)}`;
@@ -217,12 +217,18 @@ export async function makeMerchant(
   api: Api,
   { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[], destinationWaitingHours = 0 } = {},
 ) {
-  const { id: accountId } = await createAccount(api.deps, { name: "Shop", destinationWaitingHours });
-  const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
-  const { appId } = await createAppId(api.deps, { accountId, mode });
-  const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
+  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode, scopes });
+  const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
+  const merchant = await createMerchant(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
   await addDestinations(api.deps, {
-    actor: testOperator,
+    actor: testActor,
     accountId,
     mode,
     merchantId: merchant.id,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createApiKey, type Scope } from "../../../../payments/merchants/accounts.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { destination, makeMerchant, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -11,7 +12,7 @@ async function setUp() {
   const { accountId, merchantId } = merchant;
   const path = `/v1/merchants/${merchantId}/settlements`;
   const scopes: Scope[] = ["gateway", "merchant", "settlements:approve"];
-  const approver = await createApiKey(api.deps, { accountId, mode: "test", scopes });
+  const approver = await createApiKey(api.deps, { actor: testActor, accountId, mode: "test", scopes });
   const list = async () => (await api.get(path, merchant.headers)).body["crypto"] as [Record<string, unknown>];
   const [{ id }] = await list();
   const change = (key: string) => api.put(`${path}/crypto/${id}`, { "api-key": key }, { destination: elsewhere });

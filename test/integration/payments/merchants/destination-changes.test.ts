@@ -10,8 +10,8 @@ import {
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
-import { testOperator } from "../../../support/test-operator.ts";
 import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../support/webhook-endpoint.ts";
 
 const chain = await startChain();
@@ -31,10 +31,10 @@ async function setUp() {
     return one;
   };
   const { id } = await show();
-  const change = async (address: string, actor: typeof thief | typeof testOperator = thief) =>
+  const change = async (address: string, actor: typeof thief | typeof testActor = thief) =>
     unwrap(await changeDestination(deps, { ...owner, id, actor, destination: `${chain.id}:${address}` }));
   const decide = (changeId: string, decision: "approve" | "reject") =>
-    decideChange(deps, { ...owner, changeId, actor: testOperator, decision });
+    decideChange(deps, { ...owner, changeId, actor: testActor, decision });
   return { fixture, deps, owner, id, show, change, decide };
 }
 
@@ -95,7 +95,7 @@ describe("a changed destination", () => {
     const entries = await fixture.db
       .selectFrom("audit_entry")
       .selectAll()
-      .where("actor_id", "in", [thief.id, testOperator.id])
+      .where("actor_id", "in", [thief.id, testActor.id])
       .where("action", "like", "destination.change_%")
       .orderBy("at")
       .orderBy("sequence")
@@ -103,7 +103,7 @@ describe("a changed destination", () => {
     const own = entries.filter(({ after }) => after?.["change"] === pendingChange?.changeId);
     expect(own).toMatchObject([
       { action: "destination.change_requested", actor_id: thief.id, actor_address: thief.address },
-      { action: "destination.change_rejected", actor_id: testOperator.id },
+      { action: "destination.change_rejected", actor_id: testActor.id },
     ]);
     expect(fixture.lines.join("")).toContain("destination change requested");
   });
@@ -188,7 +188,7 @@ describe("a changed destination", () => {
 
   test("buyers who pay the merchant directly pay the account that applies", async () => {
     const { fixture, deps, owner, id, change } = await setUp();
-    unwrap(await setDirectPayment(deps, { ...owner, id, direct: true }));
+    unwrap(await setDirectPayment(deps, { ...owner, id, actor: testActor, direct: true }));
     const { address } = newKey();
     await change(address);
     await fixture.pay(await fundBuyer(chain));
@@ -221,7 +221,7 @@ describe("a first destination", () => {
     const add = (token: string) =>
       addDestinations(deps, {
         ...{ accountId, merchantId, mode },
-        actor: testOperator,
+        actor: testActor,
         settlements: [{ asset: `${chain.id}/erc20:${token}`, destination: `${chain.id}:${newKey().address}` }],
       });
     expect(unwrap(await add(newKey().address))[0]).not.toHaveProperty("pendingChange");

@@ -6,7 +6,7 @@ import { listEvmNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
-import { testOperator } from "../../../support/test-operator.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const chain = await startChain();
@@ -31,7 +31,7 @@ test("an unresponsive chain neither hides nor delays the options on another chai
   const settlements = [{ asset: elsewhere.asset, destination: `eip155:31338:${buyer.address}` }];
   unwrap(
     await addDestinations(fixture.deps, {
-      actor: testOperator,
+      actor: testActor,
       accountId: fixture.accountId,
       mode: "live",
       merchantId,
