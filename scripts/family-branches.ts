@@ -26,6 +26,8 @@ const allowedPlaces = [
   /^ops\/admin\/((collector|disburser|keystore)-commands|deploy-contract)\.ts$/,
   // Reports the library that verifies the signatures of EVM chains.
   /^workers\/main\.ts$/,
+  // The keys that the jobs of each queue sign with, by family.
+  /^workers\/queue-keys\.ts$/,
   // The names of the SQL files.
   /^db\/migrations\//,
   /^scripts\//,

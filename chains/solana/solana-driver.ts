@@ -33,6 +33,11 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   check: checkSolanaChain,
   listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
+  // The treasury signs the transaction that makes a payout, not the payout itself.
+  openPayoutSigner: async () => ({ sign: async () => null }),
+  readFinalMovements: async ({ chain }) => {
+    throw new Error(`the signer cannot read ${chain}`);
+  },
   readPriceFeed: async ({ chain }) => {
     throw new Error(`${chain} has no price feeds`);
   },

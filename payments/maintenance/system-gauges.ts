@@ -15,6 +15,7 @@ import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
 import type { Mode } from "../../db/tables.ts";
+import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
@@ -125,8 +126,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       count: failures.find((one) => one.chain === chain)?.count ?? 0,
     })),
     blocked: [
-      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
       ...blocked,
     ],
     destinationChanges: modes.map((mode) => changes.find((one) => one.mode === mode) ?? { mode, count: 0 }),

@@ -37,10 +37,10 @@ export async function closeOldMarkers(
   const [feePayer = ""] = chain.lanes;
   const keys = deps.solanaKeys.get(chain.chain);
   const relayer = keys?.lanes.get(feePayer);
-  if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
+  if (!keys?.treasury || !relayer) throw new Error(`${chain.chain} has no keys here`);
   const { blockhash, lastValidHeight } = await readBlockhash(chain);
   const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
-  const bytes = signWith(unsigned, [relayer, keys.treasury]);
+  const bytes = await signWith(unsigned, [relayer, keys.treasury]);
   const signing: Signing = {
     lane: feePayer,
     bytes,

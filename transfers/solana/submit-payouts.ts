@@ -161,14 +161,14 @@ async function signBatch(
   const now = deps.now().getTime();
   const lane = await chooseLane(chain, { key: batch[0]?.row.authorization_nonce ?? "0x00000000", now, isLive: true });
   const relayer = keys?.lanes.get(lane);
-  if (!keys || !relayer) throw new Error(`${chain.chain} has no keys here`);
+  if (!keys?.treasury || !relayer) throw new Error(`${chain.chain} has no keys here`);
   const payouts = batch.map(toPayout);
   const unitPrice = await chooseUnitPrice(chain, units, now);
   const unsigned = buildPayouts({
     ...describeTransaction(chain, { ...shared, lane, at, budget: { units, unitPrice } }),
     payouts,
   });
-  const bytes = signWith(unsigned, [relayer, keys.treasury]);
+  const bytes = await signWith(unsigned, [relayer, keys.treasury]);
   const expires = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
   return { lane, bytes, units, unitPrice, expires, transferIds: batch.map(({ row }) => row.id) };
 }
