@@ -17,7 +17,7 @@ export type TreasurySigner = {
   signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]>;
   /** Verifies deposits of payouts that have more of them than fit into one request. */
   claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
-  /** Reports destinations and signed statements about them. */
-  claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse>;
+  /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
+  claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
   close(): void;
 };
