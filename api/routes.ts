@@ -17,6 +17,7 @@ import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
 import { createOperations } from "./merchant/create-operations.ts";
+import { destinationChangeOperations } from "./merchant/destination-change-operations.ts";
 import { listOperations } from "./merchant/list-operations.ts";
 import { merchantOperations } from "./merchant/merchant-operations.ts";
 import { paymentOperations } from "./merchant/payment-operations.ts";
@@ -40,6 +41,7 @@ export const operations: readonly Operation[] = [
   ...listOperations,
   ...merchantOperations,
   ...settlementOperations,
+  ...destinationChangeOperations,
   gatewayPayment,
   gatewayOptions,
   gatewayFetch,
@@ -70,7 +72,11 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       // The limit by address comes first: it bounds the guessing of keys.
       const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (addressRefusal) return sendRefusal(reply, addressRefusal);
-      const authenticated = await authenticate(deps, request.headers, operation.access);
+      const authenticated = await authenticate(
+        deps,
+        { headers: request.headers, address: request.ip },
+        operation.access,
+      );
       if (!authenticated.ok) return sendRefusal(reply, authenticated);
       request.authenticated = authenticated.value;
       const { keyId, version } = authenticated.value.caller;

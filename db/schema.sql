@@ -5,7 +5,9 @@ create table account (
   name text not null,
   api_version text not null default '2026-02-18'::text,
   wallet_cancellation_allowed boolean not null default true,
+  destination_waiting_hours integer not null default 72,
   created_at timestamp with time zone not null,
+  CHECK (((destination_waiting_hours >= 0) AND (destination_waiting_hours <= 720))),
   PRIMARY KEY (id)
 );
 
@@ -80,6 +82,32 @@ create table attempt (
   FOREIGN KEY (payment_id, option_id) REFERENCES payment_option(payment_id, id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, digest)
+);
+
+create table audit_entry (
+  day date not null,
+  sequence integer not null,
+  at timestamp with time zone not null,
+  actor_kind text not null,
+  actor_id text not null,
+  actor_address text,
+  action text not null,
+  subject text not null,
+  before json,
+  after json,
+  hash bytea not null,
+  CHECK ((actor_kind = ANY (ARRAY['key'::text, 'operator'::text, 'worker'::text]))),
+  PRIMARY KEY (day, sequence)
+);
+
+create table audit_head (
+  day date not null,
+  sequence integer not null,
+  hash bytea not null,
+  at timestamp with time zone not null,
+  exported_at timestamp with time zone,
+  FOREIGN KEY (day, sequence) REFERENCES audit_entry(day, sequence),
+  PRIMARY KEY (day)
 );
 
 create table burned_gas (
@@ -178,13 +206,31 @@ create table database_epoch (
 );
 
 create table destination_change (
-  id bigint generated always as identity not null,
+  id text not null,
   merchant_id text not null,
   destination_id text not null,
   asset text not null,
   before text,
   after text,
-  at timestamp with time zone not null,
+  state text not null,
+  requester_kind text not null,
+  requester_id text not null,
+  requester_address text,
+  created_at timestamp with time zone not null,
+  applies_at timestamp with time zone not null,
+  decider_kind text,
+  decider_id text,
+  decider_address text,
+  decided_at timestamp with time zone,
+  rejection text,
+  applied_at timestamp with time zone,
+  CHECK ((((decider_kind IS NULL) = (decided_at IS NULL)) AND ((decider_kind IS NULL) = (decider_id IS NULL)))),
+  CHECK (((state = 'applied'::text) = (applied_at IS NOT NULL))),
+  CHECK (((state = 'rejected'::text) = (rejection IS NOT NULL))),
+  CHECK ((decider_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  CHECK ((rejection = ANY (ARRAY['decided'::text, 'withdrawn'::text, 'replaced'::text]))),
+  CHECK ((requester_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id)
 );
 
@@ -388,17 +434,6 @@ create table observation (
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_id, tx_hash, log_index)
-);
-
-create table operator_action (
-  id bigint generated always as identity not null,
-  actor text not null,
-  action text not null,
-  queue text,
-  job_id text,
-  subject text,
-  at timestamp with time zone not null,
-  PRIMARY KEY (id)
 );
 
 create table payment (
@@ -692,7 +727,8 @@ create table transition (
 create table webhook_delivery (
   id text not null,
   endpoint_id text not null,
-  payment_id text not null,
+  payment_id text,
+  change_id text,
   type text not null,
   state_version integer not null,
   at timestamp with time zone not null,
@@ -702,10 +738,13 @@ create table webhook_delivery (
   delivered_at timestamp with time zone,
   due_at timestamp with time zone,
   CHECK (((state = 'pending'::text) = (due_at IS NOT NULL))),
+  CHECK ((num_nonnulls(payment_id, change_id) = 1)),
   CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'given_up'::text]))),
+  FOREIGN KEY (change_id) REFERENCES destination_change(id),
   FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
+  UNIQUE (change_id, endpoint_id, type),
   UNIQUE (payment_id, endpoint_id, type)
 );
 
@@ -742,12 +781,14 @@ create table webhook_fanout (
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
+CREATE INDEX audit_entry_subject ON public.audit_entry USING btree (subject);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
-CREATE INDEX destination_change_left ON public.destination_change USING btree (at) WHERE (before IS NOT NULL);
-CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
+CREATE INDEX destination_change_due ON public.destination_change USING btree (applies_at) WHERE (state = 'requested'::text);
+CREATE INDEX destination_change_left ON public.destination_change USING btree (applied_at) WHERE ((before IS NOT NULL) AND (state = 'applied'::text));
+CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, created_at, id);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
@@ -794,6 +835,7 @@ CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_n
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
+CREATE INDEX webhook_delivery_changes_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE ((due_at IS NOT NULL) AND (change_id IS NOT NULL));
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
 CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at);
@@ -802,6 +844,7 @@ CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpo
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
+CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USING btree (merchant_id, asset) WHERE (state = 'requested'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
@@ -809,6 +852,22 @@ CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id)
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
+
+CREATE OR REPLACE FUNCTION public.add_destination_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
+      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end,
+      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end, moved.at, moved.at
+    from (select coalesce(new.applied_at, new.decided_at, new.created_at) as at) moved, merchant m
+    join webhook_endpoint e on e.account_id = m.account_id and e.mode = m.mode and e.deleted_at is null
+    where m.id = new.merchant_id;
+    return null;
+  end $function$
+;
 
 CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  RETURNS trigger
@@ -854,6 +913,46 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.audit_entry_text(entry audit_entry, previous bytea)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select '[' || array_to_string(array[
+    to_json(entry.day::text)::text,
+    to_json(entry.sequence)::text,
+    to_json(to_char(entry.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text,
+    to_json(entry.actor_kind)::text,
+    to_json(entry.actor_id)::text,
+    to_json(entry.actor_address)::text,
+    to_json(entry.action)::text,
+    to_json(entry.subject)::text,
+    to_json(entry.before::text)::text,
+    to_json(entry.after::text)::text,
+    to_json(encode(previous, 'hex'))::text
+  ], ',', 'null') || ']'
+  $function$
+;
+
+CREATE OR REPLACE FUNCTION public.chain_audit_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  declare
+    newest record;
+  begin
+    perform lock_audit_chain();
+    select day, sequence, hash into newest from audit_entry order by day desc, sequence desc limit 1;
+    new.at := date_trunc('milliseconds', new.at);
+    new.day := greatest(
+      (new.at at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
+    );
+    new.sequence := case when new.day = newest.day then newest.sequence + 1 else 1 end;
+    new.hash := sha256(convert_to(audit_entry_text(new, newest.hash), 'UTF8'));
+    return new;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -895,6 +994,14 @@ CREATE OR REPLACE FUNCTION public.ledger_day_of(at timestamp with time zone)
 RETURN ((at AT TIME ZONE 'UTC'::text))::date
 ;
 
+CREATE OR REPLACE FUNCTION public.lock_audit_chain()
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -916,7 +1023,7 @@ AS $function$
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,
-      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short')
+      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short', 'funds_short', 'limit_payout')
         then least(q.due_at, excluded.due_at) else q.due_at end
   $function$
 ;
@@ -938,25 +1045,6 @@ CREATE OR REPLACE FUNCTION public.queue_settlement()
 AS $function$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.record_destination_change()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    if tg_op = 'DELETE' then
-      insert into destination_change (merchant_id, destination_id, asset, before, at)
-      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
-    elsif tg_op = 'INSERT' then
-      insert into destination_change (merchant_id, destination_id, asset, after, at)
-      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
-    elsif old.destination <> new.destination then
-      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
-      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
-    end if;
     return null;
   end $function$
 ;
@@ -1091,7 +1179,12 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
-CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
+CREATE TRIGGER destination_change_insert_event AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_deliveries();
+CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_deliveries();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
@@ -1108,7 +1201,6 @@ CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EX
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
-CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination_change();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'accumulating'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_settlements_at_minimum();

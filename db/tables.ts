@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
 import type { AccountTables } from "./tables/account-tables.ts";
+import type { AuditTables } from "./tables/audit-tables.ts";
 import type { ChainTables } from "./tables/chain-tables.ts";
 import type { LedgerTables } from "./tables/ledger-tables.ts";
 import type { MerchantTables } from "./tables/merchant-tables.ts";
@@ -28,7 +29,8 @@ export type Tables = AccountTables &
   TransferTables &
   ChainTables &
   SolanaTables &
-  WebhookTables;
+  WebhookTables &
+  AuditTables;
 
 /** A connection pool or an open transaction. The caller owns the transaction. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

@@ -2,6 +2,7 @@ import { openDb } from "../db/open.ts";
 import { createAccount, createApiKey, createAppId } from "../payments/merchants/accounts.ts";
 import { addDestinations } from "../payments/merchants/destinations.ts";
 import { createMerchant } from "../payments/merchants/merchants.ts";
+import { createLog } from "../runtime/log.ts";
 
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
@@ -12,15 +13,16 @@ export async function seedAccount(
   ...settlements: { asset: string; destination: string }[]
 ): Promise<Seeded> {
   const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
-  const deps = { db, now: () => new Date() };
+  const deps = { db, now: () => new Date(), log: createLog({ level: "silent", role: "seed" }) };
+  const actor = { kind: "operator", id: "local stack", address: null } as const;
   try {
-    const { id: accountId } = await createAccount(deps, { name: "Local account" });
+    const { id: accountId } = await createAccount(deps, { actor, name: "Local account", destinationWaitingHours: 0 });
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
-      const { key } = await createApiKey(deps, { accountId, mode, scopes: ["gateway", "merchant"] });
-      const { appId } = await createAppId(deps, { accountId, mode });
+      const { key } = await createApiKey(deps, { actor, accountId, mode, scopes: ["gateway", "merchant"] });
+      const { appId } = await createAppId(deps, { actor, accountId, mode });
       const details = { name: "Corner shop", email: "owner@example.com" };
-      const { id: merchantId } = await createMerchant(deps, { accountId, mode, ...details });
-      const added = await addDestinations(deps, { accountId, mode, merchantId, settlements });
+      const { id: merchantId } = await createMerchant(deps, { actor, accountId, mode, ...details });
+      const added = await addDestinations(deps, { actor, accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
       return { apiKey: key, appId, merchantId };
     };

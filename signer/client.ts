@@ -56,15 +56,7 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
       const answer = await post("/v1/deposits", { deposits }, depositsResponse);
       return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
     },
-    async claimDestinations(request) {
-      const answer = await post("/v1/destinations", request, destinationsResponse);
-      return (
-        answer ?? {
-          destinations: request.destinations.map(() => ({ state: "waiting", appliesAt: null })),
-          statements: request.statements.map(() => ({ ok: false, detail: "the signer does not answer" })),
-        }
-      );
-    },
+    claimDestinations: (request) => post("/v1/destinations", request, destinationsResponse),
     async signPayoutTransaction(request) {
       return (
         (await post("/v1/solana/transactions", request, payoutTransactionResponse)) ?? refuse("signer_unavailable")

@@ -69,10 +69,17 @@ export const depositsResponse = z.strictObject({
   results: z.array(z.discriminatedUnion("ok", [z.strictObject({ ok: z.literal(true) }), refused])),
 });
 
-/** A merchant's destination as the service's rows have it; signed statements about it. The signer decides by its clock. */
+/**
+ * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements about
+ * them, and the keys that may sign such statements besides operators. The signer decides by its own clock.
+ */
 export const destinationsRequest = z.strictObject({
   destinations: z.array(z.strictObject({ merchantId: id, asset, receiver: address })).max(MAX_PAYOUTS),
   statements: z.array(statement).max(MAX_PAYOUTS),
+  /** Ed25519 public keys, in hex, of API keys that may approve the destinations of a merchant. */
+  approvalKeys: z
+    .array(z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) }))
+    .max(MAX_PAYOUTS),
 });
 export const destinationsResponse = z.strictObject({
   /** The state of each destination of the request, in its order. `appliesAt` is in Unix milliseconds. */

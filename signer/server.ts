@@ -28,7 +28,7 @@ export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ u
       const end = deps.metrics.signerRequestSeconds.startTimer({ path });
       const result = await answer(body.data);
       end();
-      return result;
+      return result ?? reply.code(503).send({ error: "the limits file is missing or invalid" });
     });
   serve("/v1/payouts", payoutsRequest, async ({ payouts }) => ({ results: await authorizePayouts(deps, payouts) }));
   serve("/v1/deposits", depositsRequest, async ({ deposits }) => ({ results: await verifyDeposits(deps, deposits) }));

@@ -59,6 +59,24 @@ const tables: Readonly<Record<string, string>> = {
     receiver text not null,
     claimed_at integer not null,
     applies_at integer not null`,
+  // What ended the waiting period of a destination early. A statement is used once, so a copy of it decides nothing later.
+  // `replaced`: workers reported another change, or that the service has withdrawn this one.
+  destination_event: `
+    id integer primary key,
+    destination_id integer not null references destination (id),
+    kind text not null check (kind in ('approved', 'rejected', 'replaced')),
+    statement text unique,
+    signer text,
+    at integer not null,
+    check ((kind = 'replaced') = (statement is null) and (statement is null) = (signer is null))`,
+  // The public key of an API key that may approve a merchant's destinations, as a worker first reported it.
+  approval_key: `
+    id integer primary key,
+    merchant_id text not null,
+    public_key text not null,
+    claimed_at integer not null,
+    applies_at integer not null,
+    unique (merchant_id, public_key)`,
 };
 
 const indexes = `
@@ -70,7 +88,8 @@ const indexes = `
   create index if not exists payout_asset on payout (asset, id);
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
-  create index if not exists destination_merchant on destination (merchant_id, asset, id);`;
+  create index if not exists destination_merchant on destination (merchant_id, asset, id);
+  create index if not exists destination_event_destination on destination_event (destination_id);`;
 
 /** The statements that create the store. They change nothing in a store that exists. Times are in Unix milliseconds. */
 export const storeSchema = [

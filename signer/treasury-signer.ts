@@ -23,8 +23,8 @@ export type TreasurySigner = {
   signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]>;
   /** Verifies deposits of payouts that have more of them than fit into one request. */
   claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
-  /** Reports destinations and signed statements about them. */
-  claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse>;
+  /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
+  claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
   /** Signs a transaction on Solana that makes payouts which `signPayouts` has authorized. */
   signPayoutTransaction(request: PayoutTransactionRequest): Promise<PayoutTransactionResult>;
   /** Signs a transaction on Solana that closes markers of payouts. */

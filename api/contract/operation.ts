@@ -1,9 +1,8 @@
 import type { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
-import type { Caller } from "../../payments/merchants/accounts.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
-import type { Access, Authenticated, Merchant } from "../http/auth.ts";
+import type { Access, ActingCaller, Authenticated, Merchant } from "../http/auth.ts";
 import { parseInput } from "../http/parse-input.ts";
 import type { Hold } from "../polling/long-polls.ts";
 
@@ -12,7 +11,7 @@ type MerchantOf = { gateway: undefined; merchant: Merchant; account: undefined }
 
 /** The arguments of an operation: parsed input from an authenticated and authorised caller. */
 type Call<A extends Access, P, Q, B> = {
-  caller: Caller;
+  caller: ActingCaller;
   merchant: MerchantOf[A];
   requester: Requester;
   params: P;
@@ -26,7 +25,7 @@ type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown;
 
 /** A parsed call of one operation. */
 export type ParsedCall = {
-  caller: Caller;
+  caller: ActingCaller;
   merchant: Merchant | undefined;
   /** True for a call that requires a key although the operation's key is optional: its repetition would act twice. */
   needsKey: boolean;

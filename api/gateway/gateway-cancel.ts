@@ -24,8 +24,8 @@ export const gatewayCancel = defineOperation({
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, requester, params }) {
     const paymentQuery = { paymentId: params.id, mode: caller.mode };
-    const isMerchant = { accountId: caller.keyId === null ? undefined : caller.accountId };
-    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { ...isMerchant, requester });
+    const account = caller.keyId === null ? undefined : { id: caller.accountId, actor: caller.actor };
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_user", { account, requester });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import { done, type Result, refuse } from "../../payments/error-codes.ts";
 import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/accounts.ts";
 import type { PaymentDeps } from "../../payments/payment-deps.ts";
@@ -10,7 +11,9 @@ import { nameRequester, type Requester } from "../../payments/requester.ts";
  */
 export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
-export type Authenticated = { caller: Caller; merchant: Merchant | undefined; requester: Requester };
+/** A caller, and how the audit log names it. */
+export type ActingCaller = Caller & { actor: AuditActor };
+export type Authenticated = { caller: ActingCaller; merchant: Merchant | undefined; requester: Requester };
 type Credentials = { key: string } | { appId: string };
 
 /** The headers that the API reads. They must be ASCII; other headers are not checked. */
@@ -33,17 +36,19 @@ type Header = (typeof readHeaders)[number];
  * Authenticates a caller (specification, part 5). Refuses an unknown caller with 401 and a caller without the permission
  * with 403. Merchant operations require `Merchant-Id` too; the operation itself checks whether the merchant belongs to the
  * caller.
+ * @param address the address that the request came from
  */
 export async function authenticate(
   deps: Pick<PaymentDeps, "db">,
-  headers: IncomingHttpHeaders,
+  { headers, address }: { headers: IncomingHttpHeaders; address: string },
   access: Access,
 ): Promise<Result<Authenticated>> {
   const credentials = readCredentials(headers, access);
   if (!credentials.ok) return credentials;
   const found = await findCaller(deps, credentials.value);
   if (!found.ok) return found;
-  const caller = found.value;
+  const id = "appId" in credentials.value ? credentials.value.appId : (found.value.keyId ?? "");
+  const caller: ActingCaller = { ...found.value, actor: { kind: "key", id, address } };
   const scope = access === "gateway" ? "gateway" : "merchant";
   if (!caller.scopes.includes(scope)) return refuse("forbidden", `the key has no permission for ${scope} calls`);
   const requester = readRequester(headers, credentials.value, caller);

@@ -39,9 +39,10 @@ const cancel = defineOperation({
   body: noBody,
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
-  async handle(deps, { caller, merchant, params }) {
+  async handle(deps, { caller, merchant, requester, params }) {
     const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
-    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_merchant");
+    const account = { id: caller.accountId, actor: caller.actor };
+    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_merchant", { account, requester });
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });
@@ -90,7 +91,7 @@ const refund = defineOperation({
   response: z.object({ paymentId: z.string(), refundId: z.string() }),
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
   async handle(deps, { caller, merchant, body }) {
-    return refundPayment(deps, { ...body, mode: caller.mode, merchant });
+    return refundPayment(deps, { ...body, mode: caller.mode, merchant, actor: caller.actor });
   },
 });
 

@@ -47,7 +47,11 @@ const withdraw = defineOperation({
   response: withdrawnRefundResponse,
   refusals: ["payment_not_found", "invalid_state"],
   async handle(deps, { caller, merchant, params }) {
-    const withdrawn = await withdrawRefund(deps, { ...params, owner: { mode: caller.mode, merchant } });
+    const withdrawn = await withdrawRefund(deps, {
+      ...params,
+      actor: caller.actor,
+      owner: { mode: caller.mode, merchant },
+    });
     return withdrawn.ok ? done({ ...withdrawn.value, status: "withdrawn" as const }) : withdrawn;
   },
 });

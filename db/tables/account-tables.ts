@@ -8,6 +8,8 @@ export type AccountTables = {
     api_version: Generated<string>;
     /** Wallets and checkout pages may cancel the account's payments. */
     wallet_cancellation_allowed: Generated<boolean>;
+    /** How long a change of a merchant's destination waits before it applies, hours. */
+    destination_waiting_hours: Generated<number>;
     created_at: Date;
   };
   api_key: {
@@ -16,7 +18,7 @@ export type AccountTables = {
     mode: Mode;
     hash: Buffer;
     hint: string;
-    scopes: ("gateway" | "merchant")[];
+    scopes: ("gateway" | "merchant" | "settlements:approve")[];
     created_at: Date;
     revoked_at: Date | null;
   };
@@ -33,15 +35,5 @@ export type AccountTables = {
     status: number | null;
     response_body: string | null;
     created_at: Date;
-  };
-  /** What an operator did by an admin command or on the queue board. */
-  operator_action: {
-    id: Generated<number>;
-    actor: string;
-    action: string;
-    queue: string | null;
-    job_id: string | null;
-    subject: string | null;
-    at: Date;
   };
 };

@@ -1,6 +1,12 @@
 import type { Command } from "commander";
-import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
-import { listAccounts, listApps, listKeys, revoke } from "../../payments/maintenance/operator-actions.ts";
+import {
+  allowWalletCancellation,
+  listAccounts,
+  listApps,
+  listKeys,
+  revoke,
+  setDestinationWait,
+} from "../../payments/maintenance/operator-actions.ts";
 import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/merchants/accounts.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../payments/merchants/merchants.ts";
@@ -14,8 +20,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
   addAction(
     accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
     async (context, _args, { name = "" }) => {
-      const { id } = await createAccount(context, { name });
-      await context.record("accounts new", id);
+      const { id } = await createAccount(context, { actor: await context.actor(), name });
       return { value: { accountId: id } };
     },
   );
@@ -32,8 +37,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       .requiredOption("--version <date>", "for example 2026-02-19"),
     async (context, [accountId = ""], { version = "" }) => {
       await requireAccount(context, accountId);
-      const pinned = unwrap(await pinVersion(context, { accountId, version }));
-      await context.record("accounts pin-version", accountId);
+      const pinned = unwrap(await pinVersion(context, { actor: await context.actor(), accountId, version }));
       return { value: { accountId, ...pinned } };
     },
   );
@@ -48,8 +52,24 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       ),
     async (context, [accountId = "", text]) => {
       await requireAccount(context, accountId);
-      await setWalletCancellationAllowed(context.db, { accountId, allow: text === "on" });
-      await context.record(`accounts wallet-cancel ${text}`, accountId);
+      await allowWalletCancellation(context, { actor: await context.actor(), accountId, allow: text === "on" });
+      return { value: await requireAccount(context, accountId) };
+    },
+  );
+  addAction(
+    accounts
+      .command("destination-wait <account>")
+      .argument("<hours>", "0 to 720; 0: changes apply at once")
+      .description("set how long changes of merchants' destinations wait before they apply (default: 72 hours)")
+      .addHelpText(
+        "after",
+        "\nWithin the period the merchant can notice a change that a thief of an API key requested. Changes that wait already\nkeep their time.",
+      ),
+    async (context, [accountId = "", text = ""]) => {
+      if (!/^\d{1,3}$/.test(text) || Number(text) > 720) throw new UsageError("hours: expected 0 to 720");
+      await requireAccount(context, accountId);
+      const actor = await context.actor();
+      await setDestinationWait(context, { actor, accountId, hours: Number(text) });
       return { value: await requireAccount(context, accountId) };
     },
   );
@@ -70,8 +90,8 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
       const scopes = text.split(",");
       if (!scopes.every(isScope))
         throw new UsageError("--scopes: expected gateway, merchant, or both separated by a comma");
-      const created = await createApiKey(context, { accountId: account, mode: parseMode(mode), scopes });
-      await context.record("keys new", created.id);
+      const actor = await context.actor();
+      const created = await createApiKey(context, { actor, accountId: account, mode: parseMode(mode), scopes });
       return { value: { keyId: created.id, apiKey: created.key } };
     },
   );
@@ -86,9 +106,7 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(keys.command("revoke <key>").description("revoke a key"), async (context, [id = ""]) => {
-    const value = unwrap(await revoke(context, "api_key", id));
-    await context.record("keys revoke", id);
-    return { value };
+    return { value: unwrap(await revoke(context, { actor: await context.actor(), kind: "api_key", id })) };
   });
   const apps = program.command("apps").description("app ids, which are public and for wallets");
   addAction(
@@ -99,9 +117,8 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
       .requiredOption("--mode <mode>", "live or test", parseMode),
     async (context, _args, { account = "", mode }) => {
       await requireAccount(context, account);
-      const value = await createAppId(context, { accountId: account, mode: parseMode(mode) });
-      await context.record("apps new", value.appId);
-      return { value };
+      const actor = await context.actor();
+      return { value: await createAppId(context, { actor, accountId: account, mode: parseMode(mode) }) };
     },
   );
   addAction(
@@ -112,9 +129,7 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
-    const value = unwrap(await revoke(context, "app_id", id));
-    await context.record("apps revoke", id);
-    return { value };
+    return { value: unwrap(await revoke(context, { actor: await context.actor(), kind: "app_id", id })) };
   });
 }
 
@@ -145,18 +160,24 @@ function addNewAccount(program: Command, addAction: AddAction): void {
   addAction(command, async (context, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
     if ((asset === undefined) !== (destination === undefined))
       throw new UsageError("--asset and --destination require each other");
+    const actor = await context.actor();
     const created = await context.db.transaction().execute(async (db) => {
-      const deps = { db, now: context.now };
-      const { id: accountId } = await createAccount(deps, { name });
-      const owner = { accountId, mode: parseMode(mode) };
+      const deps = { db, now: context.now, log: context.log };
+      const { id: accountId } = await createAccount(deps, { actor, name });
+      const owner = { actor, accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
-        unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
+        unwrap(
+          await addDestinations(deps, {
+            ...owner,
+            merchantId,
+            settlements: [{ asset, destination }],
+          }),
+        );
       const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
       const { appId } = await createAppId(deps, owner);
-      return { ...owner, merchantId, apiKey: key, appId };
+      return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });
-    await context.record("new-account", created.accountId);
     return { value: created, lines: [JSON.stringify(created, null, 2)] };
   });
 }

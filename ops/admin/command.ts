@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
-import { recordAction } from "../../payments/maintenance/operator-actions.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createEncryption, type Encryption } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
@@ -31,7 +31,9 @@ export type Context = {
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
-  /** Writes the action into the audit log. */
+  /** Returns the operator that runs the command, for the audit log. Every command that changes something calls it. */
+  actor: () => Promise<AuditActor>;
+  /** Writes an action that changes nothing in the database to the audit log. */
   record: (action: string, subject: string) => Promise<void>;
 };
 
@@ -65,6 +67,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
   const clock = createClock(db);
   const { now } = clock;
+  const actor = async (): Promise<AuditActor> => ({ kind: "operator", id: config.OPERATOR, address: null });
   try {
     // Some commands need no database. Those that do report an unreachable one themselves.
     await clock.measure().catch(() => undefined);
@@ -83,7 +86,9 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       },
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
-      record: (action, subject) => recordAction({ db, now }, { actor: config.OPERATOR, action, subject }),
+      actor,
+      record: async (action, subject) =>
+        insertAuditEntries(db, [{ actor: await actor(), action, subject, before: null, after: null, at: now() }]),
     });
   } finally {
     await db.destroy();

@@ -52,7 +52,7 @@ export function addDeployment(
       await client.waitForTransactionReceipt({ hash });
       if ((await client.getCode({ address })) !== expected)
         throw new RefusedError(`transaction ${hash} did not deploy the ${name} at ${address}`);
-      await context.record(`${group.name()} deploy`, address);
+      await context.record(`${group.name()}.deployed`, address);
       return { value: { chain, address, state: "deployed", transaction: hash } };
     },
   );

@@ -35,7 +35,7 @@ export function addDisburserCommands(program: Command, addAction: AddAction): vo
       const value = [];
       for (const one of assets) {
         const transactions = await approve(context, network, one.asset, address);
-        if (transactions.length > 0) await context.record("disburser approve", one.asset);
+        if (transactions.length > 0) await context.record("disburser.approved", one.asset);
         const state = transactions.length > 0 ? "approved" : "already approved";
         value.push({ asset: one.asset, spender: address, state, transaction: transactions.at(-1) ?? null });
       }

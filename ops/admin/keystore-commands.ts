@@ -31,7 +31,7 @@ export function addKeystoreCommands(program: Command, addAction: AddAction): voi
       await writeFile(file, await encryptKeystore(key, text), { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
         throw new RefusedError(`${file} cannot be written (${errorCode(error)})`);
       });
-      await record("keystores new", key.address);
+      await record("keystore.created", key.address);
       return { value: { file, address: key.address } };
     },
   );

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
-import { insertOperatorAction } from "../../db/queries/operator-actions.ts";
+import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
@@ -49,7 +49,16 @@ async function serve(config: BoardConfig): Promise<void> {
     login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
     deployment: config.REDIS_PREFIX,
     recordAction: ({ actor, action, queue, jobId }) =>
-      insertOperatorAction(db, { actor, action, queue, job_id: jobId, at: new Date() }),
+      insertAuditEntries(db, [
+        {
+          actor: { kind: "operator", id: actor, address: null },
+          action,
+          subject: `${queue}:${jobId}`,
+          before: null,
+          after: null,
+          at: new Date(),
+        },
+      ]),
     log,
     metrics,
   });

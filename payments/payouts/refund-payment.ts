@@ -1,4 +1,5 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
 import { insertRefund, listRefunds } from "../../db/queries/refunds.ts";
@@ -20,7 +21,7 @@ export type CreatedRefund = { paymentId: string; refundId: string };
  */
 export async function refundPayment(
   deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
-  query: PaymentQuery & { amount?: RefundAmount | undefined },
+  query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<CreatedRefund>> {
   const made = await inTransaction(deps.db, async (db) => {
     const payment = await findPayment(db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
@@ -46,6 +47,7 @@ export async function refundPayment(
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
     const id = newId("rfnd");
+    const state = isMoved ? "due" : "marked";
     await insertRefund(db, {
       id,
       payment_id: payment.id,
@@ -57,10 +59,13 @@ export async function refundPayment(
       amount,
       receiver: option?.payer ?? null,
       ...drawnFor(payment, amount),
-      state: isMoved ? "due" : "marked",
+      state,
       created_at: at,
       due_at: isMoved ? new Date(at.getTime() + REENQUEUE_AFTER_MS) : null,
     });
+    const after = { payment: payment.id, asset: payment.paid_asset, amount: amount.toString(), state };
+    const { actor } = query;
+    await insertAuditEntries(db, [{ actor, action: "refund.created", subject: id, before: null, after, at }]);
     return done({ paymentId: payment.id, refundId: id, isMoved });
   });
   if (!made.ok) return made;

@@ -2,6 +2,7 @@ import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
@@ -71,7 +72,11 @@ export type Withdrawn = { refundId: string; paymentId: string };
  */
 export async function withdrawRefund(
   deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
-  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+  args: {
+    actor: AuditActor;
+    refundId: string;
+    owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } };
+  },
 ): Promise<Result<Withdrawn>> {
   return inTransaction(deps.db, async (db) => {
     const refund = await findOwnedRefund(db, args);
@@ -90,6 +95,9 @@ export async function withdrawRefund(
     else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
     // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
     await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
+    const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
+    const [before, after] = [{ state: refund.state }, { state: "withdrawn" }];
+    await insertAuditEntries(db, [{ ...entry, before, after }]);
     return withdrawn;
   });
 }

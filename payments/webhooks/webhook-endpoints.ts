@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { lockAccount } from "../../db/queries/accounts.ts";
+import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { giveUpDeliveries } from "../../db/queries/webhook-deliveries.ts";
 import {
   type EndpointRow,
@@ -39,7 +40,7 @@ export type EndpointView = {
  */
 export async function setEndpoint(
   deps: Deps & { validateUrl: (url: string) => string | undefined },
-  args: Owner & { url: string },
+  args: Owner & { actor: AuditActor; url: string },
 ): Promise<Result<{ id: string; secret: string }>> {
   const error = deps.validateUrl(args.url);
   if (error) return refuse("params_validation", `url: ${error}`);
@@ -53,6 +54,8 @@ export async function setEndpoint(
     if (there) {
       const secret = await replaceSecret({ ...deps, db }, there);
       await updateEndpoint(db, there.id, { url: args.url });
+      const change = { before: { url: there.url }, after: { url: args.url } };
+      await record(deps, db, { ...change, actor: args.actor, action: "webhook_endpoint.updated", subject: there.id });
       return done({ id: there.id, secret });
     }
     const id = newId("whe");
@@ -71,6 +74,9 @@ export async function setEndpoint(
       created_at: deps.now(),
       deleted_at: null,
     });
+    const after = { account: args.accountId, mode: args.mode, url: args.url };
+    const { actor } = args;
+    await record(deps, db, { actor, action: "webhook_endpoint.created", subject: id, before: null, after });
     return done({ id, secret });
   });
 }
@@ -79,20 +85,34 @@ export async function setEndpoint(
  * Rotates the secret of an endpoint. The previous secret keeps signing beside the new one for 24 hours; an older one
  * stops at once. Refuses like `findEndpoint`.
  */
-export async function rotateSecret(deps: Deps, args: Owner): Promise<Result<{ secret: string }>> {
+export async function rotateSecret(
+  deps: Deps,
+  args: Owner & { actor: AuditActor },
+): Promise<Result<{ secret: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
-    return there ? done({ secret: await replaceSecret({ ...deps, db }, there) }) : noEndpoint();
+    if (!there) return noEndpoint();
+    const secret = await replaceSecret({ ...deps, db }, there);
+    const { actor } = args;
+    const action = "webhook_endpoint.secret_rotated";
+    await record(deps, db, { actor, action, subject: there.id, before: null, after: null });
+    return done({ secret });
   });
 }
 
 /** Deletes an endpoint. Nothing more is sent to it, and its pending events are dropped. Refuses like `findEndpoint`. */
-export async function deleteEndpoint(deps: Omit<Deps, "encryption">, args: Owner): Promise<Result<{ id: string }>> {
+export async function deleteEndpoint(
+  deps: Omit<Deps, "encryption">,
+  args: Owner & { actor: AuditActor },
+): Promise<Result<{ id: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (!there) return noEndpoint();
     await updateEndpoint(db, there.id, { deleted_at: deps.now() });
     await giveUpDeliveries(db, there.id);
+    const { actor } = args;
+    const change = { before: { url: there.url }, after: null };
+    await record(deps, db, { ...change, actor, action: "webhook_endpoint.deleted", subject: there.id });
     return done({ id: there.id });
   });
 }
@@ -106,6 +126,11 @@ export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise
 }
 
 const noEndpoint = () => refuse("invalid_params", "the account has no webhook endpoint in this mode");
+
+/** Writes a change of an endpoint to the audit log: its URL, never its secret. */
+function record({ now }: Pick<Deps, "now">, db: Db, entry: Omit<AuditEntry, "at">): Promise<void> {
+  return insertAuditEntries(db, [{ ...entry, at: now() }]);
+}
 
 /** Generates a secret: 256 random bits in the format of Standard Webhooks. */
 function makeSecret(): string {

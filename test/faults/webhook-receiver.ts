@@ -4,6 +4,7 @@ import { freePort } from "../../local/free-ports.ts";
 import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
 import { createEncryption } from "../../runtime/encryption.ts";
 import { addCleanup } from "../support/cleanups.ts";
+import { testActor } from "../support/test-actor.ts";
 import type { Random } from "./seeded-random.ts";
 
 /** A body that a text column cannot store, and far too long. */
@@ -46,7 +47,7 @@ export async function startWebhookReceiver(args: {
     const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
     const deps = { db, now: () => new Date(), encryption, validateUrl: () => undefined };
     const url = `http://127.0.0.1:${port}/`;
-    await setEndpoint(deps, { accountId, mode: "live", url });
+    await setEndpoint(deps, { actor: testActor, accountId, mode: "live", url });
   } finally {
     await db.destroy();
   }

@@ -27,6 +27,7 @@ import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
 import { isCaughtUp } from "./is-caught-up.ts";
 import { fixtureRequester, unwrap } from "./merchant-fixture.ts";
+import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDepsFor } from "./test-deps.ts";
 import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
 
@@ -97,16 +98,16 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
   const open = async (): Promise<Omit<Deployment, "keys">> => {
-    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop", destinationWaitingHours: 0 });
     const shop = { accountId, mode, name: "Shop", email: "shop@example.test" };
-    const { id: merchantId } = await createMerchant(deps, shop);
+    const { id: merchantId } = await createMerchant(deps, { ...shop, actor: testActor });
     const destination = newSolanaKey().address;
     const settlements = (options.settles ?? mints).map(({ address }) => ({
       asset: `${id}/token:${address}`,
       destination: `${id}:${destination}`,
     }));
     if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
-    unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+    unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements }));
     return { accountId, merchantId, destination };
   };
   const { accountId, merchantId, destination } = options.of ?? (await open());

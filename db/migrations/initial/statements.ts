@@ -5,6 +5,7 @@ const files = [
   "accounts",
   "merchants",
   "events",
+  "destination-changes",
   "ledger",
   "settlements",
   "payments",
@@ -14,7 +15,7 @@ const files = [
   "chains",
   "solana",
   "webhooks",
-  "operations",
+  "audit",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */

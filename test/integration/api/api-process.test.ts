@@ -13,6 +13,7 @@ import { networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { photo } from "../../support/sample-pictures.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testDataKeys } from "../../support/test-deps.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -75,10 +76,10 @@ describe("the process", () => {
     const deps = { db, now: () => new Date() };
     const bytes = await photo(1_000).jpeg().toBuffer();
     const large = { contentType: "image/webp", bytes, width: 1_000, height: 1_000 } as const;
-    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
     const logoId = await saveLogo(deps, large);
     const shop = { name: "Shop", email: "shop@example.test", logoId };
-    const { id } = await createMerchant(deps, { accountId, mode: "live", ...shop });
+    const { id } = await createMerchant(deps, { actor: testActor, accountId, mode: "live", ...shop });
     await spawnProcess({ role: "api", env });
     const find = () =>
       db

@@ -27,6 +27,7 @@ import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts"
 import { addCleanup } from "../../support/cleanups.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testEncryption } from "../../support/test-deps.ts";
 
@@ -214,13 +215,25 @@ function createClient(url: string) {
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(
   api: Api,
-  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[] } = {},
+  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[], destinationWaitingHours = 0 } = {},
 ) {
-  const { id: accountId } = await createAccount(api.deps, { name: "Shop" });
-  const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
-  const { appId } = await createAppId(api.deps, { accountId, mode });
-  const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  await addDestinations(api.deps, { accountId, mode, merchantId: merchant.id, settlements: [{ asset, destination }] });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
+  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode, scopes });
+  const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
+  const merchant = await createMerchant(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
+  await addDestinations(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    merchantId: merchant.id,
+    settlements: [{ asset, destination }],
+  });
   const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
   return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
 }

@@ -71,9 +71,9 @@ async function environment(folder: string): Promise<Record<string, string>> {
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE,
     DATA_KEYS: testDataKeys,
+    SIGNER: "embedded",
     PUBLIC_URL: "http://127.0.0.1:9",
     ADMIN_PASSWORD: "correct horse battery",
-    SIGNER: "embedded",
   };
 }
 

@@ -38,6 +38,17 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
     const { body } = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
+  const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
+    const scopes = ["gateway", "merchant", "settlements:approve"] as const;
+    const shop = await makeMerchant(api, { scopes: [...scopes], destinationWaitingHours: 72 });
+    const path = `/v1/merchants/${shop.merchantId}/settlements`;
+    const [first] = (await api.get(path, shop.headers)).body["crypto"] as [{ id: string }];
+    const to = `eip155:31337:${newKey().address}`;
+    const changed = await api.put(`${path}/crypto/${first.id}`, shop.headers, { destination: to });
+    const { changeId } = changed.body["pendingChange"] as { changeId: string };
+    const headers = { "api-key": shop.key };
+    return { method: "POST", path: `${path}/changes/${changeId}/${decision}`, headers, body: {} };
+  };
   const get =
     (path: string, to: Record<string, string> = headers) =>
     async (): Promise<ValidCall> => ({ method: "GET", path, headers: to });
@@ -117,6 +128,9 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
       body: { destination },
     }),
     deleteCryptoSettlement: async () => ({ method: "DELETE", path: await newSettlement(), headers: account }),
+    listSettlementChanges: get(ofMerchant("/settlements/changes?status=applied&limit=1"), account),
+    approveSettlementChange: () => decideChange("approve"),
+    rejectSettlementChange: () => decideChange("reject"),
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),

@@ -10,6 +10,7 @@ import { startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { startFleet } from "../../../support/fleet.ts";
 import { redisPrefix } from "../../../support/redis-prefix.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { countRows, makeMerchant, startApi } from "../start-api.ts";
 
@@ -100,6 +101,7 @@ test("a body that is nested deeper than the stack is replayed like any other", a
 test("a key belongs to one account, mode and operation", async () => {
   const mine = await makeMerchant(api, { mode: "live" });
   const { key: testKey } = await createApiKey(api.deps, {
+    actor: testActor,
     accountId: mine.accountId,
     mode: "test",
     scopes: ["merchant"],

@@ -6,6 +6,7 @@ import { resizeOldLogos } from "../../../../payments/merchants/logos.ts";
 import { createSafeFetch } from "../../../../runtime/safe-fetch.ts";
 import { startHttps } from "../../../support/https-server.ts";
 import { photo, plain } from "../../../support/sample-pictures.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { asset, destination, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const large = await photo(1_000).jpeg().toBuffer();
@@ -22,8 +23,8 @@ const shop = { merchantName: "Café Zoë", merchantEmail: "zoe@example.test" };
 
 /** Returns the headers of an account's backend. */
 async function newOwner(mode: "live" | "test" = "live") {
-  const { id: accountId } = await createAccount(api.deps, { name: "Owner" });
-  const { key } = await createApiKey(api.deps, { accountId, mode, scopes: ["merchant"] });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Owner" });
+  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode, scopes: ["merchant"] });
   return { "api-key": key };
 }
 

@@ -6,6 +6,7 @@ import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { testDataKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
@@ -43,8 +44,8 @@ test("an operator lets wallets cancel an account's payments, or the merchant alo
     code: 1,
     stderr: "there is no account acct_0\n",
   });
-  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", accountId).execute();
-  expect(actions.map(({ action }) => action)).toContain("accounts wallet-cancel off");
+  const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", accountId).execute();
+  expect(actions.map(({ action }) => action)).toContain("account.updated");
 });
 
 test("a key works until an operator revokes it, and is printed once", async () => {
@@ -134,12 +135,12 @@ test("an operator adds, lists and removes sites that may frame the data page, an
     stderr: `${origin} is not an allowed origin of ${fixture.accountId}\n`,
   });
   const actions = await fixture.db
-    .selectFrom("operator_action")
+    .selectFrom("audit_entry")
     .selectAll()
     .where("subject", "=", fixture.accountId)
     .execute();
-  for (const action of [`frames add ${origin}`, `frames remove ${origin}`])
-    expect(actions).toContainEqual(expect.objectContaining({ action, actor: "night watch" }));
+  for (const action of ["frame_origin.added", "frame_origin.removed"])
+    expect(actions).toContainEqual(expect.objectContaining({ action, actor_id: "night watch" }));
 });
 
 test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
@@ -217,9 +218,9 @@ test("retry makes overdue work due now, and nothing else", async () => {
 test("an operator reads a buyer's data, and the access is recorded", async () => {
   const id = await fixture.create();
   const every = { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null };
-  const { id: policyId } = await addPolicy(fixture.deps, every);
+  const { id: policyId } = await addPolicy(fixture.deps, { ...every, actor: testActor });
   const [offered] = await fixture.offer(id, await fundBuyer(chain));
-  await removePolicy(fixture.deps, policyId);
+  await removePolicy(fixture.deps, { actor: testActor, id: policyId });
   const asked = {
     paymentId: id,
     mode: fixture.mode,
@@ -240,8 +241,8 @@ test("an operator reads a buyer's data, and the access is recorded", async () =>
   expect(stdout).toContain("Zoë");
   // Nothing has been signed, so the data is not proven to be the payer's.
   expect(stdout).toMatch(/proven +false/);
-  const actions = await fixture.db.selectFrom("operator_action").selectAll().where("subject", "=", id).execute();
-  expect(actions).toMatchObject([{ actor: "night watch", action: "collected-data show" }]);
+  const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", id).execute();
+  expect(actions).toMatchObject([{ actor_id: "night watch", action: "collected_data.read" }]);
 });
 
 test.each([

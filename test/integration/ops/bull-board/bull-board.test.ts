@@ -146,8 +146,8 @@ test("the process serves the board, its probes and metrics, and records each wri
   const retryUrl = `${process.url}/api/queues/relay-transfers/relay-trf-1/retry`;
   expect((await fetch(retryUrl, { method: "PUT", headers: { authorization } })).status).toBe(204);
   expect(await failed.getJobState("relay-trf-1")).toBe("waiting");
-  expect(await execute(databaseUrl, "select actor, action, queue, job_id from operator_action")).toEqual([
-    { actor: "operator", action: "retry", queue: "relay-transfers", job_id: "relay-trf-1" },
+  expect(await execute(databaseUrl, "select actor_id, action, subject from audit_entry")).toEqual([
+    { actor_id: "operator", action: "retry", subject: "relay-transfers:relay-trf-1" },
   ]);
   const metrics = await (await fetch(process.metricsUrl)).text();
   expect(metrics).toContain('role="bull-board"');

@@ -9,6 +9,7 @@ import { bookException, listExceptions } from "../../../../payments/accounting/r
 import { builtService } from "../../../support/built-service.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const differences = async (fixture: MerchantFixture, chain: TestChain, block?: number) =>
   unwrap(await reconcileChain(fixture.deps, { chain: chain.id, block })).filter(({ difference }) => difference !== 0n);
@@ -62,7 +63,7 @@ test("a transfer out of the treasury that the service did not make is a mismatch
     expect.objectContaining({ chain: chain.id, asset: chain.asset, difference: 2_000_000n }),
   );
   const [exception] = await listExceptions(fixture.deps, 10);
-  unwrap(await bookException(fixture.deps, { id: exception?.id ?? 0, as: "losses", note: "stolen" }));
+  unwrap(await bookException(fixture.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "stolen" }));
   expect(await differences(fixture, chain)).toEqual([]);
 });
 

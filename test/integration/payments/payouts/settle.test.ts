@@ -7,6 +7,7 @@ import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -166,7 +167,9 @@ describe("settlements", () => {
     await other.watch();
     await beforeNextSignature(own, async () => {
       const amount = { unit: "iso4217/USD", value: 400n };
-      const { refundId } = unwrap(await refundPayment(own.deps, { paymentId: id, mode: "live", amount }));
+      const { refundId } = unwrap(
+        await refundPayment(own.deps, { actor: testActor, paymentId: id, mode: "live", amount }),
+      );
       expect(await other.refund(refundId)).toEqual(["begun"]);
     });
     await own.settle(settlementId);

@@ -1,0 +1,71 @@
+-- The audit log: one row for every change that an API key, an operator or a worker made. Append only, and chained by
+-- hashes (docs/decisions/audit-log.md), so that a changed or missing row can be found without trusting this database.
+
+-- `before` and `after` are json, not jsonb, because the hash covers their text.
+create table audit_entry (
+  day date not null,
+  sequence integer not null,
+  at timestamptz not null,
+  actor_kind text not null check (actor_kind in ('key', 'operator', 'worker')),
+  actor_id text not null,
+  actor_address text,
+  action text not null,
+  subject text not null,
+  before json,
+  after json,
+  hash bytea not null,
+  primary key (day, sequence)
+);
+create index audit_entry_subject on audit_entry (subject);
+
+-- The last row of each day that has ended. A day with a head takes no more rows.
+create table audit_head (
+  day date primary key,
+  sequence integer not null,
+  hash bytea not null,
+  at timestamptz not null,
+  exported_at timestamptz,
+  foreign key (day, sequence) references audit_entry
+);
+
+-- Held until the transaction ends, so that each writer reads the row that the one before it committed.
+create function lock_audit_chain() returns void language sql as $$
+  select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
+  $$;
+
+-- The text that the hash of a row covers: a JSON array without spaces. db/audit-chain.ts writes the same text.
+create function audit_entry_text(entry audit_entry, previous bytea) returns text language sql stable as $$
+  select '[' || array_to_string(array[
+    to_json(entry.day::text)::text,
+    to_json(entry.sequence)::text,
+    to_json(to_char(entry.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text,
+    to_json(entry.actor_kind)::text,
+    to_json(entry.actor_id)::text,
+    to_json(entry.actor_address)::text,
+    to_json(entry.action)::text,
+    to_json(entry.subject)::text,
+    to_json(entry.before::text)::text,
+    to_json(entry.after::text)::text,
+    to_json(encode(previous, 'hex'))::text
+  ], ',', 'null') || ']'
+  $$;
+
+-- Gives a new row its day, its number within the day and its hash. The day is that of `at`, or the newest day of the
+-- chain when that is later: a row never goes before rows that exist, nor into a day that has ended.
+create function chain_audit_entry() returns trigger language plpgsql as $$
+  declare
+    newest record;
+  begin
+    perform lock_audit_chain();
+    select day, sequence, hash into newest from audit_entry order by day desc, sequence desc limit 1;
+    new.at := date_trunc('milliseconds', new.at);
+    new.day := greatest(
+      (new.at at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
+    );
+    new.sequence := case when new.day = newest.day then newest.sequence + 1 else 1 end;
+    new.hash := sha256(convert_to(audit_entry_text(new, newest.hash), 'UTF8'));
+    return new;
+  end $$;
+create trigger audit_entry_chained before insert on audit_entry for each row execute function chain_audit_entry();
+create trigger audit_entry_append_only before update or delete or truncate on audit_entry
+  for each statement execute function reject_change();

@@ -1,0 +1,24 @@
+import type { ColumnType, GeneratedAlways } from "kysely";
+
+/** A json column. It is written as text, because the hash of the row covers the text. */
+type JsonText = ColumnType<Record<string, unknown> | null, string | null, never>;
+
+export type AuditTables = {
+  /** What an API key, an operator or a worker changed. A trigger sets the day, the sequence and the hash. */
+  audit_entry: {
+    /** YYYY-MM-DD, UTC. */
+    day: GeneratedAlways<string>;
+    sequence: GeneratedAlways<number>;
+    at: Date;
+    actor_kind: "key" | "operator" | "worker";
+    actor_id: string;
+    actor_address: string | null;
+    action: string;
+    subject: string;
+    before: JsonText;
+    after: JsonText;
+    hash: GeneratedAlways<Buffer>;
+  };
+  /** The last entry of each day that has ended, and when the sink accepted it. */
+  audit_head: { day: string; sequence: number; hash: Buffer; at: Date; exported_at: Date | null };
+};
