@@ -184,7 +184,7 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
       const { databaseUrl, clock } = made;
-      const other = await makeDepsFor(networks, env, { databaseUrl, clock, signer: options.signer });
+      const other = await makeDepsFor(networks, env, { ...options, databaseUrl, clock });
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verificationResult: (attemptId: string) => findVerificationResult(deps, attemptId),
