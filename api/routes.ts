@@ -17,6 +17,7 @@ import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
 import { createOperations } from "./merchant/create-operations.ts";
+import { destinationChangeOperations } from "./merchant/destination-change-operations.ts";
 import { keyOperations } from "./merchant/key-operations.ts";
 import { listOperations } from "./merchant/list-operations.ts";
 import { merchantOperations } from "./merchant/merchant-operations.ts";
@@ -42,6 +43,7 @@ export const operations: readonly Operation[] = [
   ...listOperations,
   ...merchantOperations,
   ...settlementOperations,
+  ...destinationChangeOperations,
   ...keyOperations,
   ...webhookOperations,
   gatewayPayment,

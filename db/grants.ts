@@ -59,7 +59,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   account: {
     ...readers,
     api: { ...read, update: ["api_version"] },
-    admin: { ...append, update: ["api_version", "wallet_cancellation_allowed"] },
+    admin: { ...append, update: ["api_version", "wallet_cancellation_allowed", "destination_waiting_hours"] },
   },
   api_key: {
     api: { ...append, update: [...rotatedColumns, "revoked_at", "last_used_at", "last_used_address"] },
@@ -123,9 +123,10 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   settlement_destination: {
     ...readers,
     api: { ...append, update: ["destination", "updated_at"], delete: true },
+    worker: writeAndDelete,
     admin: writeAndDelete,
   },
-  destination_change: readers,
+  destination_change: { api: write, worker: write, admin: write, reader: read },
   fee_policy: { ...readers, admin: writeAndDelete },
   collection_policy: { ...readers, admin: { ...append, delete: true } },
 

@@ -3,6 +3,7 @@ import { createAccount, createAppId } from "../payments/merchants/accounts.ts";
 import { createApiKey } from "../payments/merchants/api-keys.ts";
 import { addDestinations } from "../payments/merchants/destinations.ts";
 import { createMerchant } from "../payments/merchants/merchants.ts";
+import { createLog } from "../runtime/log.ts";
 
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
@@ -25,10 +26,10 @@ export async function seedAccount(
   ...settlements: { asset: string; destination: string }[]
 ): Promise<Seeded> {
   const db = openDb(databaseUrl, { max: 2, applicationName: "pay-seed" });
-  const deps = { db, now: () => new Date() };
+  const deps = { db, now: () => new Date(), log: createLog({ level: "silent", role: "seed" }) };
   const actor = { kind: "operator", id: "local stack", address: null } as const;
   try {
-    const { id: accountId } = await createAccount(deps, { actor, name: "Local account" });
+    const { id: accountId } = await createAccount(deps, { actor, name: "Local account", destinationWaitingHours: 0 });
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
       const issued = await createApiKey(deps, { actor, accountId, mode, scopes });
       if (!issued.ok) throw new Error(`the API key was refused: ${issued.message}`);

@@ -52,6 +52,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.payoutsBlocked, async (set) => {
     for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
   });
+  onScrape(metrics.destinationChangesWaiting, async (set) => {
+    for (const { mode, count } of (await read()).destinationChanges) set({ mode }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
   });

@@ -6,6 +6,7 @@ import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
+import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
@@ -117,6 +118,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     sweep: async ({ at }) => {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
+      await applyDueChanges(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);

@@ -35,6 +35,15 @@ export async function listAccountsWithCounts(db: Db, id?: string): Promise<Accou
   return rows;
 }
 
+/** Sets how long changes of destinations of an account's merchants wait. Changes that wait already keep their time. */
+export async function updateDestinationWaitingHours(db: Db, args: { accountId: string; hours: number }): Promise<void> {
+  await db
+    .updateTable("account")
+    .set({ destination_waiting_hours: args.hours })
+    .where("id", "=", args.accountId)
+    .execute();
+}
+
 /** Sets an account's API version. Returns false when the account does not exist or has a newer version. */
 export async function raiseApiVersion(db: Db, args: { accountId: string; version: string }): Promise<boolean> {
   const row = await db

@@ -20,6 +20,8 @@ export type AccountTables = {
     api_version: Generated<string>;
     /** Wallets and checkout pages may cancel the account's payments. */
     wallet_cancellation_allowed: Generated<boolean>;
+    /** How long a change of a merchant's destination waits before it applies, hours. */
+    destination_waiting_hours: Generated<number>;
     created_at: Date;
   };
   api_key: {

@@ -4,6 +4,7 @@ import {
   listAccounts,
   listApps,
   revokeApp,
+  setDestinationWait,
 } from "../../payments/maintenance/operator-actions.ts";
 import { createAccount, createAppId } from "../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../payments/merchants/api-keys.ts";
@@ -53,6 +54,23 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
     async (context, [accountId = "", text]) => {
       await requireAccount(context, accountId);
       await allowWalletCancellation(context, { actor: await context.actor(), accountId, allow: text === "on" });
+      return { value: await requireAccount(context, accountId) };
+    },
+  );
+  addAction(
+    accounts
+      .command("destination-wait <account>")
+      .argument("<hours>", "0 to 720; 0: changes apply at once")
+      .description("set how long changes of merchants' destinations wait before they apply (default: 72 hours)")
+      .addHelpText(
+        "after",
+        "\nWithin the period the merchant can notice a change that a thief of an API key requested. Changes that wait already\nkeep their time.",
+      ),
+    async (context, [accountId = "", text = ""]) => {
+      if (!/^\d{1,3}$/.test(text) || Number(text) > 720) throw new UsageError("hours: expected 0 to 720");
+      await requireAccount(context, accountId);
+      const actor = await context.actor();
+      await setDestinationWait(context, { actor, accountId, hours: Number(text) });
       return { value: await requireAccount(context, accountId) };
     },
   );
@@ -115,7 +133,7 @@ function addNewAccount(program: Command, addAction: AddAction): void {
       throw new UsageError("--asset and --destination require each other");
     const actor = await context.actor();
     const created = await context.db.transaction().execute(async (db) => {
-      const deps = { db, now: context.now };
+      const deps = { db, now: context.now, log: context.log };
       const { id: accountId } = await createAccount(deps, { actor, name });
       const owner = { actor, accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { listDestinationChanges } from "../../db/queries/destinations.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
 import {
@@ -27,6 +26,7 @@ import {
   unwrap,
   wholeNumber,
 } from "./command.ts";
+import { addDestinationChangeCommands } from "./destination-change-commands.ts";
 
 const parseStatus = oneOf("active", "inactive", "suspended");
 
@@ -73,7 +73,10 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       const lines = Object.entries({ ...merchant, deletedAt }).map(
         ([name, value]) => `${name.padEnd(12)}${show(value)}`,
       );
-      const paid = settlements.map(({ id, asset, destination }) => `paid in     ${asset} to ${destination} (${id})`);
+      const paid = settlements.map(
+        ({ id, asset, destination, pendingChange: change }) =>
+          `paid in     ${asset} to ${destination} (${id})${change ? `, from ${show(change.appliesAt)} to ${change.destination} (${change.changeId})` : ""}`,
+      );
       const asks = policies.map(
         ({ id, asset, unit, minimum }) =>
           `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
@@ -127,7 +130,7 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
   addAction(
     destinations
       .command("change <merchant> <destination>")
-      .description("change the account that receives payouts from now on")
+      .description("change the account that receives payouts, after the account's waiting period")
       .requiredOption("--to <caip10>", "the new account"),
     async (context, [merchant = "", id = ""], { to: destination = "" }) => {
       const value = unwrap(
@@ -211,13 +214,7 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
         return { value };
       },
     );
-  addAction(
-    destinations.command("history <merchant>").description("list every change of a merchant's destinations"),
-    async (context, [merchantId = ""]) => {
-      await requireMerchant(context, merchantId);
-      return { value: await listDestinationChanges(context.db, merchantId) };
-    },
-  );
+  addDestinationChangeCommands(destinations, addAction);
   addAction(
     destinations
       .command("remove <merchant> <destination>")

@@ -1,5 +1,9 @@
 import { inTransaction } from "../../db/in-transaction.ts";
-import { findAccountForUpdate, listAccountsWithCounts } from "../../db/queries/accounts.ts";
+import {
+  findAccountForUpdate,
+  listAccountsWithCounts,
+  updateDestinationWaitingHours,
+} from "../../db/queries/accounts.ts";
 import { listAppIds, revokeAppId } from "../../db/queries/app-ids.ts";
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
@@ -24,6 +28,8 @@ export type AccountView = {
   createdAt: Date;
   /** True if wallets and checkout pages may cancel the account's payments. */
   walletCancellationAllowed: boolean;
+  /** How long changes of its merchants' destinations wait. */
+  destinationWaitingHours: number;
   merchants: number;
   keys: number;
 };
@@ -42,15 +48,27 @@ export type PaymentLine = {
 /** Lists accounts, newest first, or the account with the given id. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const rows = await listAccountsWithCounts(db, id);
-  return rows.map(({ id, name, api_version, created_at, wallet_cancellation_allowed, merchants, keys }) => ({
-    id,
-    name,
-    version: api_version,
-    createdAt: created_at,
-    walletCancellationAllowed: wallet_cancellation_allowed,
-    merchants,
-    keys,
-  }));
+  return rows.map(
+    ({
+      id,
+      name,
+      api_version,
+      created_at,
+      wallet_cancellation_allowed,
+      destination_waiting_hours,
+      merchants,
+      keys,
+    }) => ({
+      id,
+      name,
+      version: api_version,
+      createdAt: created_at,
+      walletCancellationAllowed: wallet_cancellation_allowed,
+      destinationWaitingHours: destination_waiting_hours,
+      merchants,
+      keys,
+    }),
+  );
 }
 
 /** Lists the app ids of an account. */
@@ -83,6 +101,21 @@ export async function allowWalletCancellation(
     await setWalletCancellationAllowed(db, args);
     const before = account ? { walletCancellationAllowed: account.wallet_cancellation_allowed } : null;
     const after = { walletCancellationAllowed: allow };
+    await insertAuditEntries(db, [{ actor, action: "account.updated", subject, before, after, at: now() }]);
+  });
+}
+
+/** Sets how long changes of destinations of an account's merchants wait. Changes that wait already keep their time. */
+export async function setDestinationWait(
+  { db, now }: Deps,
+  args: { actor: AuditActor; accountId: string; hours: number },
+): Promise<void> {
+  const { actor, accountId: subject, hours } = args;
+  await inTransaction(db, async (db) => {
+    const account = await findAccountForUpdate(db, subject);
+    await updateDestinationWaitingHours(db, { accountId: subject, hours });
+    const before = account ? { destinationWaitingHours: account.destination_waiting_hours } : null;
+    const after = { destinationWaitingHours: hours };
     await insertAuditEntries(db, [{ actor, action: "account.updated", subject, before, after, at: now() }]);
   });
 }

@@ -1,5 +1,6 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
+import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
   type ChainStatus,
@@ -15,6 +16,8 @@ import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts"
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
+import type { Mode } from "../../db/tables.ts";
+import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
@@ -47,6 +50,8 @@ export type SystemStatus = {
   failedBookings: { chain: string; count: number }[];
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
+  /** Changes of merchants' destinations that wait for their time or a decision. */
+  destinationChanges: { mode: Mode; count: number }[];
   /** Transactions of the treasury's history that are not read yet, and that cannot be read, where it is read separately. */
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
@@ -57,6 +62,8 @@ export type SystemStatus = {
   steppedBackAt: Date | undefined;
   unread: { chain: string; unread: boolean }[];
 };
+
+const modes = ["live", "test"] as const;
 
 /** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "assigned", "included"];
@@ -85,6 +92,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const blocked = await countBlockedQueues(deps.db);
+  const changes = await countWaitingChanges(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
   const unread = new Set(await listUnreadChains(deps.db));
   const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
@@ -127,10 +135,11 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       count: failures.find((one) => one.chain === chain)?.count ?? 0,
     })),
     blocked: [
-      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
       ...blocked,
     ],
+    destinationChanges: modes.map((mode) => changes.find((one) => one.mode === mode) ?? { mode, count: 0 }),
     history: listChainsWithHistory(deps).map(
       (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
     ),

@@ -9,13 +9,24 @@ import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
 
-/** Creates an account. */
-export async function createAccount(deps: Deps, args: { actor: AuditActor; name: string }): Promise<{ id: string }> {
-  const { actor, name } = args;
+/**
+ * Creates an account.
+ * @param args.destinationWaitingHours how long changes of its merchants' destinations wait; 72 by default
+ */
+export async function createAccount(
+  deps: Deps,
+  args: { actor: AuditActor; name: string; destinationWaitingHours?: number },
+): Promise<{ id: string }> {
+  const { actor, name, destinationWaitingHours: hours } = args;
   const id = newId("acct");
   const at = deps.now();
   await inTransaction(deps.db, async (db) => {
-    await insertAccount(db, { id, name, created_at: at });
+    await insertAccount(db, {
+      id,
+      name,
+      created_at: at,
+      ...(hours === undefined ? {} : { destination_waiting_hours: hours }),
+    });
     await insertAuditEntries(db, [
       { actor, action: "account.created", subject: id, before: null, after: { name }, at },
     ]);

@@ -1,7 +1,7 @@
 import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { deriveNonce } from "../../chains/natural-key.ts";
+import { deriveNonce, paymentKey } from "../../chains/natural-key.ts";
 import { getChain, getToken } from "../../chains/open-chains.ts";
 import {
   findOption,
@@ -166,7 +166,10 @@ function toRow(
     kind: token.kind,
     allowance,
     // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
-    authorization_nonce: deriveNonce(deps.networks.deployment, ["payment", payment.id]),
+    authorization_nonce: deriveNonce(
+      deps.networks.deployment,
+      paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id }),
+    ),
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
     created_at: deps.now(),

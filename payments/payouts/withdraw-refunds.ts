@@ -1,4 +1,4 @@
-import { deriveNonce } from "../../chains/natural-key.ts";
+import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -20,7 +20,6 @@ import { done, type Result, refuse } from "../error-codes.ts";
 import { type PaymentQuery, toMoney } from "../lifecycle/read-payment.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money } from "../views.ts";
-import { refundKey } from "./begin-refunds.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
@@ -113,10 +112,9 @@ async function findSentReason(
 ): Promise<string | undefined> {
   const chain = chainOf(refund.asset);
   if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
-  const number = deriveNonce(
-    networks.deployment,
-    refundKey({ ...refund, chain: null, tx_hash: null, log_index: null }),
-  );
+  const { merchant_id: merchantId, payment_id: paymentId } = refund;
+  if (merchantId === null || paymentId === null) return undefined;
+  const number = deriveNonce(networks.deployment, refundKey({ merchantId, paymentId, number: refund.number }));
   return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
 }
 

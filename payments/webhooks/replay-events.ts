@@ -17,7 +17,9 @@ type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 /** An event and the state of its delivery. `lastOutcome` is an HTTP status, or the reason why there was none. */
 export type DeliveryView = {
   eventId: string;
-  paymentId: string;
+  /** The payment, or the change of a destination, that the event is about. */
+  paymentId: string | null;
+  changeId: string | null;
   type: string;
   at: Date;
   state: DeliveryState;
@@ -44,6 +46,7 @@ export async function listDeliveries(
     rows.map((row) => ({
       eventId: row.id,
       paymentId: row.payment_id,
+      changeId: row.change_id,
       type: row.type,
       at: row.at,
       state: row.state,

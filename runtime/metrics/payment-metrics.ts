@@ -20,6 +20,11 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "Pairs of merchant and asset whose settlements or refunds are blocked, by obstacle",
     ["kind", "obstacle"],
   ),
+  destinationChangesWaiting: systemGauge(
+    "pay_destination_changes_waiting",
+    "Requested changes of merchants' destinations that neither apply nor were rejected yet",
+    ["mode"],
+  ),
   inventoryShort: counter(
     "pay_inventory_short_total",
     "Payouts in another asset than the buyer's that were delayed because the treasury holds too little of it",

@@ -24,7 +24,9 @@ export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?
 
 /** Starts a process as `spawnProcess` does, but does not wait until it is ready. */
 export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
-  const env = await inRole(databaseRoles[options.role], options.env);
+  const { role } = options;
+  // The signer does not open the database.
+  const env = role === "signer" ? options.env : await inRole(databaseRoles[role], options.env);
   const started = await launchProcess({ ...options, env, build: builtService });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };

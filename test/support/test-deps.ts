@@ -2,7 +2,9 @@ import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import { isTransientChainError } from "../../chains/errors.ts";
 import type { EvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { getEvmChain, openChains } from "../../chains/open-chains.ts";
+import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
@@ -17,6 +19,8 @@ import {
   type SecretSource,
 } from "../../runtime/networks/read-networks.ts";
 import { createSafeFetch } from "../../runtime/safe-fetch.ts";
+import { createEmbeddedSigner } from "../../signer/embedded-signer.ts";
+import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type EpochStore, openEpoch } from "../../transfers/database-epoch.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { createVerifier } from "../../transfers/verifier.ts";
@@ -89,6 +93,8 @@ export type DepsOptions = NetworksOptions & {
   clock?: Clock;
   /** The database epoch that the fleet stores outside the database. Default: a new memory. */
   memory?: EpochStore;
+  /** Default: a signer in this process, which signs everything. */
+  signer?: TreasurySigner;
 };
 
 /**
@@ -104,7 +110,7 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
 export async function makeDepsFor(
   networks: Networks,
   env: Record<string, string>,
-  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> = {},
+  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory" | "signer"> = {},
 ) {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
@@ -120,7 +126,12 @@ export async function makeDepsFor(
     readText,
   };
   const solanaKeys = new Map<string, SolanaKeys>();
-  for (const chain of chains.values()) await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
+  const treasuryKeys = new Map<string, PayoutSigner>();
+  for (const chain of chains.values()) {
+    await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
+    treasuryKeys.set(chain.chain, await getChainDriver(chain.chain).openPayoutSigner(chain, readers));
+  }
+  const signer = options.signer ?? createEmbeddedSigner({ treasuryKeys, chains, deployment: networks.deployment, log });
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];
@@ -154,6 +165,7 @@ export async function makeDepsFor(
     deployment,
     keys,
     solanaKeys,
+    signer,
     owner,
     screeningList,
     ...recorded,

@@ -7,6 +7,8 @@ create table account (
   api_version text not null default '2026-02-18',
   -- Whether wallets and checkout pages may cancel the account's payments.
   wallet_cancellation_allowed boolean not null default true,
+  -- How long a change of where its merchants are paid waits before it applies.
+  destination_waiting_hours integer not null default 72 check (destination_waiting_hours between 0 and 720),
   created_at timestamptz not null
 );
 

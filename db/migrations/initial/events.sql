@@ -26,8 +26,6 @@ create function reject_change() returns trigger language plpgsql as $$
   end $$;
 create trigger event_append_only before update or delete or truncate on event
   for each statement execute function reject_change();
-create trigger destination_change_append_only before update or delete or truncate on destination_change
-  for each statement execute function reject_change();
 
 -- Records the first move of a row, from `new`, when the row is inserted.
 create function record_insert_event() returns trigger language plpgsql

@@ -29,7 +29,7 @@ create function queue_payout(of_kind text, of_merchant text, of_asset text, of_c
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,
-      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short')
+      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short', 'funds_short', 'limit_payout')
         then least(q.due_at, excluded.due_at) else q.due_at end
   $$;
 

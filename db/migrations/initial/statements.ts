@@ -5,6 +5,7 @@ const files = [
   "accounts",
   "merchants",
   "events",
+  "destination-changes",
   "ledger",
   "settlements",
   "payments",

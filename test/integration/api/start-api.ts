@@ -28,8 +28,8 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
-import { unwrap } from "../../support/merchant-fixture.ts";
 import { roleUrl } from "../../support/database-roles.ts";
+import { unwrap } from "../../support/merchant-fixture.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -235,8 +235,11 @@ export async function makeKey(
 }
 
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
-export async function makeMerchant(api: Api, { mode = "test" as Mode, scopes = allScopes as readonly Scope[] } = {}) {
-  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop" });
+export async function makeMerchant(
+  api: Api,
+  { mode = "test" as Mode, scopes = allScopes as readonly Scope[], destinationWaitingHours = 0 } = {},
+) {
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
   const { key } = await makeKey(api, { accountId, mode, scopes });
   const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
   const merchant = await createMerchant(api.deps, {

@@ -2,7 +2,16 @@ import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
 import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
-import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
+import {
+  type Api,
+  asset,
+  destination,
+  makeKey,
+  makeMerchant,
+  makePayment,
+  movePayment,
+  type TestMerchant,
+} from "../start-api.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
@@ -53,6 +62,16 @@ export async function makeValidCalls(
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
   const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
+  const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
+    const shop = await makeMerchant(api, { destinationWaitingHours: 72 });
+    const path = `/v1/merchants/${shop.merchantId}/settlements`;
+    const [first] = (await api.get(path, shop.headers)).body["crypto"] as [{ id: string }];
+    const to = `eip155:31337:${newWallet().address}`;
+    const changed = await api.put(`${path}/crypto/${first.id}`, shop.headers, { destination: to });
+    const { changeId } = changed.body["pendingChange"] as { changeId: string };
+    const headers = { "api-key": shop.key };
+    return { method: "POST", path: `${path}/changes/${changeId}/${decision}`, headers, body: {} };
+  };
   const get =
     (path: string, to: Record<string, string> = headers) =>
     async (): Promise<ValidCall> => ({ method: "GET", path, headers: to });
@@ -160,6 +179,9 @@ export async function makeValidCalls(
       const [{ eventId }] = body["data"] as [{ eventId: string }];
       return { method: "POST", path: "/v1/webhook-deliveries/replay", headers: account, body: { eventId } };
     },
+    listSettlementChanges: get(ofMerchant("/settlements/changes?status=applied&limit=1"), account),
+    approveSettlementChange: () => decideChange("approve"),
+    rejectSettlementChange: () => decideChange("reject"),
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),

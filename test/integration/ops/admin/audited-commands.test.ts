@@ -9,14 +9,14 @@ import { fundBuyer, networksFileFor, sendUsdc, startChain } from "../../../suppo
 import { execute } from "../../../support/execute-sql.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
-import { testDataKeys } from "../../../support/test-deps.ts";
+import { testKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
 const { db, accountId, merchantId } = fixture;
 const admin = adminIn({
   DATABASE_URL: fixture.databaseUrl,
-  DATA_KEYS: testDataKeys,
+  ...testKeys,
   NETWORKS_FILE: await networksFileFor(chain),
   ALLOW_PRIVATE_ADDRESSES: "true",
   OPERATOR: "anna",

@@ -1,12 +1,16 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Hex } from "viem";
+import { bytesToHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, expect, test } from "vitest";
 import { checkEvmChain } from "../../../../chains/evm/check-evm-chain.ts";
-import { decryptKeystore } from "../../../../chains/evm/signers/keystore-file.ts";
+import { decryptKeystore } from "../../../../chains/signers/keystore-file.ts";
+import { verifySignature } from "../../../../chains/solana/ed25519-keys.ts";
+import { openSolanaKey } from "../../../../chains/solana/open-solana-keys.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
+import { readSecret, readText } from "../../../../runtime/networks/read-networks.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../../support/evm-chain.ts";
 import { createDatabase } from "../../../support/test-database.ts";
@@ -147,11 +151,29 @@ test("a keystore is written once, readable by its owner only, and opens with its
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
   expect(made.stdout + made.stderr).not.toContain(key.privateKey.slice(4, 30));
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(await decryptKeystore(await readFile(file, "utf8"), " with blanks ")).toBe(key.privateKey as Hex);
+  expect(bytesToHex(await decryptKeystore(await readFile(file, "utf8"), " with blanks "))).toBe(key.privateKey);
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
   expect((await listActions()).filter((action) => action === "keystore.created")).toEqual(["keystore.created"]);
+}, 30_000);
+
+test("a keystore of a Solana key opens with its password, and a command for an unknown family is refused", async () => {
+  const file = join(folder, "solana-lane.json");
+  const key = newSolanaKey();
+  const args = ["keystores", "new", file, "--password", "SECRET", "--key", "OLD_KEY"];
+  const more = { SECRET: "correct horse", OLD_KEY: key.secretKey };
+  expect(await admin([...args, "--for", "tron"], more)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("tron"),
+  });
+  const made = await admin([...args, "--for", "solana"], more);
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
+  process.env["SOLANA_PASSWORD"] = "correct horse";
+  const account = { address: key.address, key: { keystore: file, password: { env: "SOLANA_PASSWORD" } } };
+  const signer = await openSolanaKey(account, { readSecret, readText });
+  const message = Buffer.from("a message");
+  expect(verifySignature(key.address, message, await signer.sign(message))).toBe(true);
 }, 30_000);
 
 test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {

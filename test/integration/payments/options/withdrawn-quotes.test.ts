@@ -134,17 +134,13 @@ test("a destination that changes while its payout is signed receives the payout,
   const fixture = await makeMerchant([assets.usdc]);
   const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
   const { id } = await fixture.settlementOf(paymentId);
-  const keys = fixture.deps.keys.get(chain.id);
-  if (!keys) throw new Error("there are no keys");
+  const { signer } = fixture.deps;
   let destination: Hex | undefined;
-  const signer: typeof keys.treasury = {
-    ...keys.treasury,
-    async sign(args) {
-      destination ??= await changeAddress(fixture);
-      return keys.treasury.sign(args);
-    },
+  const signPayouts: typeof signer.signPayouts = async (payouts) => {
+    destination ??= await changeAddress(fixture);
+    return signer.signPayouts(payouts);
   };
-  fixture.deps.keys.set(chain.id, { ...keys, treasury: signer });
+  Object.assign(fixture.deps, { signer: { ...signer, signPayouts } });
   await fixture.settle(id);
   expect((await fixture.settlementOf(paymentId)).state).toBe("due");
   await fixture.settle(id);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { listDestinationChanges } from "../../../../db/queries/destinations.ts";
+import { listDestinationChanges } from "../../../../db/queries/destination-changes.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
@@ -211,10 +211,10 @@ test("a screened destination and the service's own accounts are refused, and eve
   unwrap(await changeDestination(deps, { actor: testActor, ...owner, id, destination: `${chain.id}:${second}` }));
   unwrap(await deleteDestination(deps, { actor: testActor, ...owner, id }));
   const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
-  expect(await listDestinationChanges(deps.db, merchantId)).toMatchObject([
-    { before: null, after: a },
-    { before: a, after: b },
-    { before: b, after: null },
+  expect(await listDestinationChanges(deps.db, { merchantId }, { limit: 10 })).toMatchObject([
+    { before: b, after: null, state: "applied" },
+    { before: a, after: b, state: "applied" },
+    { before: null, after: a, state: "applied" },
   ]);
   await expect(fixture.db.deleteFrom("destination_change").execute()).rejects.toThrow(/append only/);
 });

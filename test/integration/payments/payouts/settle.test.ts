@@ -29,17 +29,15 @@ const register = (of: MerchantFixture, address: Address) =>
     .execute();
 /** Runs `happen` after the next payout is read and before it is signed. */
 async function beforeNextSignature(of: MerchantFixture, happen: () => Promise<void>): Promise<void> {
-  const keys = of.deps.keys.get(chain.id);
-  if (!keys?.treasury) throw new Error("the treasury has no key");
-  const { treasury } = keys;
+  const { signer } = of.deps;
   let next: (() => Promise<void>) | undefined = happen;
-  const sign: typeof treasury.sign = async (digest) => {
+  const signPayouts: typeof signer.signPayouts = async (payouts) => {
     const now = next;
     next = undefined;
     await now?.();
-    return treasury.sign(digest);
+    return signer.signPayouts(payouts);
   };
-  Object.assign(of.deps, { keys: new Map([[chain.id, { ...keys, treasury: { ...treasury, sign } }]]) });
+  Object.assign(of.deps, { signer: { ...signer, signPayouts } });
 }
 
 describe("settlements", () => {
