@@ -416,6 +416,38 @@ create table observation (
   PRIMARY KEY (chain, block_id, tx_hash, log_index)
 );
 
+create table operator (
+  name text not null,
+  role text not null,
+  password_hash text not null,
+  totp_key_id text not null,
+  totp_secret bytea not null,
+  totp_step bigint not null default 0,
+  created_at timestamp with time zone not null,
+  disabled_at timestamp with time zone,
+  CHECK ((name ~ '^[a-z0-9][a-z0-9._@-]{0,63}$'::text)),
+  CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text]))),
+  PRIMARY KEY (name)
+);
+
+create table operator_login_attempt (
+  id bigint generated always as identity not null,
+  operator text not null,
+  address text not null,
+  at timestamp with time zone not null,
+  PRIMARY KEY (id)
+);
+
+create table operator_session (
+  token_hash bytea not null,
+  operator text not null,
+  address text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  FOREIGN KEY (operator) REFERENCES operator(name),
+  PRIMARY KEY (token_hash)
+);
+
 create table payment (
   id text not null,
   account_id text not null,
@@ -781,6 +813,9 @@ CREATE INDEX observation_block ON public.observation USING btree (chain, block_n
 CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
 CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
+CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);
+CREATE INDEX operator_login_attempt_operator ON public.operator_login_attempt USING btree (operator, at);
+CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, due_at) WHERE (due_at IS NOT NULL);

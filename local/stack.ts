@@ -213,7 +213,8 @@ async function describeProcesses({
   // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
+  const AUDIT_SINK = pathToFileURL(join(dir, "audit-heads.jsonl")).href;
+  const worker = { ...common, ...publicUrl, ...keys, AUDIT_SINK, DRAIN_MS: String(drainMs) };
   return [
     {
       role: "api",
