@@ -251,11 +251,19 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // Webhooks
   webhook_endpoint: {
+    // The secrets are encrypted, and the api has no key that decrypts them.
+    api: read,
     worker: { select: "all", update: ["owner", "lease_until", "due_retries"] },
     admin: write,
     reader: { select: ["id", "account_id", "mode", "url", "owner", "lease_until", "created_at", "deleted_at"] },
   },
-  webhook_delivery: { worker: write, admin: { select: "all", update: "all" }, reader: read },
+  webhook_delivery: {
+    // Sends an event again.
+    api: { select: "all", update: ["state", "attempts_made", "delivered_at", "due_at"] },
+    worker: write,
+    admin: { select: "all", update: "all" },
+    reader: read,
+  },
   webhook_fanout: {
     worker: { select: "all", update: ["after_payment"], delete: true },
     admin: { select: "all", delete: true },

@@ -246,6 +246,7 @@ async function describeProcesses({
     ...(isEmbedded ? keys : laneKeys),
     SIGNER: signer?.address ?? "embedded",
     WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
+    AUDIT_SINK: pathToFileURL(join(dir, "audit-heads.jsonl")).href,
     DRAIN_MS: String(drainMs),
   };
   const board = {

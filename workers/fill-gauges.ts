@@ -88,6 +88,7 @@ export function fillGauges(deps: Deps): void {
     for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
   });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
+  onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });

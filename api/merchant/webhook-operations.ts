@@ -25,7 +25,8 @@ const endpoint = z
 const delivery = z
   .object({
     eventId: z.string(),
-    paymentId: z.string(),
+    paymentId: z.string().nullable().meta({ description: "The payment that the event is about." }),
+    changeId: z.string().nullable().meta({ description: "The change of a destination that the event is about." }),
     type: z.string(),
     createdAt: instant,
     status: deliveryState,

@@ -39,6 +39,13 @@ export async function markHeadExported(db: Db, { day, at }: { day: string; at: D
   await sql`update audit_head set exported_at = ${at} where day = ${day}::date`.execute(db);
 }
 
+/** Returns when the oldest head was stored that is not exported; null when all are. */
+export async function findOldestUnexportedHead(db: Db): Promise<Date | null> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select min(at) as at from audit_head where exported_at is null`.execute(db);
+  return rows[0]?.at ?? null;
+}
+
 /** Returns the heads of all days that have ended, oldest first. */
 export async function listAuditHeads(db: Db): Promise<AuditHead[]> {
   const { rows } = await sql<AuditHead>`

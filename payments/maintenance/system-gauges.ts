@@ -1,5 +1,6 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
+import { findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
 import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
@@ -56,6 +57,8 @@ export type SystemStatus = {
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
+  /** Age of the oldest head of the audit log that is not exported. */
+  auditHeadSeconds: number;
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
@@ -91,6 +94,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const failures = await countFailures(deps.db);
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const auditHead = await findOldestUnexportedHead(deps.db);
   const blocked = await countBlockedQueues(deps.db);
   const changes = await countWaitingChanges(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
@@ -144,5 +148,6 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
     ),
     oldestEventSeconds: secondsSince(oldestEvent),
+    auditHeadSeconds: secondsSince(auditHead),
   };
 }

@@ -51,7 +51,7 @@ export function describeEnd(
 }
 
 /** Returns the limits of a stored key. */
-export function limitsOf(row: ApiKeyRow): KeyLimits {
+function limitsOf(row: ApiKeyRow): KeyLimits {
   const { scopes, merchant_ids: onlyMerchants, allowed_cidrs: allowedCidrs, expires_at: expiresAt } = row;
   return { scopes, onlyMerchants, allowedCidrs, expiresAt };
 }

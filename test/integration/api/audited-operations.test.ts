@@ -1,11 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { operations } from "../../../api/routes.ts";
+import { setDestinationWait } from "../../../payments/maintenance/operator-actions.ts";
+import { setEndpoint } from "../../../payments/webhooks/webhook-endpoints.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../support/audited-changes.ts";
+import { unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
+import { testEncryption } from "../../support/test-deps.ts";
 import {
   type Answer,
   asset,
   destination,
+  makeKey,
   makeMerchant,
   makePayment,
   movePayment,
@@ -53,6 +59,21 @@ async function makeDestination(): Promise<string> {
   return `${path}/${first?.id}`;
 }
 
+/** Requests a change of a destination that waits. Returns the call that decides about it. */
+async function decide(decision: "approve" | "reject"): Promise<() => Promise<Answer>> {
+  const path = await makeDestination();
+  const waitFor = (hours: number) =>
+    setDestinationWait(api.deps, { actor: testActor, accountId: shop.accountId, hours });
+  await waitFor(72);
+  const changed = await api.put(path, headers, { destination: `eip155:31337:0x${"d3".repeat(20)}` });
+  await waitFor(0);
+  const { changeId } = changed.body["pendingChange"] as { changeId: string };
+  return () => api.post(`${path.replace(/crypto\/.*/, "changes")}/${changeId}/${decision}`, headers, {});
+}
+
+const makeOtherKey = async () =>
+  (await makeKey(api, { accountId: shop.accountId, mode: "test", scopes: ["payments:read"] })).id;
+
 /** For each operation that changes something: prepares it, and returns the call. */
 const changes: Record<string, () => Promise<() => Promise<Answer>>> = {
   cancelPayment: async () => {
@@ -84,6 +105,26 @@ const changes: Record<string, () => Promise<() => Promise<Answer>>> = {
     const path = await makeDestination();
     return () => api.delete(path, headers);
   },
+  approveSettlementChange: () => decide("approve"),
+  rejectSettlementChange: () => decide("reject"),
+  createApiKey: async () => () => api.post("/v1/api-keys", fresh(), { scopes: ["payments:read"] }),
+  rotateApiKey: async () => {
+    const id = await makeOtherKey();
+    return () => api.post(`/v1/api-keys/${id}/rotate`, fresh(), {});
+  },
+  revokeApiKey: async () => {
+    const id = await makeOtherKey();
+    return () => api.post(`/v1/api-keys/${id}/revoke`, fresh(), {});
+  },
+  replayWebhookEvent: async () => {
+    const { accountId } = shop;
+    const owner = { actor: testActor, accountId, mode: "test" as const };
+    const allowed = { ...api.deps, ...testEncryption(), validateUrl: () => undefined };
+    unwrap(await setEndpoint(allowed, { ...owner, url: "https://shop.example.test/hooks" }));
+    await makePaid();
+    const { id } = await api.db.selectFrom("webhook_delivery").select("id").executeTakeFirstOrThrow();
+    return () => api.post("/v1/webhook-deliveries/replay", headers, { eventId: id });
+  },
   deleteMerchant: async () => () => api.delete(merchantPath, headers),
 };
 
@@ -94,7 +135,7 @@ test("every operation that writes is either audited or recorded as the event of 
 });
 
 test.each(Object.entries(changes))(
-  "%s writes one entry with its key and address, or changes nothing",
+  "%s writes entries with its key and address, or changes nothing",
   async (_name, prepare) => {
     const call = await prepare();
     const before = await digestTables(api.db);
@@ -105,8 +146,10 @@ test.each(Object.entries(changes))(
     const count = (await allEntries(api.db)).length;
     expect((await call()).status).toBeLessThan(300);
     const entries = await allEntries(api.db);
-    expect(entries.length).toBe(count + 1);
-    expect(entries[0]).toMatchObject({ actor_kind: "key", actor_id: keyId, actor_address: "198.51.100.23" });
+    const written = entries.slice(0, entries.length - count);
+    expect(written).not.toEqual([]);
+    for (const one of written)
+      expect(one).toMatchObject({ actor_kind: "key", actor_id: keyId, actor_address: "198.51.100.23" });
   },
 );
 

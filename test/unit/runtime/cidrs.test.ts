@@ -62,6 +62,7 @@ test("a range contains itself and narrower ranges of its family, and no wider on
   expect(containsCidr("10.0.0.0/8", "10.0.0.0/8")).toBe(true);
   expect(containsCidr("10.0.0.0/8", "10.9.0.0/16")).toBe(true);
   expect(containsCidr("10.9.0.0/16", "10.0.0.0/8")).toBe(false);
+  expect(containsCidr("10.0.0.0/16", "10.0.0.0/8")).toBe(false);
   expect(containsCidr("10.0.0.0/8", "11.0.0.0/16")).toBe(false);
   expect(containsCidr("0.0.0.0/0", "::/0")).toBe(false);
   expect(containsCidr("::/0", "0.0.0.0/0")).toBe(false);

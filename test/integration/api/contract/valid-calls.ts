@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
 import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
+import { setDestinationWait } from "../../../../payments/maintenance/operator-actions.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import {
   type Api,
   asset,
@@ -63,14 +65,16 @@ export async function makeValidCalls(
   };
   const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
   const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
-    const shop = await makeMerchant(api, { destinationWaitingHours: 72 });
-    const path = `/v1/merchants/${shop.merchantId}/settlements`;
-    const [first] = (await api.get(path, shop.headers)).body["crypto"] as [{ id: string }];
+    const path = await newSettlement();
+    const waitFor = (hours: number) =>
+      setDestinationWait(api.deps, { actor: testActor, accountId: merchant.accountId, hours });
+    await waitFor(72);
     const to = `eip155:31337:${newWallet().address}`;
-    const changed = await api.put(`${path}/crypto/${first.id}`, shop.headers, { destination: to });
+    const changed = await api.put(path, account, { destination: to });
+    await waitFor(0);
     const { changeId } = changed.body["pendingChange"] as { changeId: string };
-    const headers = { "api-key": shop.key };
-    return { method: "POST", path: `${path}/changes/${changeId}/${decision}`, headers, body: {} };
+    const changes = path.replace(/crypto\/.*/, "changes");
+    return { method: "POST", path: `${changes}/${changeId}/${decision}`, headers: account, body: {} };
   };
   const get =
     (path: string, to: Record<string, string> = headers) =>

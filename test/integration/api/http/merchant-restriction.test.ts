@@ -24,7 +24,7 @@ const withKey = (call: ValidCall, key: string): ValidCall => {
   const fresh = headers["idempotency-key"] ? { "idempotency-key": randomUUID() } : {};
   return { ...call, headers: { ...headers, ...fresh, "api-key": key } };
 };
-const ids = /\b(pay|mrch|crypto|rfnd|key)_[0-9a-f]{32}\b/g;
+const ids = /\b(pay|mrch|crypto|rfnd|key|dchg)_[0-9a-f]{32}\b/g;
 /** Returns the same value with ids that do not exist. */
 const withUnknownIds = <T>(value: T): T =>
   JSON.parse(JSON.stringify(value).replaceAll(ids, (_id, prefix) => `${prefix}_${"0".repeat(32)}`)) as T;
