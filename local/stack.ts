@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
 import { requireFreePort } from "./free-ports.ts";
