@@ -1,6 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
