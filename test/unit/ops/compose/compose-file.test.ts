@@ -64,7 +64,7 @@ test("each container mounts the secrets that its variables name, and no other", 
 test("no variable contains a password, a key or a URL with a password", () => {
   for (const { environment } of Object.values(services))
     for (const [name, value] of Object.entries(environment))
-      if (/PASSWORD|KEY|DATABASE_URL|REDIS_URL|SECRET/.test(name))
+      if (/PASSWORD|(KEYS?|DATABASE_URL|REDIS_URL)(_FILE)?$/.test(name))
         expect([name, value]).toEqual([expect.stringMatching(/_FILE$/), expect.stringMatching(/^\/run\/secrets\//)]);
 });
 
