@@ -3,6 +3,7 @@ import { dbMutations } from "./db-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
+import { secretMutations } from "./secret-mutations.ts";
 import { solanaMutations } from "./solana-mutations.ts";
 import { transferMutations } from "./transfer-mutations.ts";
 
@@ -14,4 +15,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...payoutMutations,
   ...refundMutations,
   ...bookingMutations,
+  ...secretMutations,
 ]);
