@@ -1,4 +1,5 @@
 import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
+import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Limits } from "./http/rate-limits.ts";
 import type { Waiters } from "./polling/waiters.ts";
@@ -8,6 +9,7 @@ export type ApiDeps = PaymentDeps &
   BuyerDataDeps & {
     waiters: Waiters;
     limits: Limits;
+    keyUses: KeyUses;
     /** Retention of buyers' data, milliseconds. */
     collectedDataMs: number;
     /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */

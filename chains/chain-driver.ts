@@ -2,7 +2,10 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
 import type { FeedState } from "./evm/price-feeds.ts";
+import type { FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
+import type { PayoutSigner } from "./payout-signer.ts";
+import type { KeyReaders } from "./signers/open-key-source.ts";
 
 /** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
 export type NetworkDetails = NonNullable<EvmNetwork["addEthereumChain"]>;
@@ -32,6 +35,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   readonly maxAmount: bigint;
   /** False where nodes return only current balances. */
   readonly readsPastBalances: boolean;
+  /** True where the treasury signs each payout; false where it signs the transactions that make payouts. */
+  readonly signsPayouts: boolean;
 
   /** Returns an address in the form in which rows store it and addresses are compared. */
   normalizeAddress(address: string): string;
@@ -70,6 +75,10 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   listHistoryAccounts(chain: C): string[];
   /** Reads balances at a height, or the current ones where nodes return no others. Throws ChainError. */
   readBalances(chain: C, holdings: readonly Holding[], height: number): Promise<HeldBalances>;
+  /** Opens the treasury's key. Throws ConfigError and ChainError, as `openSigner` does. */
+  openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
+  /** Reads transactions by hash. Throws ChainError when the chain cannot be read. */
+  readFinalMovements(chain: C, hashes: readonly string[]): Promise<ReadonlyMap<string, FinalTransaction>>;
   /** Reads a price feed, and the sequencer uptime feed if there is one. Throws ChainError. */
   readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedState>;
 };

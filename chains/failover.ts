@@ -1,12 +1,15 @@
 import pRetry from "p-retry";
 import type { Metrics } from "../runtime/metrics.ts";
 import { openCallBudget } from "./call-budget.ts";
-import { readCallPriority } from "./call-priority.ts";
+import { readCallPriority, withCallPriority } from "./call-priority.ts";
 import { countEndpoints } from "./endpoint-agreement.ts";
+import { listBehind } from "./endpoint-heights.ts";
 import { ChainError, type ChainErrorCode } from "./errors.ts";
 
 /** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
 const SUSPEND_MS = 5_000;
+/** How often a process compares the heights of a network's endpoints, in milliseconds. */
+const COMPARE_MS = 15_000;
 
 /** A request to one endpoint through its client. */
 export type Query<Client, T> = (client: Client) => Promise<T>;
@@ -32,11 +35,16 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
+   * last, lagging ones before them, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
    * `wrong_chain` if one of them serves another chain, `logs_refused` if one of them answers but shows the logs of a block in
    * no way, and `budget_spent` if one of them has no budget for the call.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
+  /**
+   * Asks every endpoint for its height and finds those that lag. `run` does so every 15 seconds; a caller that sees no new
+   * block need not wait for that. Does nothing with a single endpoint. Never throws.
+   */
+  compareHeights(): Promise<void>;
   /** Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Ignores endpoints that do not answer. */
   check(): Promise<void>;
 };
@@ -49,6 +57,11 @@ export type FailoverOptions<Client> = {
   connect: (url: string) => Client;
   /** Asks an endpoint for its chain: the CAIP-2 id, and a description for the error message. */
   identify: { method: string; query: Query<Client, { chain: string; description: string }> };
+  /**
+   * Asks an endpoint for the height of its newest block. An endpoint that is more than `maxBehind` blocks below another one
+   * lags: it answers, but with an old state of the chain.
+   */
+  height: { method: string; query: Query<Client, number>; maxBehind: number };
   /** Converts the error of a request to the error that the caller gets. */
   toError: (error: unknown, detail: string) => unknown;
   /** Returns true if the next endpoint is tried after an error. */
@@ -61,12 +74,17 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
   metrics.chainEndpoints.set({ chain: network.chain }, countEndpoints(network));
   const opened = network.rpc.map((entry) => openEndpoint(entry, options));
   const endpoints = opened.map(({ endpoint }) => endpoint);
+  const heights = openHeightComparison(endpoints, options);
 
   return {
     endpoints,
     async run(work, detail) {
+      heights.compareIfDue();
       const inOrder = endpoints.toSorted(
-        (a, b) => Number(a.isSuspended()) - Number(b.isSuspended()) || a.budgetWaitMs() - b.budgetWaitMs(),
+        (a, b) =>
+          Number(a.isSuspended()) - Number(b.isSuspended()) ||
+          Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
+          a.budgetWaitMs() - b.budgetWaitMs(),
       );
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
@@ -89,11 +107,54 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
         new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })
       );
     },
+    compareHeights: heights.compare,
     async check() {
       const results = await Promise.allSettled(opened.map(({ identify }) => identify()));
       for (const { reason } of results.filter((one) => one.status === "rejected"))
         if (reason instanceof ChainError && reason.code === "wrong_chain") throw reason;
     },
+  };
+}
+
+/** Keeps which endpoints lag. An endpoint that was suspended or did not answer keeps its last comparison. */
+function openHeightComparison<Client>(
+  endpoints: readonly FailoverEndpoint<Client>[],
+  { network, metrics, height }: FailoverOptions<Client>,
+) {
+  const lagging = new Set<string>();
+  let comparedAt = performance.now();
+  let comparing: Promise<void> | undefined;
+  const readHeights = async (): Promise<Map<string, number>> => {
+    const asked = endpoints.filter((endpoint) => !endpoint.isSuspended());
+    const results = await Promise.allSettled(
+      asked.map(async (endpoint): Promise<[string, number]> => {
+        const read = () => endpoint.requestOrSuspend(height.method, height.query);
+        return [endpoint.name, await withCallPriority("convenience", read)];
+      }),
+    );
+    return new Map(results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
+  };
+  const compareOnce = async (): Promise<void> => {
+    for (const [endpoint, blocks] of listBehind(await readHeights())) {
+      metrics.endpointBehind.set({ chain: network.chain, endpoint }, blocks);
+      if (blocks > height.maxBehind) lagging.add(endpoint);
+      else lagging.delete(endpoint);
+    }
+    comparedAt = performance.now();
+  };
+  const compare = async (): Promise<void> => {
+    if (endpoints.length < 2) return;
+    comparing ??= compareOnce().finally(() => {
+      comparing = undefined;
+    });
+    await comparing;
+  };
+  return {
+    compare,
+    compareIfDue: () => {
+      if (performance.now() - comparedAt >= COMPARE_MS) void compare();
+    },
+    isLagging: ({ name }: FailoverEndpoint<Client>) => lagging.has(name),
   };
 }
 

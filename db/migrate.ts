@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
+import { applyGrants } from "./apply-grants.ts";
 import { buildIndexes, type ConcurrentIndexes } from "./concurrent-indexes.ts";
 import { migrationNames } from "./migration-names.ts";
 import { openDb } from "./open.ts";
@@ -44,7 +45,7 @@ export async function readMigrations(): Promise<Migrations> {
  *
  * Several replicas may call it at the same time: one migrates and the others wait for it. Each migration is one
  * transaction, which never waits long for a lock and is retried. Large indexes are built after the transaction, without
- * blocking writes. Throws the database's error when a migration fails, whose transaction is then rolled back.
+ * blocking writes. Finally each role gets the privileges of this release. Throws the database's error when a migration fails, whose transaction is then rolled back.
  * @param db a pool of at least two connections
  */
 async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
@@ -57,6 +58,7 @@ async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): P
       .values(listTransitions())
       .onConflict((conflict) => conflict.doNothing())
       .execute();
+    await applyGrants(db);
     return ran;
   });
 }

@@ -5,7 +5,9 @@ create table account (
   name text not null,
   api_version text not null default '2026-02-18'::text,
   wallet_cancellation_allowed boolean not null default true,
+  destination_waiting_hours integer not null default 72,
   created_at timestamp with time zone not null,
+  CHECK (((destination_waiting_hours >= 0) AND (destination_waiting_hours <= 720))),
   PRIMARY KEY (id)
 );
 
@@ -31,13 +33,30 @@ create table api_key (
   mode text not null,
   hash bytea not null,
   hint text not null,
+  previous_hash bytea,
+  previous_until timestamp with time zone,
   scopes text[] not null,
+  merchant_ids text[],
+  allowed_cidrs text[],
+  expires_at timestamp with time zone,
+  approval_public_key text,
+  created_by text,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  last_used_address text,
+  CHECK (((approval_public_key IS NOT NULL) = ('settlements:approve'::text = ANY (scopes)))),
+  CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['gateway'::text, 'payments:read'::text, 'payments:write'::text, 'refunds'::text, 'merchants'::text, 'settlements'::text, 'settlements:approve'::text, 'webhooks'::text, 'keys'::text]))),
+  CHECK (((previous_hash IS NULL) = (previous_until IS NULL))),
+  CHECK ((approval_public_key ~ '^[0-9a-f]{64}$'::text)),
+  CHECK ((cardinality(allowed_cidrs) > 0)),
+  CHECK ((cardinality(merchant_ids) > 0)),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (created_by) REFERENCES api_key(id),
   PRIMARY KEY (id),
-  UNIQUE (hash)
+  UNIQUE (hash),
+  UNIQUE (previous_hash)
 );
 
 create table app_id (
@@ -204,13 +223,31 @@ create table database_epoch (
 );
 
 create table destination_change (
-  id bigint generated always as identity not null,
+  id text not null,
   merchant_id text not null,
   destination_id text not null,
   asset text not null,
   before text,
   after text,
-  at timestamp with time zone not null,
+  state text not null,
+  requester_kind text not null,
+  requester_id text not null,
+  requester_address text,
+  created_at timestamp with time zone not null,
+  applies_at timestamp with time zone not null,
+  decider_kind text,
+  decider_id text,
+  decider_address text,
+  decided_at timestamp with time zone,
+  rejection text,
+  applied_at timestamp with time zone,
+  CHECK ((((decider_kind IS NULL) = (decided_at IS NULL)) AND ((decider_kind IS NULL) = (decider_id IS NULL)))),
+  CHECK (((state = 'applied'::text) = (applied_at IS NOT NULL))),
+  CHECK (((state = 'rejected'::text) = (rejection IS NOT NULL))),
+  CHECK ((decider_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  CHECK ((rejection = ANY (ARRAY['decided'::text, 'withdrawn'::text, 'replaced'::text]))),
+  CHECK ((requester_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id)
 );
 
@@ -298,6 +335,7 @@ create table history_entry (
 create table idempotency (
   account_id text not null,
   mode text not null,
+  merchant_id text not null,
   operation text not null,
   key text not null,
   digest bytea not null,
@@ -306,7 +344,7 @@ create table idempotency (
   created_at timestamp with time zone not null,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, operation, key)
+  PRIMARY KEY (account_id, mode, merchant_id, operation, key)
 );
 
 create table lane (
@@ -320,6 +358,14 @@ create table lane (
   wake_requested boolean not null default false,
   PRIMARY KEY (id),
   UNIQUE (chain, address)
+);
+
+create table ledger_check (
+  singleton boolean not null default true,
+  due_at timestamp with time zone not null,
+  checked_at timestamp with time zone not null default now(),
+  CHECK (singleton),
+  PRIMARY KEY (singleton)
 );
 
 create table ledger_day (
@@ -340,6 +386,16 @@ create table ledger_entry (
   CHECK ((amount <> (0)::numeric)),
   FOREIGN KEY (group_id) REFERENCES ledger_group(id),
   PRIMARY KEY (id)
+);
+
+create table ledger_finding (
+  kind text not null,
+  subject text not null,
+  asset text not null,
+  found text,
+  expected text,
+  at timestamp with time zone not null,
+  PRIMARY KEY (kind, subject, asset)
 );
 
 create table ledger_group (
@@ -414,6 +470,38 @@ create table observation (
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_id, tx_hash, log_index)
+);
+
+create table operator (
+  name text not null,
+  role text not null,
+  password_hash text not null,
+  totp_key_id text not null,
+  totp_secret bytea not null,
+  totp_step bigint not null default 0,
+  created_at timestamp with time zone not null,
+  disabled_at timestamp with time zone,
+  CHECK ((name ~ '^[a-z0-9][a-z0-9._@-]{0,63}$'::text)),
+  CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'approver'::text]))),
+  PRIMARY KEY (name)
+);
+
+create table operator_login_attempt (
+  id bigint generated always as identity not null,
+  operator text not null,
+  address text not null,
+  at timestamp with time zone not null,
+  PRIMARY KEY (id)
+);
+
+create table operator_session (
+  token_hash bytea not null,
+  operator text not null,
+  address text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  FOREIGN KEY (operator) REFERENCES operator(name),
+  PRIMARY KEY (token_hash)
 );
 
 create table payment (
@@ -707,7 +795,8 @@ create table transition (
 create table webhook_delivery (
   id text not null,
   endpoint_id text not null,
-  payment_id text not null,
+  payment_id text,
+  change_id text,
   type text not null,
   state_version integer not null,
   at timestamp with time zone not null,
@@ -717,10 +806,13 @@ create table webhook_delivery (
   delivered_at timestamp with time zone,
   due_at timestamp with time zone,
   CHECK (((state = 'pending'::text) = (due_at IS NOT NULL))),
+  CHECK ((num_nonnulls(payment_id, change_id) = 1)),
   CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'given_up'::text]))),
+  FOREIGN KEY (change_id) REFERENCES destination_change(id),
   FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   PRIMARY KEY (id),
+  UNIQUE (change_id, endpoint_id, type),
   UNIQUE (payment_id, endpoint_id, type)
 );
 
@@ -754,6 +846,8 @@ create table webhook_fanout (
   PRIMARY KEY (settlement_id, endpoint_id)
 );
 
+CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
+CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
@@ -762,8 +856,9 @@ CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
-CREATE INDEX destination_change_left ON public.destination_change USING btree (at) WHERE (before IS NOT NULL);
-CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, id);
+CREATE INDEX destination_change_due ON public.destination_change USING btree (applies_at) WHERE (state = 'requested'::text);
+CREATE INDEX destination_change_left ON public.destination_change USING btree (applied_at) WHERE ((before IS NOT NULL) AND (state = 'applied'::text));
+CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, created_at, id);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
@@ -771,6 +866,7 @@ CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
+CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
@@ -781,6 +877,9 @@ CREATE INDEX observation_block ON public.observation USING btree (chain, block_n
 CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
 CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
+CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);
+CREATE INDEX operator_login_attempt_operator ON public.operator_login_attempt USING btree (operator, at);
+CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, due_at) WHERE (due_at IS NOT NULL);
@@ -793,12 +892,14 @@ CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
 CREATE INDEX settlement_destination_edited ON public.settlement_destination USING btree (updated_at) WHERE (updated_at > created_at);
 CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id, asset, number) WHERE (state = ANY (ARRAY['due'::text, 'accumulating'::text]));
+CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (state = 'paid'::text);
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
@@ -810,6 +911,7 @@ CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_n
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
+CREATE INDEX webhook_delivery_changes_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE ((due_at IS NOT NULL) AND (change_id IS NOT NULL));
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
 CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at);
@@ -818,6 +920,7 @@ CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpo
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
+CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USING btree (merchant_id, asset) WHERE (state = 'requested'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
@@ -826,9 +929,29 @@ CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) W
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
 
+CREATE OR REPLACE FUNCTION public.add_destination_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
+      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end,
+      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end, moved.at, moved.at
+    from (select coalesce(new.applied_at, new.decided_at, new.created_at) as at) moved, merchant m
+    join webhook_endpoint e on e.account_id = m.account_id and e.mode = m.mode and e.deleted_at is null
+    where m.id = new.merchant_id;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into ledger_day as d (account, asset, day, shard, amount)
@@ -845,6 +968,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
@@ -860,6 +985,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_fanout (settlement_id, endpoint_id, at)
@@ -868,6 +995,28 @@ AS $function$
     where m.id = new.merchant_id;
     return null;
   end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.attach_signatures(of_payment text, with_signature bytea, with_permit bytea, moved_at timestamp with time zone)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    with signed as (
+      select id, state from transfer
+      where payment_id = of_payment and purpose = 'payment' and signature is null and state in ('awaited', 'included')
+      for update
+    ), stored as (
+      update transfer t set signature = with_signature, permit = with_permit,
+        state = case s.state when 'awaited' then 'ready' else s.state end,
+        due_at = case s.state when 'awaited' then moved_at else t.due_at end
+      from signed s where s.id = t.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transfer', id, 'awaited', 'ready', moved_at from signed where state = 'awaited'
+    returning subject
+  $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.audit_entry_text(entry audit_entry, previous bytea)
@@ -894,6 +1043,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.chain_audit_entry()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   declare
     newest record;
@@ -962,6 +1113,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', s.merchant_id, s.asset, split_part(s.asset, '/', 1), s.due_at)
@@ -980,7 +1133,7 @@ AS $function$
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,
-      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short')
+      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short', 'funds_short', 'limit_payout')
         then least(q.due_at, excluded.due_at) else q.due_at end
   $function$
 ;
@@ -988,6 +1141,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
@@ -999,6 +1154,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.queue_settlement()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
@@ -1006,28 +1163,11 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_destination_change()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-  begin
-    if tg_op = 'DELETE' then
-      insert into destination_change (merchant_id, destination_id, asset, before, at)
-      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
-    elsif tg_op = 'INSERT' then
-      insert into destination_change (merchant_id, destination_id, asset, after, at)
-      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
-    elsif old.destination <> new.destination then
-      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
-      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
-    end if;
-    return null;
-  end $function$
-;
-
 CREATE OR REPLACE FUNCTION public.record_insert_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into event (machine, subject, from_state, to_state, at)
@@ -1036,9 +1176,22 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    where id = of_payment and mode = 'test' and state = 'processing' returning id
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_transaction_event()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if tg_op = 'INSERT' then
@@ -1084,9 +1237,23 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.set_refund_place()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
+    into new.merchant_id, new.asset, new.receiver
+    from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    return new;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.wake_payouts(of_kind text, of_merchant text, of_asset text)
  RETURNS void
  LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
       blocked_by = null, blocked_at = null
@@ -1100,6 +1267,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_refunds_of_balance()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('refund', new.merchant_id, new.asset);
@@ -1110,6 +1279,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_at_minimum()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     if exists (select from settlement_destination d
@@ -1123,6 +1294,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_behind_refund()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
@@ -1133,6 +1306,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_destinations()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', d.merchant_id, d.asset)
@@ -1144,6 +1319,8 @@ AS $function$
 CREATE OR REPLACE FUNCTION public.wake_settlements_of_merchant()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     perform wake_payouts('settlement', new.id, null);
@@ -1157,7 +1334,10 @@ CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW 
 CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
-CREATE TRIGGER destination_change_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER destination_change_insert_event AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_deliveries();
+CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_deliveries();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
@@ -1171,10 +1351,10 @@ CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH RO
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
 CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
 CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
-CREATE TRIGGER settlement_destination_change AFTER INSERT OR DELETE OR UPDATE ON public.settlement_destination FOR EACH ROW EXECUTE FUNCTION record_destination_change();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'accumulating'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_settlements_at_minimum();

@@ -79,6 +79,17 @@ export const machines = {
     marked: [],
     withdrawn: [],
   },
+  /**
+   * A request to change where a merchant is paid. `requested`: waits for its time or a decision. `approved`: approved
+   * before its time. `applied`: `settlement_destination` has it. `rejected`: rejected, withdrawn or replaced.
+   */
+  destination_change: {
+    new: ["requested"],
+    requested: ["approved", "applied", "rejected"],
+    approved: ["applied"],
+    applied: [],
+    rejected: [],
+  },
 } as const satisfies Record<string, Record<string, readonly string[]>>;
 
 export type Machine = keyof typeof machines;
@@ -95,6 +106,7 @@ export type TransferState = StateOf<"transfer">;
 export type TransactionState = StateOf<"transaction">;
 export type SettlementState = StateOf<"settlement">;
 export type RefundState = StateOf<"refund">;
+export type DestinationChangeState = StateOf<"destination_change">;
 
 /** Returns true for the four final states of a payment (specification, part 3). */
 export function isFinalPaymentState(state: PaymentState): boolean {

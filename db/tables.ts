@@ -4,6 +4,7 @@ import type { AuditTables } from "./tables/audit-tables.ts";
 import type { ChainTables } from "./tables/chain-tables.ts";
 import type { LedgerTables } from "./tables/ledger-tables.ts";
 import type { MerchantTables } from "./tables/merchant-tables.ts";
+import type { OperatorTables } from "./tables/operator-tables.ts";
 import type { PaymentTables } from "./tables/payment-tables.ts";
 import type { PayoutTables } from "./tables/payout-tables.ts";
 import type { SolanaTables } from "./tables/solana-tables.ts";
@@ -30,7 +31,8 @@ export type Tables = AccountTables &
   ChainTables &
   SolanaTables &
   WebhookTables &
-  AuditTables;
+  AuditTables &
+  OperatorTables;
 
 /** A connection pool or an open transaction. The caller owns the transaction. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

@@ -9,6 +9,7 @@ const entryPoints = {
   api: "api/main.ts",
   worker: "workers/main.ts",
   "bull-board": "ops/bull-board/main.ts",
+  signer: "signer/main.ts",
 } as const;
 
 export type Role = keyof typeof entryPoints;

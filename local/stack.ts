@@ -1,9 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
+import type { Credentials } from "../payments/operators/operators.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
+import { createLogins, dropLogins, loginUrl } from "./database-logins.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -11,8 +13,10 @@ import { makeOwnDatabase } from "./own-database.ts";
 import { startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
+import { seedOperator } from "./seed-operator.ts";
 import type { Say, Service } from "./service.ts";
 import type { ProcessOptions, Role } from "./service-process.ts";
+import { prepareSigner } from "./signer-files.ts";
 import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
 import { metricsPorts, type StackSettings } from "./stack-settings.ts";
 import { type Supervisor, supervise } from "./supervisor.ts";
@@ -28,7 +32,7 @@ export type Stack = {
   holdWorkers(): Promise<() => void>;
   chain: LocalChain;
   solana: LocalSolana;
-  adminLogin: { user: string; password: string };
+  adminLogin: Credentials;
   /** Stops everything in reverse order, each part within a time limit. Never rejects; safe to call twice. */
   stop(): Promise<void>;
 };
@@ -117,19 +121,23 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const networksFile = await writeNetworks(chain, solana, settings);
   say("migrating the database");
   await migrateDatabase(postgres.url);
+  const logins = await createLogins(postgres.url);
+  // Another server outlives the stack.
+  if (process.env["DATABASE_URL"])
+    opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
+  const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
   say("creating an account, merchants and keys");
   const settlements = [chain, solana].map(({ asset, id, destination }) => ({
     asset,
     destination: `${id}:${destination}`,
   }));
-  const seeded = await seedAccount(postgres.url, ...settlements);
+  const seeded = await seedAccount(urlOf("admin"), ...settlements);
 
-  const adminLogin = {
-    user: settings.ADMIN_USER,
-    password: settings.ADMIN_PASSWORD ?? randomBytes(12).toString("base64url"),
-  };
+  // The database is deleted with the stack, so a new key for each run can decrypt everything in it.
+  const totpKeys = await newEncryptionKeys("local");
+  const adminLogin = await seedOperator(urlOf("admin"), totpKeys.publicKey);
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, postgres, redis, networksFile, keys, adminLogin });
+  const described = await describeProcesses({ settings, dir, urlOf, redis, networksFile, keys, totpKeys });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>
@@ -142,7 +150,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
       supervisor,
     });
   opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
-  say(`starting the api, ${settings.WORKERS} workers and bull-board`);
+  say(`starting the signer, the api, ${settings.WORKERS} workers and bull-board`);
   const onDeath = (role: Role, how: string) =>
     report(`a process with the role ${role} ended (${how}) and is restarted`);
   // Several processes may end at once: the file is written for one change after another.
@@ -155,7 +163,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const running = supervisor;
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
-  const restart = () => running.restart(["api", "worker"], drainMs + 2_000);
+  const restart = () => running.restart(["api", "worker", "signer"], drainMs + 2_000);
   const holdWorkers = () => running.hold(["worker"], drainMs + 2_000);
   return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, holdWorkers, stop };
 }
@@ -174,23 +182,25 @@ async function closeAll(opened: Opened, say: Say): Promise<void> {
 type Parts = {
   settings: StackSettings;
   dir: string;
-  postgres: Service;
+  /** Returns the URL by which a role connects to the database. */
+  urlOf: (role: DatabaseRole) => string;
   redis: Service;
   networksFile: string;
   /** Environment variables with the private keys. */
   keys: Record<string, string>;
-  adminLogin: { user: string; password: string };
+  /** The key pair of the operators' TOTP secrets. */
+  totpKeys: { publicKey: string; privateKey: string };
 };
 
-/** Returns the settings of each process of the service. Only workers get the private keys. */
+/** Returns the settings of each process of the service. Workers get the keys of the lanes, the signer those of the treasury. */
 async function describeProcesses({
   settings,
   dir,
-  postgres,
+  urlOf,
   redis,
   networksFile,
   keys,
-  adminLogin,
+  totpKeys,
 }: Parts): Promise<ProcessOptions[]> {
   const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
   const logs = join(dir, "logs");
@@ -198,22 +208,24 @@ async function describeProcesses({
   await mkdir(logs, { recursive: true });
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
-  const services = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, ...prefix };
+  const services = { REDIS_URL: redis.url, ...prefix };
   // The database is deleted with the stack, so new keys for each run can decrypt everything in it.
   const buyerData = await newEncryptionKeys("local");
   const webhooks = await newEncryptionKeys("local");
   const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
   await writeEnvironment(dir, {
-    DATABASE_URL: postgres.url,
+    DATABASE_URL: urlOf("admin"),
     NETWORKS_FILE: networksFile,
     BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
     WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
+    TOTP_PUBLIC_KEY: totpKeys.publicKey,
     ...addresses,
     ...publicUrl,
   });
   const common = { ...services, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
+  const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {
     const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
@@ -222,26 +234,55 @@ async function describeProcesses({
   // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
+  const isTreasuryKey = ([name]: [string, string]) => name.includes("TREASURY");
+  const laneKeys = Object.fromEntries(Object.entries(keys).filter((entry) => !isTreasuryKey(entry)));
+  const treasuryKeys = Object.fromEntries(Object.entries(keys).filter(isTreasuryKey));
+  const isEmbedded = settings.SIGNER === "embedded";
+  const signer = isEmbedded ? undefined : await prepareSigner(dir, networksFile);
   const worker = {
     ...common,
+    DATABASE_URL: urlOf("worker"),
     ...publicUrl,
-    ...keys,
+    ...(isEmbedded ? keys : laneKeys),
+    SIGNER: signer?.address ?? "embedded",
     WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
+    AUDIT_SINK: pathToFileURL(join(dir, "audit-heads.jsonl")).href,
     DRAIN_MS: String(drainMs),
   };
-  const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
+  const board = {
+    ...common,
+    DATABASE_URL: urlOf("board"),
+    TOTP_PRIVATE_KEYS: totpKeys.privateKey,
+  };
+  const signing: ProcessOptions[] = signer
+    ? [
+        {
+          role: "signer",
+          metricsPort: signerMetrics,
+          env: { ...signer.env, ...treasuryKeys, LOG_LEVEL },
+          onLine: logTo("signer"),
+        },
+      ]
+    : [];
   return [
+    ...signing,
     {
       role: "api",
       port: PORT,
       metricsPort: apiMetrics,
-      env: { ...common, ...publicUrl, ...limits, BUYER_DATA_PUBLIC_KEY: buyerData.publicKey },
+      env: {
+        ...common,
+        DATABASE_URL: urlOf("api"),
+        ...publicUrl,
+        ...limits,
+        BUYER_DATA_PUBLIC_KEY: buyerData.publicKey,
+      },
       onLine: logTo("api"),
     },
     ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
       return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
     }),
-    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: admin, onLine: logTo("bull-board") },
+    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: board, onLine: logTo("bull-board") },
   ];
 }
 
@@ -286,6 +327,7 @@ function stackFile({ settings, services, chain, solana, seeded, supervisor }: Fa
       supervisor: process.pid,
       api: supervisor?.pids("api") ?? [],
       workers: supervisor?.pids("worker") ?? [],
+      signer: supervisor?.pids("signer") ?? [],
       postgres: postgres.pid(),
       redis: redis.pid(),
       anvil: anvil.pid(),

@@ -48,7 +48,8 @@ function printSummary({ file, dir, adminLogin }: Stack): void {
   const { baseUrl, adminUrl, metricsUrls, evm, solana, postgresUrl, redisUrl } = file();
   const lines = {
     api: baseUrl,
-    "bull-board": `${adminUrl}  (user ${adminLogin.user}, password ${adminLogin.password})`,
+    "bull-board": `${adminUrl}  (name ${adminLogin.name}, password ${adminLogin.password})`,
+    "its TOTP": `${adminLogin.totp}  (for an authenticator app)`,
     metrics: metricsUrls.join(" "),
     chain: `${evm.rpcUrl}  (${evm.chain}, ${evm.buyers.length} funded buyers)`,
     solana: `${solana.rpcUrl}  (${solana.chain}, ${solana.buyers.length} funded buyers)`,

@@ -5,6 +5,7 @@ export type IdPrefix =
   | "key"
   | "mrch"
   | "crypto"
+  | "dchg"
   | "pay"
   | "opt"
   | "att"

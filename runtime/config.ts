@@ -62,6 +62,26 @@ const screeningList = z.string().min(1).optional();
 
 const publicUrl = z.url({ protocol: /^https?$/ });
 
+/** The files of a TLS connection that both sides authenticate: the CA of the other side, and the own certificate and key. */
+const certificates = {
+  SIGNER_CA_FILE: z.string().min(1).optional(),
+  SIGNER_CERT_FILE: z.string().min(1).optional(),
+  SIGNER_KEY_FILE: z.string().min(1).optional(),
+};
+
+const Signer = z.object({
+  HOST: common.HOST,
+  LOG_LEVEL: common.LOG_LEVEL,
+  METRICS_PORT: common.METRICS_PORT,
+  NETWORKS_FILE: z.string().min(1),
+  /** `unix:/path` or `https://host:port`. */
+  SIGNER_LISTEN: z.string().min(1),
+  /** The SQLite file of the signer's own records. */
+  SIGNER_STORE: z.string().min(1),
+  SIGNER_LIMITS_FILE: z.string().min(1),
+  ...certificates,
+});
+
 const Api = z.object({
   ...common,
   ...callerServices,
@@ -99,15 +119,25 @@ const Worker = z.object({
   PUBLIC_URL: publicUrl.optional(),
   /** Queues that this process consumes; all of them when unset. */
   WORKER_QUEUES: list.default([]),
+  /** Who signs payouts: `unix:/path` or `https://host:port` of the signer, or `embedded`. Only workers that pay out need it. */
+  SIGNER: z
+    .string()
+    .regex(/^(embedded|unix:\/.+|https:\/\/.+)$/, "expected embedded, unix:/path or https://host:port")
+    .optional(),
+  ...certificates,
   /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
+  /** Receives the head of each day of the audit log: a file: URL, or an http(s) URL that is posted to. */
+  AUDIT_SINK: z.url({ protocol: /^(file|https?)$/ }).optional(),
 });
 
 const Board = z.object({
   ...common,
   PORT: port.default(8081),
-  ADMIN_USER: z.string().min(1).default("operator"),
-  ADMIN_PASSWORD: z.string().min(12),
+  /** Decrypts the operators' TOTP secrets. */
+  TOTP_PRIVATE_KEYS: privateKeys,
+  /** Proxies in front of bull-board, as for the api: they name the caller's address and say that it used TLS. */
+  TRUSTED_PROXIES: list.default([]),
 });
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
@@ -117,6 +147,7 @@ const Admin = Migrate.extend({
   NETWORKS_FILE: z.string().min(1).optional(),
   BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),
   WEBHOOK_PUBLIC_KEY: publicKey.optional(),
+  TOTP_PUBLIC_KEY: publicKey.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
   /** The name that the audit log records for each action. */
@@ -128,6 +159,9 @@ const Preflight = z.object({ SCREENING_LIST_FILE: screeningList });
 
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
+export type SignerConfig = Readonly<z.infer<typeof Signer>>;
+/** Where a worker reaches the signer. */
+export type SignerTarget = Pick<WorkerConfig, "SIGNER" | keyof typeof certificates>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
 
 /** Thrown at start only. The message names each invalid variable and what is wrong with it, and never contains a value. */
@@ -176,6 +210,7 @@ function parse<T extends z.ZodRawShape>(schema: z.ZodObject<T>, env: NodeJS.Proc
 /** These functions read and check the environment of a process once, at start. They throw ConfigError. */
 export const readApiConfig = (env: NodeJS.ProcessEnv): ApiConfig => parse(Api, env);
 export const readWorkerConfig = (env: NodeJS.ProcessEnv): WorkerConfig => parse(Worker, env);
+export const readSignerConfig = (env: NodeJS.ProcessEnv): SignerConfig => parse(Signer, env);
 export const readBoardConfig = (env: NodeJS.ProcessEnv): BoardConfig => parse(Board, env);
 export const readAdminConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Admin>> => parse(Admin, env);
 export const readMigrateConfig = (env: NodeJS.ProcessEnv): Readonly<z.infer<typeof Migrate>> => parse(Migrate, env);

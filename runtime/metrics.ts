@@ -6,6 +6,7 @@ import { createHttpMetrics } from "./metrics/http-metrics.ts";
 import { createJobMetrics } from "./metrics/job-metrics.ts";
 import { createMetricFactory } from "./metrics/metric-factory.ts";
 import { createPaymentMetrics } from "./metrics/payment-metrics.ts";
+import { createSignerMetrics } from "./metrics/signer-metrics.ts";
 import { createTransferMetrics } from "./metrics/transfer-metrics.ts";
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -14,7 +15,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
  * Creates every metric of the service on a registry; a test passes its own registry.
  * Names carry base units and the prefix `pay_`. Labels come from closed lists and never hold ids, addresses or URLs.
  */
-export function createMetrics(registry: Registry, role: "api" | "worker" | "bull-board") {
+export function createMetrics(registry: Registry, role: "api" | "worker" | "bull-board" | "signer") {
   registry.setDefaultLabels({ role });
   collectDefaultMetrics({ register: registry });
   const factory = createMetricFactory(registry);
@@ -28,5 +29,6 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ...createChainMetrics(factory),
     ...createHttpMetrics(factory),
     ...createDatabaseMetrics(factory),
+    ...createSignerMetrics(factory),
   };
 }

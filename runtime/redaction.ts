@@ -30,7 +30,6 @@ export const secretMembers = [
   "databaseUrl",
   "REDIS_URL",
   "redisUrl",
-  "ADMIN_PASSWORD",
 ] as const;
 
 const plain = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, "");

@@ -10,6 +10,7 @@ const root = fileURLToPath(new URL("../", import.meta.url));
 export const programs = {
   api: "api/main.ts",
   worker: "workers/main.ts",
+  signer: "signer/main.ts",
   "bull-board": "ops/bull-board/main.ts",
   migrate: "db/main.ts",
   admin: "ops/admin/main.ts",

@@ -13,12 +13,14 @@ const belowPayments = ["transfers", "chains", "db"];
 export const allowedImports: Readonly<Record<string, readonly string[]>> = {
   // Top modules: no module imports them. `ops` has the commands that deploy contracts and create keys.
   scripts: ["runtime"],
-  local: ["payments", ...belowPayments, "runtime"],
-  ops: ["payments", ...belowPayments, "runtime"],
+  local: ["payments", "signer", ...belowPayments, "runtime"],
+  ops: ["payments", "signer", ...belowPayments, "runtime"],
   api: ["payments", "queues", "runtime"],
-  workers: ["payments", "queues", "runtime"],
-  payments: [...belowPayments, "queues", "runtime"],
-  transfers: ["chains", "db", "runtime"],
+  workers: ["payments", "signer", "queues", "runtime"],
+  payments: [...belowPayments, "signer", "queues", "runtime"],
+  transfers: ["signer", "chains", "db", "runtime"],
+  // The process that holds the treasury's keys. It never reaches the service's database or Redis.
+  signer: ["chains", "contracts", "runtime"],
   queues: ["runtime"],
   // `contracts` holds the compiled contracts.
   chains: ["contracts", "runtime"],

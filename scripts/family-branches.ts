@@ -8,6 +8,8 @@ export type FamilyBranch = { path: string; line: number; code: string };
 const allowedPlaces = [
   /^chains\//,
   /^transfers\/(evm|solana)\//,
+  // Signs transactions of clusters.
+  /^signer\/solana\//,
   // Finds the driver of a chain.
   /^transfers\/transfer-driver\.ts$/,
   /^runtime\/networks\//,
@@ -26,6 +28,8 @@ const allowedPlaces = [
   /^ops\/admin\/((collector|disburser|keystore)-commands|deploy-contract)\.ts$/,
   // Reports the library that verifies the signatures of EVM chains.
   /^workers\/main\.ts$/,
+  // The keys that the jobs of each queue sign with, by family.
+  /^workers\/queue-keys\.ts$/,
   // The names of the SQL files.
   /^db\/migrations\//,
   /^scripts\//,

@@ -4,6 +4,7 @@ import type { Chains } from "../chains/open-chains.ts";
 import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import type { Pool } from "../db/tables.ts";
 import type { Metrics } from "../runtime/metrics.ts";
+import type { TreasurySigner } from "../signer/treasury-signer.ts";
 import type { Epoch } from "./database-epoch.ts";
 import type { ScreeningList } from "./list-screening.ts";
 
@@ -14,10 +15,12 @@ export type KeyStores = { keys: Map<string, EvmKeys>; solanaKeys: Map<string, So
 export type TransferDeps = {
   db: Pool;
   chains: Chains;
-  /** Keys of the lanes and of the treasury on EVM chains, by CAIP-2 id. */
+  /** Keys of the lanes on EVM chains, by CAIP-2 id. */
   keys: ReadonlyMap<string, EvmKeys>;
-  /** Keys of the lanes and of the treasury on Solana clusters, by CAIP-2 id. */
+  /** Keys of the lanes on Solana clusters, by CAIP-2 id. */
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
+  /** Signs with the treasury's keys. */
+  signer: TreasurySigner;
   /** When this process started. Progress that a watcher stored earlier may predate a database restore. */
   startedAt: Date;
   /** Detects when the database has lost commits. */

@@ -1,7 +1,6 @@
-import type { Hex } from "viem";
 import type { Sender } from "../chains/chain-driver.ts";
-import type { KeyReaders } from "../chains/evm/signers/open-evm-keys.ts";
 import type { Chain } from "../chains/open-chains.ts";
+import type { KeyReaders } from "../chains/signers/open-key-source.ts";
 import type { ChainStatus, LaneStatus } from "../db/queries/gauges.ts";
 import type { NewTransfer } from "../db/queries/transfers.ts";
 import { namespaceOf } from "../runtime/caip-namespace.ts";
@@ -17,10 +16,8 @@ import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
 
-/** A payout that is not signed yet. */
-export type PayoutRow = Omit<NewTransfer, "kind" | "signature" | "valid_before"> & { authorization_nonce: Hex };
-/** How a payout is made, and the treasury's signature; null where the transfer is signed when it is sent. */
-export type SignedPayout = Pick<NewTransfer, "kind" | "signature" | "valid_before">;
+/** How a payout is made, and until when its signature is valid. */
+export type PayoutForm = Pick<NewTransfer, "kind" | "valid_before">;
 
 /** The parts of transfers that differ between the chain families, for one chain. */
 export type TransferDriver = {
@@ -28,7 +25,7 @@ export type TransferDriver = {
   readonly readsBlocks: boolean;
   /** What buyers' wallets are asked for. */
   readonly wallets: WalletDriver;
-  /** Opens the chain's keys and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
+  /** Opens the keys of the chain's lanes and stores them in `stores`. Throws ConfigError and ChainError; see `openEvmKeys`. */
   openKeys(stores: KeyStores, readers: KeyReaders): Promise<void>;
   /** Creates the rows, and on Solana the accounts, that the chain's transfers need. Leaves existing ones as they are. */
   start(deps: TransferDeps): Promise<void>;
@@ -47,8 +44,8 @@ export type TransferDriver = {
   ): Promise<"idle" | "more">;
   /** Sends every ready transfer of a sender. Returns `more` when work is left for another run. */
   send(deps: TransferDeps, sender: Sender, handlers: SendHandlers): Promise<"idle" | "more">;
-  /** Signs a payout. The chain rejects a second transfer with the same nonce. */
-  signPayout(deps: Pick<TransferDeps, "keys">, payout: PayoutRow): Promise<SignedPayout>;
+  /** Returns how payouts of an asset are made. */
+  payoutForm(asset: string): PayoutForm;
   /** Verifies transfers against the chain. Throws ChainError when the chain cannot be read. */
   verify(deps: VerifyDeps, all: readonly Signed[], by: "key" | "wallet"): Promise<[Signed, VerificationResult][]>;
   /** Verifies a signature without calling the chain. */

@@ -4,12 +4,12 @@ import { verifyQueueOf } from "../payments/lifecycle/verify-queue.ts";
 import { listChainsWithHistory } from "../payments/lifecycle/watch-chain.ts";
 import { takeDueWork } from "../payments/maintenance/take-due-rows.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
-import type { PayoutDeps } from "../payments/payouts/sign-payout.ts";
+import type { CatchUpDeps } from "../payments/payouts/sign-payout.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { JobRequest } from "../queues/enqueue.ts";
 
 /** Enqueues a job for every row that is due. Idempotent: any process can run it at any time. */
-export async function sweep(deps: PaymentDeps & PayoutDeps): Promise<void> {
+export async function sweep(deps: PaymentDeps & CatchUpDeps): Promise<void> {
   const began = deps.now();
   const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeDueWork(deps);
 

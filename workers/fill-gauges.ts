@@ -52,6 +52,9 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.payoutsBlocked, async (set) => {
     for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
   });
+  onScrape(metrics.destinationChangesWaiting, async (set) => {
+    for (const { mode, count } of (await read()).destinationChanges) set({ mode }, count);
+  });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
   });
@@ -70,6 +73,10 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.ledgerReconciliationAgeSeconds, async (set) => {
     for (const { chain, ageSeconds } of (await read()).differences) set({ chain }, ageSeconds);
   });
+  onScrape(metrics.ledgerFindings, async (set) => {
+    for (const { kind, count } of (await read()).findings) set({ kind }, count);
+  });
+  onScrape(metrics.ledgerCheckAgeSeconds, async (set) => set({}, (await read()).ledgerCheckSeconds));
   onScrape(metrics.failedBookings, async (set) => {
     for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
   });
@@ -81,6 +88,7 @@ export function fillGauges(deps: Deps): void {
     for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
   });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
+  onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });

@@ -1,10 +1,12 @@
 import type { Sender } from "../chains/chain-driver.ts";
+import { checkLedgerIfDue } from "../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
 import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
 import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
+import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
@@ -104,7 +106,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       return done;
     },
     reconcile: async ({ chain }) => {
-      if (!mustWait(chain)) await reconcileChain(deps, { chain });
+      try {
+        await checkLedgerIfDue(deps);
+      } finally {
+        if (!mustWait(chain)) await reconcileChain(deps, { chain });
+      }
       return done;
     },
     "deliver-webhook": async ({ endpointId }, signal) =>
@@ -112,6 +118,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     sweep: async ({ at }) => {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
+      await applyDueChanges(deps);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);

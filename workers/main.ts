@@ -7,6 +7,7 @@ import { isTransientChainError } from "../chains/errors.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
 import { type Chains, checkChain, getChain, openChains } from "../chains/open-chains.ts";
+import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isMigrated } from "../db/migrate.ts";
@@ -18,6 +19,7 @@ import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
 import { createEpochStore } from "../queues/epoch-store.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { openAuditSink } from "../runtime/audit-sink.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
 import { createDecrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
@@ -31,6 +33,8 @@ import { checkReleasedPages } from "../runtime/released-pages/check-released-pag
 import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { createKeylessSigner, openSigner } from "../signer/open-signer.ts";
+import { openTreasuryKey } from "../signer/open-treasury-keys.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
 import { startTransfers } from "../transfers/start-transfers.ts";
 import { getTransferDriver } from "../transfers/transfer-driver.ts";
@@ -41,6 +45,7 @@ import { createPagesCheck } from "./check-pages.ts";
 import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
+import { findNeeds } from "./queue-keys.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
@@ -87,8 +92,9 @@ async function work(config: WorkerConfig): Promise<void> {
     );
   await waitForClock(clock, shutdown.signal);
 
-  const deps = createDeps(opened, { db, redis, enqueue, chains, clock });
-  const startedChains = await startEachChain(opened, deps);
+  const deps = createDeps(opened, { db, redis, enqueue, chains, clock, served });
+  shutdown.onClose("signer", () => deps.signer.close());
+  const startedChains = await startEachChain(opened, deps, served);
   if (shutdown.signal.aborted) return;
 
   const handlers = createHandlers({ ...deps, startedChains, checkPages: openPagesCheck(deps, config.PUBLIC_URL) });
@@ -113,7 +119,8 @@ async function work(config: WorkerConfig): Promise<void> {
   });
   gate.guard(workers);
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
-  startTimers(shutdown, deps);
+  if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the database");
+  startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));
   state.started = true;
@@ -173,16 +180,37 @@ async function waitForClock(clock: Clock, signal: AbortSignal): Promise<void> {
 /** Creates the dependencies of all handlers. The keys of a chain are added when the chain starts. */
 function createDeps(
   { config, networks, log, metrics }: Opened,
-  { db, redis, enqueue, chains, clock }: { db: Pool; redis: Redis; enqueue: Enqueue; chains: Chains; clock: Clock },
+  {
+    db,
+    redis,
+    enqueue,
+    chains,
+    clock,
+    served,
+  }: {
+    db: Pool;
+    redis: Redis;
+    enqueue: Enqueue;
+    chains: Chains;
+    clock: Clock;
+    served: readonly QueueName[];
+  },
 ) {
   const { now } = clock;
   const list = config.SCREENING_LIST_FILE;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
+  const treasuryKeys = new Map<string, PayoutSigner>();
+  const { deployment } = networks;
+  const paysOut = [...chains.keys()].some((chain) => findNeeds(served, chain).has("signer"));
+  const open = paysOut ? openSigner : createKeylessSigner;
+  const signer = open(config, { treasuryKeys, chains, deployment, log });
   return {
     db,
     chains,
     networks,
-    deployment: networks.deployment,
+    deployment,
+    treasuryKeys,
+    signer,
     keys: new Map<string, EvmKeys>(),
     solanaKeys: new Map<string, SolanaKeys>(),
     owner: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
@@ -204,11 +232,18 @@ function createDeps(
 
 type Deps = ReturnType<typeof createDeps>;
 
-/** Opens the keys of each chain, compares the chain with the networks file and creates its rows. */
-function startEachChain({ log, shutdown }: Opened, deps: Deps): Promise<ReadonlySet<string>> {
+/** Opens the keys of each chain that the served queues need, compares the chain with the networks file and creates its rows. */
+function startEachChain(
+  { config, log, shutdown }: Opened,
+  deps: Deps,
+  served: readonly QueueName[],
+): Promise<ReadonlySet<string>> {
   const { chains, isTransient } = deps;
   return startChains({ log, isTransient, signal: shutdown.signal, onError: stop }, chains.keys(), async (id) => {
-    await getTransferDriver(getChain(chains, id)).openKeys(deps, { readKey, readSecret, readText });
+    const needs = findNeeds(served, id);
+    const chain = getChain(chains, id);
+    if (needs.has("lanes")) await getTransferDriver(chain).openKeys(deps, { readKey, readSecret, readText });
+    if (needs.has("treasury") && config.SIGNER === "embedded") deps.treasuryKeys.set(id, await openTreasuryKey(chain));
     await checkChain(chains, id);
     await startTransfers(deps, id);
   });

@@ -1,5 +1,8 @@
 import type { Logger } from "pino";
+import { exportAuditHeads } from "../payments/maintenance/audit-heads.ts";
+import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Enqueue } from "../queues/enqueue.ts";
+import type { AuditSink } from "../runtime/audit-sink.ts";
 import type { Shutdown } from "../runtime/shutdown.ts";
 import type { Epoch } from "../transfers/database-epoch.ts";
 
@@ -8,14 +11,29 @@ const SWEEP_EVERY_MS = 1_000;
 /** Interval at which each worker process checks the database's epoch, milliseconds. */
 const EPOCH_EVERY_MS = 1_000;
 
-type Deps = { enqueue: Enqueue; epoch: Epoch; now: () => Date; log: Logger };
+/** Interval at which each worker process ends days of the audit log and exports their heads, milliseconds. */
+const AUDIT_EVERY_MS = 60_000;
+
+type Deps = Pick<PaymentDeps, "db"> & {
+  auditSink: AuditSink | undefined;
+  enqueue: Enqueue;
+  epoch: Epoch;
+  now: () => Date;
+  log: Logger;
+};
 
 /** Starts the timers of a worker process. They stop when the process shuts down. */
-export function startTimers(shutdown: Pick<Shutdown, "onClose">, { enqueue, epoch, now, log }: Deps): void {
+export function startTimers(shutdown: Pick<Shutdown, "onClose">, deps: Deps): void {
+  const { enqueue, epoch, now, log, auditSink } = deps;
   const sweep = () => enqueue("sweep", [{ data: { at: Math.floor(now().getTime() / SWEEP_EVERY_MS) } }]);
   const sweeping = setInterval(() => void sweep(), SWEEP_EVERY_MS);
   shutdown.onClose("sweep timer", () => clearInterval(sweeping));
   const check = () => epoch.tick().catch((err: unknown) => log.warn({ err }, "epoch cannot be checked"));
   const checking = setInterval(() => void check(), EPOCH_EVERY_MS);
   shutdown.onClose("epoch timer", () => clearInterval(checking));
+  const exportHeads = () =>
+    exportAuditHeads(deps, auditSink).catch((err: unknown) => log.warn({ err }, "audit heads cannot be exported"));
+  const exporting = setInterval(() => void exportHeads(), AUDIT_EVERY_MS);
+  shutdown.onClose("audit timer", () => clearInterval(exporting));
+  void exportHeads();
 }

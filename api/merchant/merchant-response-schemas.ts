@@ -17,9 +17,54 @@ export const cryptoSettlement = z
   .object({
     id: z.string(),
     asset: z.string().meta({ description: "CAIP-19" }),
-    destination: z.string().meta({ description: "CAIP-10, on the asset's chain" }),
+    destination: z.string().meta({
+      description:
+        "CAIP-10, on the asset's chain. The account that is paid now; of a settlement that does not apply yet, the requested one.",
+    }),
+    pendingChange: z
+      .object({
+        changeId: z.string(),
+        destination: z.string(),
+        requestedAt: instant,
+        appliesAt: instant,
+      })
+      .optional()
+      .meta({ description: "The change that waits; absent when none does. An addition to the specification." }),
   })
   .meta({ id: "CryptoSettlement" });
+
+export const nextCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "The cursor of the next page; null on the last page." });
+
+const changeActor = z
+  .object({
+    type: z.enum(["key", "operator"]),
+    id: z.string().nullable().meta({ description: "The id of the API key; null for an operator of the service." }),
+    address: z.string().nullable().meta({ description: "The address that the request came from." }),
+  })
+  .meta({ id: "ChangeActor" });
+
+export const settlementChange = z
+  .object({
+    changeId: z.string(),
+    settlementId: z.string(),
+    asset: z.string(),
+    previousDestination: z.string().nullable().meta({ description: "Null for an addition." }),
+    destination: z.string().nullable().meta({ description: "Null for a deletion." }),
+    status: z.enum(["requested", "approved", "applied", "rejected"]),
+    requestedBy: changeActor,
+    requestedAt: instant,
+    appliesAt: instant.meta({ description: "When it applies unless it is approved or rejected before." }),
+    decidedBy: changeActor.nullable(),
+    decidedAt: instant.nullable(),
+    rejectionReason: z.enum(["decided", "withdrawn", "replaced"]).nullable(),
+    appliedAt: instant.nullable(),
+  })
+  .meta({ id: "SettlementChange", description: "A request to add, change or delete a settlement destination." });
+
+export const settlementChangeListResponse = z.object({ data: z.array(settlementChange), nextCursor });
 
 /** There are no fiat settlements; clients read the member. */
 export const settlementsResponse = z
@@ -30,8 +75,6 @@ export const merchantResponse = z.object({ merchant });
 export const merchantWithSettlementsResponse = z.object({
   merchant: merchant.extend({ settlements: settlementsResponse }),
 });
-
-const nextCursor = z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." });
 
 export const merchantListResponse = z.object({
   data: z.array(merchant),

@@ -20,6 +20,7 @@ const list = defineOperation({
   name: "listSettlements",
   summary: "Lists a merchant's settlement destinations.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofMerchant,
   paramsCode: "merchant_not_found",
@@ -36,8 +37,10 @@ const add = defineOperation({
   method: "POST",
   path: "/v1/merchants/:merchantId/settlements/crypto",
   name: "createCryptoSettlements",
-  summary: "Adds settlement destinations: the assets that a merchant is paid in, and the account for each.",
+  summary:
+    "Adds settlement destinations: the assets that a merchant is paid in, and the account for each. They apply after the account's waiting period; the first one for an asset applies at once while the merchant has not been paid.",
   access: "account",
+  scope: "settlements",
   success: 201,
   idempotency: "required",
   params: ofMerchant,
@@ -51,18 +54,20 @@ const add = defineOperation({
   response: z.object({ settlements: z.array(cryptoSettlement) }),
   refusals: ["merchant_not_found", "settlement_asset_conflict"],
   async handle(deps, { caller, params, body }) {
-    const added = await addDestinations(deps, { ...caller, ...params, ...body });
+    const added = await addDestinations(deps, { ...caller, ...params, ...body, actor: caller.actor });
     return added.ok ? done({ settlements: added.value }) : added;
   },
 });
 
-/** PUT …/settlements/crypto/{id}: applies to later settlements. */
+/** PUT …/settlements/crypto/{id}: applies to later settlements, after the waiting period. */
 const change = defineOperation({
   method: "PUT",
   path: "/v1/merchants/:merchantId/settlements/crypto/:id",
   name: "updateCryptoSettlement",
-  summary: "Changes the account that an asset is paid out to, for later settlements.",
+  summary:
+    "Changes the account that an asset is paid out to, for later settlements, after the account's waiting period. The account that applies now withdraws the change that waits.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
@@ -70,7 +75,7 @@ const change = defineOperation({
   response: cryptoSettlement,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params, body }) {
-    return changeDestination(deps, { ...caller, ...params, ...body });
+    return changeDestination(deps, { ...caller, ...params, ...body, actor: caller.actor });
   },
 });
 
@@ -78,15 +83,16 @@ const remove = defineOperation({
   method: "DELETE",
   path: "/v1/merchants/:merchantId/settlements/crypto/:id",
   name: "deleteCryptoSettlement",
-  summary: "Deletes a destination; the balance in its asset waits for a new one.",
+  summary: "Deletes a destination at once; the balance in its asset waits for a new one.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
   response: deletedResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, params }) {
-    const deleted = await deleteDestination(deps, { ...caller, ...params });
+    const deleted = await deleteDestination(deps, { ...caller, ...params, actor: caller.actor });
     return deleted.ok ? done({ id: deleted.value.id, deleted: true }) : deleted;
   },
 });

@@ -7,6 +7,8 @@ import { readBalancesAt } from "./balances-at-block.ts";
 import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
+import { openEvmPayoutSigner } from "./evm-payouts.ts";
+import { readFinalMovements } from "./final-movements.ts";
 import { type EvmChain, openEvmChain } from "./open-evm-chain.ts";
 import { readFeed } from "./price-feeds.ts";
 
@@ -17,6 +19,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   // Columns of amounts have 78 digits: numeric(78,0).
   maxAmount: 10n ** 78n - 1n,
   readsPastBalances: true,
+  signsPayouts: true,
 
   normalizeAddress: (address) => address.toLowerCase(),
   normalizeAsset: (asset) => asset.toLowerCase(),
@@ -36,6 +39,8 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   check: checkEvmChain,
   listHistoryAccounts: () => [],
   readBalances: readBalancesAt,
+  openPayoutSigner: openEvmPayoutSigner,
+  readFinalMovements,
   readPriceFeed: (chain, { feed, sequencer }) =>
     readFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),
 };

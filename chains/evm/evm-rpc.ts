@@ -1,8 +1,10 @@
 import { type EIP1193RequestFn, HttpRequestError, hexToNumber, http, type PublicRpcSchema, TimeoutError } from "viem";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
+import { maxBehind } from "../endpoint-heights.ts";
 import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
+import { readBlock } from "./blocks.ts";
 import { readWaitMs } from "./rpc-errors.ts";
 
 /** Sends a JSON-RPC request to a chain (EIP-1193). */
@@ -32,6 +34,8 @@ export type Endpoints = {
    * later.
    */
   check: () => Promise<void>;
+  /** Finds the endpoints that lag, which are asked last from then on. Never throws. */
+  compareHeights: () => Promise<void>;
 };
 
 type Send = (call: { method: string; params?: unknown }) => Promise<unknown>;
@@ -49,6 +53,12 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
         const id = hexToNumber(await toRpc(send)({ method: "eth_chainId" }));
         return { chain: `eip155:${id}`, description: `chain id ${id}` };
       },
+    },
+    height: {
+      method: "eth_getBlockByNumber",
+      // The block itself, because an endpoint may report a height whose block it does not have.
+      query: async (send) => (await readBlock(toRpc(send), "latest")).number,
+      maxBehind: maxBehind(network.blockMs),
     },
     toError: (cause, detail) => {
       const waitMs = readWaitMs(cause);
@@ -87,6 +97,7 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
       }),
     })),
     check: failover.check,
+    compareHeights: failover.compareHeights,
   };
 }
 

@@ -25,6 +25,7 @@ export type EvmChain = {
   endpoints: Endpoints["endpoints"];
   /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
+  compareHeights: Endpoints["compareHeights"];
   multicall: Hex;
   permit2: Hex;
   /** The treasury's Collector, whether an asset needs it or not. */
@@ -43,7 +44,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const treasury = lowerCaseHex(network.treasury.address);
   const permit2 = lowerCaseHex(network.permit2);
-  const { rpc, readFromOneEndpoint, endpoints, check } = openEndpoints(network, metrics);
+  const { rpc, readFromOneEndpoint, endpoints, check, compareHeights } = openEndpoints(network, metrics);
   return {
     namespace: "eip155",
     chain: network.chain,
@@ -53,6 +54,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     readFromOneEndpoint,
     endpoints,
     checkEndpoints: check,
+    compareHeights,
     multicall: lowerCaseHex(network.multicall),
     permit2,
     collector: collectorAddress({ permit2, treasury }),

@@ -1,29 +1,39 @@
-import type { SecretSource, SolanaNetwork } from "../../runtime/networks/read-networks.ts";
+import type { KeySource, SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError } from "../errors.ts";
-import { openKeypair, parseSecret, type SolanaSigner } from "./ed25519-keys.ts";
+import { type KeyReaders, openKeySource } from "../signers/open-key-source.ts";
+import { openKeypair, openSeed, parseSecret } from "./ed25519-keys.ts";
+import { createRemoteSigner, type SolanaSigner } from "./solana-signer.ts";
 
-/** The keys of a cluster; only worker processes hold them. */
-export type SolanaKeys = { treasury: SolanaSigner; lanes: ReadonlyMap<string, SolanaSigner> };
+/** The keys of a cluster's lanes, by address; only worker processes that send hold them. */
+export type SolanaKeys = { lanes: ReadonlyMap<string, SolanaSigner> };
+
+type Readers = Pick<KeyReaders, "readSecret" | "readText">;
 
 /**
- * Opens the keys that a networks file names. Throws the error of `readSecret` if a source has no key, and ChainError
- * `wrong_key`, which names the address and never the key.
+ * Opens the keys of a cluster's lanes. Throws ConfigError if a source has no key, ChainError `wrong_key`, which names the
+ * address and never the key, and for keys in a KMS `signer_unavailable` or `signer_refused`.
  */
-export function openSolanaKeys(network: SolanaNetwork, readSecret: (source: SecretSource) => string): SolanaKeys {
-  const lanes = network.lanes.map((lane) => openSolanaKey(lane, readSecret));
-  const treasury = openSolanaKey(network.treasury, readSecret);
-  return { treasury, lanes: new Map(lanes.map((lane) => [lane.address, lane])) };
+export async function openSolanaKeys(network: SolanaNetwork, readers: Readers): Promise<SolanaKeys> {
+  const lanes = await Promise.all(network.lanes.map((lane) => openSolanaKey(lane, readers)));
+  return { lanes: new Map(lanes.map((lane) => [lane.address, lane])) };
 }
 
 /** Opens one key. Throws the same errors as `openSolanaKeys`. */
-export function openSolanaKey(
-  { address, key }: { address: string; key: SecretSource },
-  readSecret: (source: SecretSource) => string,
-): SolanaSigner {
-  const secret = parseSecret(readSecret(key));
+export async function openSolanaKey(
+  { address, key }: { address: string; key: KeySource },
+  readers: Readers,
+): Promise<SolanaSigner> {
+  const opened = await openKeySource(key, "ed25519", readers);
+  if ("remote" in opened) return createRemoteSigner(address, opened.remote);
+  const keypair =
+    "secret" in opened ? openSeed(opened.secret) : openPlainKey(address, readers.readSecret(opened.plain));
+  if (keypair.address !== address) throw new ChainError("wrong_key", { detail: `expected the key of ${address}` });
+  return { address, sign: async (message) => keypair.sign(message) };
+}
+
+function openPlainKey(address: string, text: string) {
+  const secret = parseSecret(text);
   if (!secret)
     throw new ChainError("wrong_key", { detail: `the key of ${address} is not a Solana keypair of 64 bytes` });
-  const signer = openKeypair(secret);
-  if (signer.address !== address) throw new ChainError("wrong_key", { detail: address });
-  return signer;
+  return openKeypair(secret);
 }

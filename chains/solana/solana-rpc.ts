@@ -1,6 +1,7 @@
 import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
+import { maxBehind } from "../endpoint-heights.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, type Query, retryUnreachable } from "../failover.ts";
 import { type Call, createCall } from "../json-rpc.ts";
@@ -46,6 +47,11 @@ export function openEndpoints(
         const genesis = await connection.getGenesisHash();
         return { chain: `solana:${genesis.slice(0, 32)}`, description: `genesis ${genesis}` };
       },
+    },
+    height: {
+      method: "getSlot",
+      query: ({ connection }) => connection.getSlot("confirmed"),
+      maxBehind: maxBehind(network.slotMs),
     },
     toError: toChainError,
     isFailover: (error): error is ChainError => error instanceof ChainError && error.code !== "rpc_answer",

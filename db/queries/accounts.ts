@@ -17,6 +17,11 @@ export async function lockAccount(db: Db, id: string): Promise<boolean> {
   return row !== undefined;
 }
 
+/** Returns an account, locked until the commit; other transactions can still insert rows that refer to it. */
+export async function findAccountForUpdate(db: Db, id: string): Promise<AccountRow | undefined> {
+  return db.selectFrom("account").selectAll().where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+}
+
 /** An account with the number of its merchants that are not deleted, and of its keys that are not revoked. */
 type AccountWithCounts = AccountRow & { merchants: number; keys: number };
 
@@ -28,6 +33,15 @@ export async function listAccountsWithCounts(db: Db, id?: string): Promise<Accou
       (select count(*)::int from api_key k where k.account_id = a.id and k.revoked_at is null) as keys
     from account a ${id === undefined ? sql`` : sql`where a.id = ${id}`} order by a.created_at desc, a.id`.execute(db);
   return rows;
+}
+
+/** Sets how long changes of destinations of an account's merchants wait. Changes that wait already keep their time. */
+export async function updateDestinationWaitingHours(db: Db, args: { accountId: string; hours: number }): Promise<void> {
+  await db
+    .updateTable("account")
+    .set({ destination_waiting_hours: args.hours })
+    .where("id", "=", args.accountId)
+    .execute();
 }
 
 /** Sets an account's API version. Returns false when the account does not exist or has a newer version. */

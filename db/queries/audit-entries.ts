@@ -52,18 +52,42 @@ export async function readAuditEntries(
   args: { after?: Place | undefined; day?: string | undefined; limit: number },
 ): Promise<StoredEntry[]> {
   const { after, day, limit } = args;
+  let query = selectEntries(db).orderBy("audit_entry.day").orderBy("sequence").limit(limit);
+  if (after !== undefined) query = query.where(sql<boolean>`(day, sequence) > (${after.day}::date, ${after.sequence})`);
+  if (day !== undefined) query = query.where(sql<boolean>`day = ${day}::date`);
+  return query.execute();
+}
+
+/** Returns the newest entry of a day before this one; undefined when the log begins later. */
+export async function findEntryBefore(db: Db, day: string): Promise<(Place & { hash: Buffer }) | undefined> {
+  return db
+    .selectFrom("audit_entry")
+    .select([dayText, "sequence", "hash"])
+    .where(sql<boolean>`day < ${day}::date`)
+    .orderBy("audit_entry.day", "desc")
+    .orderBy("sequence", "desc")
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Returns entries, newest first; an undefined filter matches everything. */
+export async function listAuditEntries(
+  db: Db,
+  filter: { day: string | undefined; subject: string | undefined; actor: string | undefined; limit: number },
+): Promise<StoredEntry[]> {
+  const { day, subject, actor, limit } = filter;
+  let query = selectEntries(db).orderBy("audit_entry.day", "desc").orderBy("sequence", "desc").limit(limit);
+  if (day !== undefined) query = query.where(sql<boolean>`day = ${day}::date`);
+  if (subject !== undefined) query = query.where("subject", "=", subject);
+  if (actor !== undefined) query = query.where("actor_id", "=", actor);
+  return query.execute();
+}
+
+function selectEntries(db: Db) {
   return db
     .selectFrom("audit_entry")
     .select([dayText, "sequence", "at", "actor_kind", "actor_id", "actor_address", "action", "subject", "hash"])
-    .select([sql<string | null>`before::text`.as("before"), sql<string | null>`after::text`.as("after")])
-    .$if(after !== undefined, (query) =>
-      query.where(sql<boolean>`(day, sequence) > (${after?.day}::date, ${after?.sequence})`),
-    )
-    .$if(day !== undefined, (query) => query.where(sql<boolean>`day = ${day}::date`))
-    .orderBy("audit_entry.day")
-    .orderBy("sequence")
-    .limit(limit)
-    .execute();
+    .select([sql<string | null>`before::text`.as("before"), sql<string | null>`after::text`.as("after")]);
 }
 
 // pg would parse a date as midnight in the machine's time zone.

@@ -18,8 +18,7 @@ export async function listCollectionPolicies(db: Db, merchantId: string): Promis
     .execute();
 }
 
-/** Deletes a policy. Returns false when there is none with that id. */
-export async function deleteCollectionPolicy(db: Db, id: string): Promise<boolean> {
-  const row = await db.deleteFrom("collection_policy").where("id", "=", id).returning("id").executeTakeFirst();
-  return row !== undefined;
+/** Deletes a policy and returns it. Undefined when there is none with that id. */
+export async function deleteCollectionPolicy(db: Db, id: string): Promise<CollectionPolicyRow | undefined> {
+  return db.deleteFrom("collection_policy").where("id", "=", id).returningAll().executeTakeFirst();
 }

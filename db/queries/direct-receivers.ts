@@ -22,7 +22,8 @@ export async function listDirectReceivers(
       select least(${now}::timestamptz, coalesce(
         (select chain_time from chain_cursor where chain = ${chain}), ${now}::timestamptz)) - ${EDITED_HOURS} * interval '1 hour' as at
     ), edited as (
-      select merchant_id from destination_change, since where before is not null and destination_change.at > since.at
+      select merchant_id from destination_change, since
+        where before is not null and state = 'applied' and applied_at > since.at
       union select merchant_id from settlement_destination, since where updated_at > created_at and updated_at > since.at
     )
     select lower(substr(destination, ${prefix.length + 1}::integer)) as receiver from settlement_destination

@@ -65,9 +65,12 @@ export async function listOpenExceptions(
   return rows;
 }
 
-/** Locks an exception until the commit, so that it is resolved only once. */
+/**
+ * Locks an exception until the commit, so that it is resolved only once. The lock is advisory, because no process may
+ * lock rows of the ledger: that takes the privilege to change them.
+ */
 export async function lockException(db: Db, id: number): Promise<void> {
-  await db.selectFrom("ledger_group").select("id").where("id", "=", id).forUpdate().execute();
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`exception ${id}`}, 0))`.execute(db);
 }
 
 /** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */
@@ -86,9 +89,9 @@ export async function findExceptionBooking(
     // Its natural key starts with the block hash on EVM and with the transaction on Solana.
     .where("subject", "in", [`${chain}/${block_id}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
     .where("tx_hash", "=", tx_hash)
-    .forUpdate()
     .executeTakeFirst();
   if (!group) return undefined;
+  await lockException(db, group.id);
   const resolution = await db
     .selectFrom("ledger_group")
     .select("id")

@@ -1,7 +1,7 @@
 import type { Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
-type FeePolicyRow = Selectable<Tables["fee_policy"]>;
+export type FeePolicyRow = Selectable<Tables["fee_policy"]>;
 
 /** Inserts or replaces the fee policy of an account, or of one of its merchants. */
 export async function upsertFeePolicy(db: Db, row: FeePolicyRow): Promise<void> {
@@ -13,6 +13,19 @@ export async function upsertFeePolicy(db: Db, row: FeePolicyRow): Promise<void> 
       conflict.columns(["account_id", "merchant_id"]).doUpdateSet({ basis_points, fixed_micros, updated_at }),
     )
     .execute();
+}
+
+/** Returns the fee policy of an account, or of one of its merchants. */
+export async function findFeePolicy(
+  db: Db,
+  { accountId, merchantId }: { accountId: string; merchantId: string | null },
+): Promise<FeePolicyRow | undefined> {
+  return db
+    .selectFrom("fee_policy")
+    .selectAll()
+    .where("account_id", "=", accountId)
+    .where("merchant_id", merchantId === null ? "is" : "=", merchantId)
+    .executeTakeFirst();
 }
 
 /** Deletes the fee policy of an account, or of one of its merchants. Returns false when there was none. */

@@ -18,19 +18,15 @@ export async function makeTransfersDue(
 /** The signatures that a payment's transfer is relayed with. */
 export type TransferSignatures = { signature: Buffer; permit: Buffer | null };
 
-/** Stores the signatures of a payment's transfer that has none and is awaited or included. Returns its id, if it exists. */
-export async function storeSignatures(
+/**
+ * Stores the signatures of a payment's transfer that has none and is awaited or included. An awaited transfer becomes
+ * ready. Returns the id of a transfer that did.
+ */
+export async function attachToTransfer(
   db: Db,
-  { paymentId, signature, permit }: { paymentId: string } & TransferSignatures,
+  { paymentId, signature, permit, at }: { paymentId: string; at: Date } & TransferSignatures,
 ): Promise<string[]> {
-  const rows = await db
-    .updateTable("transfer")
-    .set({ signature, permit })
-    .where("payment_id", "=", paymentId)
-    .where("purpose", "=", "payment")
-    .where("signature", "is", null)
-    .where(sql<boolean>`state in ('awaited', 'included')`)
-    .returning("id")
-    .execute();
+  const { rows } = await sql<{ id: string }>`
+    select id from attach_signatures(${paymentId}, ${signature}, ${permit}, ${at}) as id`.execute(db);
   return rows.map(({ id }) => id);
 }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import type { RefusalReason } from "../../signer/refusals.ts";
 import type { Db } from "../tables.ts";
 
 export type PayoutKind = "settlement" | "refund";
@@ -13,6 +14,7 @@ export type PayoutKind = "settlement" | "refund";
  * - `unrecorded_payout`: the chain shows another payout of the merchant that a restored database has lost.
  * - `unknown_asset`: the networks file does not contain the asset.
  * - `balance_short`, `inventory_short`: the merchant's balance, or the treasury's inventory of the asset, is too low.
+ * Any other obstacle is the reason of the signer that refuses the payout (signer/refusals.ts).
  */
 export const obstacles = [
   "held",
@@ -25,9 +27,9 @@ export const obstacles = [
   "balance_short",
   "inventory_short",
 ] as const;
-export type Obstacle = (typeof obstacles)[number];
+export type Obstacle = (typeof obstacles)[number] | RefusalReason;
 /** Obstacles that depend on the amount: a smaller payout of the same queue may succeed. */
-export const amountObstacles: readonly Obstacle[] = ["balance_short", "inventory_short"];
+export const amountObstacles: readonly Obstacle[] = ["balance_short", "inventory_short", "funds_short", "limit_payout"];
 
 export type QueueKey = { kind: PayoutKind; merchant_id: string; asset: string; chain: string };
 export type TakenQueue = QueueKey & { version: number; blocked: boolean };
@@ -123,16 +125,16 @@ export async function listQueuedRows(db: Db, args: { kind: PayoutKind; ids: read
 /**
  * Stores the obstacle that blocks a queue. Returns false and leaves the queue due when a change since `version` was read
  * may have removed the obstacle. A blocked queue is checked after five minutes and then every ten minutes; a change that
- * removes the obstacle wakes it earlier.
+ * removes the obstacle wakes it earlier. With a transient obstacle it is checked within a minute, as `takeDueQueues` has set it.
  */
 export async function blockQueue(
   db: Db,
-  args: QueueKey & { version: number; obstacle: Obstacle; now: Date },
+  args: QueueKey & { version: number; obstacle: Obstacle; isTransient?: boolean; now: Date },
 ): Promise<boolean> {
   const result = await sql`
     update payout_queue q set blocked_by = ${args.obstacle},
       blocked_at = case when q.blocked_by = ${args.obstacle} then q.blocked_at else ${args.now} end,
-      due_at = ${args.now}::timestamptz + case when q.due_retries < 2 then interval '5 minutes' else interval '10 minutes' end
+      due_at = case when ${args.isTransient === true} then coalesce(q.due_at, ${args.now}) else ${args.now}::timestamptz + case when q.due_retries < 2 then interval '5 minutes' else interval '10 minutes' end end
     where ${isKey(args)} and q.version = ${args.version}`.execute(db);
   return result.numAffectedRows === 1n;
 }

@@ -14,15 +14,33 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
+/** A refund of a payment. A trigger sets its merchant, its asset and its receiver from the payment. */
+export type NewPaymentRefund = Pick<
+  NewRefund,
+  "id" | "number" | "amount" | "owed_asset" | "owed_amount" | "state" | "created_at" | "due_at"
+> & { payment_id: string };
+
+/** Inserts a refund of a payment. */
+export async function insertPaymentRefund(db: Db, row: NewPaymentRefund): Promise<void> {
+  await db.insertInto("refund").values(row).execute();
+}
+
 /** Returns a refund that a transfer refers to, locked until the commit. Throws when it does not exist. */
 export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
+/** The mode and merchant of a refund, and the merchants that the caller's key is restricted to. */
+export type RefundOwner = {
+  mode: Mode;
+  merchant: { accountId: string; merchantId: string };
+  onlyMerchants: readonly string[] | null;
+};
+
 /** Returns a refund of a payment, locked until the commit; when `owner` is set, only a refund of that merchant. */
 export async function findOwnedRefund(
   db: Db,
-  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+  args: { refundId: string; owner?: RefundOwner },
 ): Promise<RefundRow | undefined> {
   let query = db
     .selectFrom("refund as r")
@@ -34,6 +52,7 @@ export async function findOwnedRefund(
       .where("p.mode", "=", args.owner.mode)
       .where("p.account_id", "=", args.owner.merchant.accountId)
       .where("p.merchant_id", "=", args.owner.merchant.merchantId);
+  if (args.owner?.onlyMerchants) query = query.where("p.merchant_id", "in", [...args.owner.onlyMerchants]);
   return query.forUpdate("r").executeTakeFirst();
 }
 

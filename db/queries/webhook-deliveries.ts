@@ -5,7 +5,7 @@ import { deducted } from "./settlement-deductions.ts";
 export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
 export type DeliveryState = DeliveryRow["state"];
 
-/** A due event with everything that its payload may contain. Members that do not apply yet are null. */
+/** A due event of a payment with everything that its payload may contain. Members that do not apply yet are null. */
 export type DueEvent = {
   id: string;
   type: string;
@@ -40,7 +40,7 @@ export type DueEvent = {
   settled_amount: bigint | null;
 };
 
-/** Returns the due events of an endpoint, oldest first, without those in `without`, which are being sent already. */
+/** Returns the due events of payments of an endpoint, oldest first, without those in `without`, which are being sent already. */
 export async function listDueEvents(
   db: Db,
   args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
@@ -59,7 +59,8 @@ export async function listDueEvents(
       o.owed_asset, o.owed_amount
     from (
       select * from webhook_delivery
-      where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and id <> all(${args.without}::text[])
+      where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and payment_id is not null
+        and id <> all(${args.without}::text[])
       order by due_at limit ${args.limit}
     ) d
     join payment p on p.id = d.payment_id

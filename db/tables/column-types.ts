@@ -17,6 +17,11 @@ export type Due = { due_at: Date | null; due_retries: Generated<number> };
 export type Lease = { fence: Generated<number>; owner: string | null; lease_until: Date | null };
 
 export type Mode = "test" | "live";
+/**
+ * Why a requested change of a destination was rejected: a decision, a request for the destination that applies, or a
+ * later request or deletion.
+ */
+export type DestinationRejection = "decided" | "withdrawn" | "replaced";
 export type Purpose = "payment" | "settlement" | "refund";
 
 /**

@@ -1,4 +1,5 @@
 import type { Generated } from "kysely";
+import type { Finding } from "../findings.ts";
 import type { Machine } from "../states.ts";
 
 export type LedgerTables = {
@@ -40,4 +41,8 @@ export type LedgerTables = {
     held: bigint;
     at: Date;
   };
+  /** When the rows of the database are compared with each other next, and when they were last. */
+  ledger_check: { singleton: Generated<boolean>; due_at: Date; checked_at: Generated<Date> };
+  /** What the newest of these checks has found. */
+  ledger_finding: Finding & { at: Date };
 };

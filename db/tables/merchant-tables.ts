@@ -1,5 +1,7 @@
 import type { Generated } from "kysely";
-import type { Mode } from "./column-types.ts";
+import type { AuditActor } from "../queries/audit-entries.ts";
+import type { DestinationChangeState } from "../states.ts";
+import type { DestinationRejection, Mode } from "./column-types.ts";
 
 export type MerchantTables = {
   merchant: {
@@ -35,15 +37,33 @@ export type MerchantTables = {
     created_at: Date;
     updated_at: Date;
   };
-  /** The history of `settlement_destination`, written by a trigger. */
+  /**
+   * Every request to add, change or delete a destination. `settlement_destination` holds the result of the applied ones.
+   * The actors are the key or operator that made the request or decided it, and the address that it came from.
+   */
   destination_change: {
-    id: Generated<number>;
+    id: string;
     merchant_id: string;
     destination_id: string;
     asset: string;
+    /** The account before the change; null for an added destination. */
     before: string | null;
+    /** The account after the change; null for a deleted destination. */
     after: string | null;
-    at: Date;
+    state: DestinationChangeState;
+    requester_kind: AuditActor["kind"];
+    requester_id: string;
+    requester_address: string | null;
+    created_at: Date;
+    /** When the change applies unless it is approved or rejected before. */
+    applies_at: Date;
+    decider_kind: AuditActor["kind"] | null;
+    decider_id: string | null;
+    decider_address: string | null;
+    decided_at: Date | null;
+    /** Why a rejected change was rejected. */
+    rejection: DestinationRejection | null;
+    applied_at: Date | null;
   };
   /** The operator's fee on an account's payments, or on the payments of one merchant instead. */
   fee_policy: {

@@ -33,7 +33,7 @@ export type PayoutTables = {
     exception_id: number | null;
     /** The merchant whose balance pays the refund; null for an exception. */
     merchant_id: string | null;
-    asset: string;
+    asset: Generated<string>;
     amount: bigint;
     /** What the refund takes from the merchant's balance, when that is in another asset. */
     owed_asset: string | null;

@@ -26,7 +26,9 @@ export type WebhookTables = {
   webhook_delivery: {
     id: string;
     endpoint_id: string;
-    payment_id: string;
+    /** What the event is about: a payment, or a change of a destination. */
+    payment_id: string | null;
+    change_id: string | null;
     type: string;
     state_version: number;
     at: Date;

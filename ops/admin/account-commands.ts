@@ -1,21 +1,27 @@
 import type { Command } from "commander";
-import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
-import { listAccounts, listApps, listKeys, revoke } from "../../payments/maintenance/operator-actions.ts";
-import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/merchants/accounts.ts";
+import {
+  allowWalletCancellation,
+  listAccounts,
+  listApps,
+  revokeApp,
+  setDestinationWait,
+} from "../../payments/maintenance/operator-actions.ts";
+import { createAccount, createAppId } from "../../payments/merchants/accounts.ts";
+import { createApiKey } from "../../payments/merchants/api-keys.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../payments/merchants/merchants.ts";
 import { pinVersion } from "../../payments/merchants/pin-version.ts";
 import { type AddAction, type Context, oneOf, parseMode, RefusedError, UsageError, unwrap } from "./command.ts";
+import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";
 
-/** Adds the commands for accounts and their credentials: API keys and app ids. */
+/** Adds the commands for accounts and their app ids. */
 export function addAccountCommands(program: Command, addAction: AddAction): void {
   addNewAccount(program, addAction);
   const accounts = program.command("accounts").description("merchant accounts");
   addAction(
     accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
     async (context, _args, { name = "" }) => {
-      const { id } = await createAccount(context, { name });
-      await context.record("accounts new", id);
+      const { id } = await createAccount(context, { actor: await context.actor(), name });
       return { value: { accountId: id } };
     },
   );
@@ -32,8 +38,7 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       .requiredOption("--version <date>", "for example 2026-02-19"),
     async (context, [accountId = ""], { version = "" }) => {
       await requireAccount(context, accountId);
-      const pinned = unwrap(await pinVersion(context, { accountId, version }));
-      await context.record("accounts pin-version", accountId);
+      const pinned = unwrap(await pinVersion(context, { actor: await context.actor(), accountId, version }));
       return { value: { accountId, ...pinned } };
     },
   );
@@ -48,48 +53,31 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       ),
     async (context, [accountId = "", text]) => {
       await requireAccount(context, accountId);
-      await setWalletCancellationAllowed(context.db, { accountId, allow: text === "on" });
-      await context.record(`accounts wallet-cancel ${text}`, accountId);
+      await allowWalletCancellation(context, { actor: await context.actor(), accountId, allow: text === "on" });
       return { value: await requireAccount(context, accountId) };
     },
   );
-  addKeyCommands(program, addAction);
+  addAction(
+    accounts
+      .command("destination-wait <account>")
+      .argument("<hours>", "0 to 720; 0: changes apply at once")
+      .description("set how long changes of merchants' destinations wait before they apply (default: 72 hours)")
+      .addHelpText(
+        "after",
+        "\nWithin the period the merchant can notice a change that a thief of an API key requested. Changes that wait already\nkeep their time.",
+      ),
+    async (context, [accountId = "", text = ""]) => {
+      if (!/^\d{1,3}$/.test(text) || Number(text) > 720) throw new UsageError("hours: expected 0 to 720");
+      await requireAccount(context, accountId);
+      const actor = await context.actor();
+      await setDestinationWait(context, { actor, accountId, hours: Number(text) });
+      return { value: await requireAccount(context, accountId) };
+    },
+  );
+  addAppCommands(program, addAction);
 }
 
-function addKeyCommands(program: Command, addAction: AddAction): void {
-  const keys = program.command("keys").description("API keys, which are secret and for servers");
-  addAction(
-    keys
-      .command("new")
-      .description("create a key; it is shown only once")
-      .requiredOption("--account <id>", "the account of the key")
-      .requiredOption("--mode <mode>", "live or test", parseMode)
-      .option("--scopes <list>", "gateway, merchant, or both separated by a comma", "gateway,merchant"),
-    async (context, _args, { account = "", mode, scopes: text = "" }) => {
-      await requireAccount(context, account);
-      const scopes = text.split(",");
-      if (!scopes.every(isScope))
-        throw new UsageError("--scopes: expected gateway, merchant, or both separated by a comma");
-      const created = await createApiKey(context, { accountId: account, mode: parseMode(mode), scopes });
-      await context.record("keys new", created.id);
-      return { value: { keyId: created.id, apiKey: created.key } };
-    },
-  );
-  addAction(
-    keys
-      .command("list")
-      .description("list the keys of an account by their last characters")
-      .requiredOption("--account <id>", "the account"),
-    async (context, _args, { account = "" }) => {
-      await requireAccount(context, account);
-      return { value: await listKeys(context, account) };
-    },
-  );
-  addAction(keys.command("revoke <key>").description("revoke a key"), async (context, [id = ""]) => {
-    const value = unwrap(await revoke(context, "api_key", id));
-    await context.record("keys revoke", id);
-    return { value };
-  });
+function addAppCommands(program: Command, addAction: AddAction): void {
   const apps = program.command("apps").description("app ids, which are public and for wallets");
   addAction(
     apps
@@ -99,9 +87,8 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
       .requiredOption("--mode <mode>", "live or test", parseMode),
     async (context, _args, { account = "", mode }) => {
       await requireAccount(context, account);
-      const value = await createAppId(context, { accountId: account, mode: parseMode(mode) });
-      await context.record("apps new", value.appId);
-      return { value };
+      const actor = await context.actor();
+      return { value: await createAppId(context, { actor, accountId: account, mode: parseMode(mode) }) };
     },
   );
   addAction(
@@ -112,13 +99,9 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
-    const value = unwrap(await revoke(context, "app_id", id));
-    await context.record("apps revoke", id);
-    return { value };
+    return { value: unwrap(await revokeApp(context, { actor: await context.actor(), id })) };
   });
 }
-
-const isScope = (text: string): text is Scope => text === "gateway" || text === "merchant";
 
 /** Returns an account. Throws RefusedError when it does not exist. */
 export async function requireAccount({ db }: Pick<Context, "db">, id: string) {
@@ -135,28 +118,31 @@ function addNewAccount(program: Command, addAction: AddAction): void {
     .requiredOption("--name <name>", "name of the account")
     .requiredOption("--merchant <name>", "name of its first merchant")
     .requiredOption("--email <address>", "email address of that merchant")
+    .requiredOption(...scopesOption)
     .option("--mode <mode>", "live or test", parseMode, "live")
     .option("--asset <caip19>", "an asset that the merchant is paid in, for example eip155:8453/erc20:0x…")
     .option("--destination <caip10>", "the blockchain account that receives payouts of the asset, on the same chain")
     .addHelpText(
       "after",
-      "\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test",
+      `${scopesHelp}\n\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test \\\n    --scopes payments:read,payments:write,refunds`,
     );
-  addAction(command, async (context, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
+  addAction(command, async (context, _args, options) => {
+    const { name = "", merchant = "", email = "", mode, asset, destination } = options;
+    const scopes = parseScopes(options["scopes"] ?? "");
     if ((asset === undefined) !== (destination === undefined))
       throw new UsageError("--asset and --destination require each other");
+    const actor = await context.actor();
     const created = await context.db.transaction().execute(async (db) => {
-      const deps = { db, now: context.now };
-      const { id: accountId } = await createAccount(deps, { name });
-      const owner = { accountId, mode: parseMode(mode) };
+      const deps = { db, now: context.now, log: context.log };
+      const { id: accountId } = await createAccount(deps, { actor, name });
+      const owner = { actor, accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
         unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
-      const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
       const { appId } = await createAppId(deps, owner);
-      return { ...owner, merchantId, apiKey: key, appId };
+      const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }));
+      return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });
-    await context.record("new-account", created.accountId);
     return { value: created, lines: [JSON.stringify(created, null, 2)] };
   });
 }

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
-import type { AuditActor } from "../../db/queries/audit-entries.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
-import { recordAction } from "../../payments/maintenance/operator-actions.ts";
+import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
@@ -29,14 +29,19 @@ export type Context = {
   decryptBuyerData: () => Decrypt;
   /** Requires WEBHOOK_PUBLIC_KEY. Only commands that create a webhook secret call it. */
   encryptWebhookSecret: () => Encrypt;
+  /** Returns the function that encrypts operators' TOTP secrets. Throws ConfigError without TOTP_PUBLIC_KEY. */
+  encryptTotpSecret: () => Encrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
-  /** The operator, as audit entries name them. */
-  actor: AuditActor;
-  /** Writes the action into the audit log. */
+  /**
+   * Returns the operator that runs the command (OPERATOR), for the audit log. Every command that changes something calls
+   * it. Throws RefusedError when there are operators and none has this name and role.
+   */
+  actor: (role?: OperatorRole) => Promise<AuditActor>;
+  /** Writes an action that changes nothing in the database to the audit log. */
   record: (action: string, subject: string) => Promise<void>;
 };
 
@@ -70,6 +75,10 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
   const clock = createClock(db);
   const { now } = clock;
+  const actor = async (role: OperatorRole = "operator"): Promise<AuditActor> => {
+    const { name } = unwrap(await checkOperator({ db }, { name: config.OPERATOR, role }));
+    return { kind: "operator", id: name, address: null };
+  };
   try {
     // Some commands need no database. Those that do report an unreachable one themselves.
     await clock.measure().catch(() => undefined);
@@ -88,14 +97,20 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
         if (!key) throw new ConfigError("WEBHOOK_PUBLIC_KEY is missing: the command encrypts the secret with it");
         return createEncrypt(key);
       },
+      encryptTotpSecret() {
+        const key = config.TOTP_PUBLIC_KEY;
+        if (!key) throw new ConfigError("TOTP_PUBLIC_KEY is missing: the command encrypts the TOTP secret with it");
+        return createEncrypt(key);
+      },
       networksFile() {
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
         return config.NETWORKS_FILE;
       },
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
-      actor: { kind: "operator", id: config.OPERATOR, address: null },
-      record: (action, subject) => recordAction({ db, now }, { actor: config.OPERATOR, action, subject }),
+      actor,
+      record: async (action, subject) =>
+        insertAuditEntries(db, [{ actor: await actor(), action, subject, before: null, after: null, at: now() }]),
     });
   } finally {
     await db.destroy();

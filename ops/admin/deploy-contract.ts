@@ -39,6 +39,8 @@ export function addDeployment(
           `Example:\n  NETWORKS_FILE=networks.json DEPLOYER_KEY=0x… npm run admin -- ${group.name()} deploy eip155:8453`,
       ),
     async (context, [chain = ""], { key = "DEPLOYER_KEY" }) => {
+      // Refuses an unknown operator before anything happens outside of Postgres.
+      await context.actor();
       const { network, client } = openNetwork(context, chain);
       const { address, code: expected, deployment } = describeOn(network);
       const code = await client.getCode({ address });
@@ -52,7 +54,7 @@ export function addDeployment(
       await client.waitForTransactionReceipt({ hash });
       if ((await client.getCode({ address })) !== expected)
         throw new RefusedError(`transaction ${hash} did not deploy the ${name} at ${address}`);
-      await context.record(`${group.name()} deploy`, address);
+      await context.record(`${group.name()}.deployed`, address);
       return { value: { chain, address, state: "deployed", transaction: hash } };
     },
   );

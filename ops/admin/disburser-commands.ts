@@ -25,6 +25,8 @@ export function addDisburserCommands(program: Command, addAction: AddAction): vo
           "each asset. Does nothing for an asset that is approved. Deploy the contract first.",
       ),
     async (context, [chain = ""], { asset }) => {
+      // Refuses an unknown operator before anything happens outside of Postgres.
+      await context.actor();
       const { network, client } = openNetwork(context, chain);
       const { address, code } = describeDisburser(network);
       if ((await client.getCode({ address })) !== code)
@@ -35,7 +37,7 @@ export function addDisburserCommands(program: Command, addAction: AddAction): vo
       const value = [];
       for (const one of assets) {
         const transactions = await approve(context, network, one.asset, address);
-        if (transactions.length > 0) await context.record("disburser approve", one.asset);
+        if (transactions.length > 0) await context.record("disburser.approved", one.asset);
         const state = transactions.length > 0 ? "approved" : "already approved";
         value.push({ asset: one.asset, spender: address, state, transaction: transactions.at(-1) ?? null });
       }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { listFailures, requestRetries } from "../../db/queries/failed-bookings.ts";
+import { listFailures } from "../../db/queries/failed-bookings.ts";
+import { retryFailedBookings } from "../../payments/maintenance/operator-actions.ts";
 import { type AddAction, describeEach, RefusedError, UsageError, wholeNumber } from "./command.ts";
 
 /** Adds the commands for rows that the watchers could not book and set aside. */
@@ -38,9 +39,11 @@ export function addFailedBookingCommands(program: Command, addAction: AddAction)
     async (context, [id = ""], options) => {
       const all = options["all"] !== undefined;
       if (all === /^[1-9]\d{0,14}$/.test(id)) throw new UsageError("expected the id of one failed booking, or --all");
-      const due = await requestRetries(context.db, all ? undefined : Number(id));
+      const due = await retryFailedBookings(context, {
+        actor: await context.actor(),
+        id: all ? undefined : Number(id),
+      });
       if (due === 0) throw new RefusedError(all ? "there is no failed booking" : `there is no failed booking ${id}`);
-      await context.record("failed-bookings retry", all ? "all" : id);
       return { value: { due } };
     },
   );

@@ -21,8 +21,7 @@ export function addFrameCommands(program: Command, addAction: AddAction): void {
       .description("allow a site: an exact origin, for example https://wallet.example"),
     async (context, [accountId = "", origin = ""]) => {
       await requireAccount(context, accountId);
-      const value = unwrap(await addFrameOrigin(context, { accountId, origin }));
-      await context.record(`frames add ${origin}`, accountId);
+      const value = unwrap(await addFrameOrigin(context, { actor: await context.actor(), accountId, origin }));
       return { value };
     },
   );
@@ -30,9 +29,8 @@ export function addFrameCommands(program: Command, addAction: AddAction): void {
     frames.command("remove <account> <origin>").description("remove a site"),
     async (context, [accountId = "", origin = ""]) => {
       await requireAccount(context, accountId);
-      if (!(await removeFrameOrigin(context, { accountId, origin })))
+      if (!(await removeFrameOrigin(context, { actor: await context.actor(), accountId, origin })))
         throw new RefusedError(`${origin} is not an allowed origin of ${accountId}`);
-      await context.record(`frames remove ${origin}`, accountId);
       return { value: await listFrameOrigins(context, accountId) };
     },
   );

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { listDestinationChanges } from "../../db/queries/destinations.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
 import {
@@ -27,6 +26,7 @@ import {
   unwrap,
   wholeNumber,
 } from "./command.ts";
+import { addDestinationChangeCommands } from "./destination-change-commands.ts";
 
 const parseStatus = oneOf("active", "inactive", "suspended");
 
@@ -42,8 +42,8 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       .requiredOption("--name <name>", "the name that buyers see")
       .requiredOption("--email <address>", "email address of the merchant"),
     async (context, _args, { account = "", mode, name = "", email = "" }) => {
-      const { id } = await createMerchant(context, { accountId: account, mode: parseMode(mode), name, email });
-      await context.record("merchants new", id);
+      const owner = { actor: await context.actor(), accountId: account, mode: parseMode(mode) };
+      const { id } = await createMerchant(context, { ...owner, name, email });
       return { value: { merchantId: id } };
     },
   );
@@ -73,7 +73,10 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       const lines = Object.entries({ ...merchant, deletedAt }).map(
         ([name, value]) => `${name.padEnd(12)}${show(value)}`,
       );
-      const paid = settlements.map(({ id, asset, destination }) => `paid in     ${asset} to ${destination} (${id})`);
+      const paid = settlements.map(
+        ({ id, asset, destination, pendingChange: change }) =>
+          `paid in     ${asset} to ${destination} (${id})${change ? `, from ${show(change.appliesAt)} to ${change.destination} (${change.changeId})` : ""}`,
+      );
       const asks = policies.map(
         ({ id, asset, unit, minimum }) =>
           `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
@@ -90,8 +93,7 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       .description("set whether a merchant can create payments"),
     async (context, [id = "", text]) => {
       const status = parseStatus(text);
-      const value = unwrap(await changeMerchant(context, { ...(await requireMerchant(context, id)), status }));
-      await context.record(`merchants set-status ${status}`, id);
+      const value = unwrap(await changeMerchant(context, { ...(await requireMerchantToChange(context, id)), status }));
       return { value };
     },
   );
@@ -100,8 +102,7 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
     ["release", false, "resume payouts to a merchant"],
   ] as const)
     addAction(merchants.command(`${name} <merchant>`).description(what), async (context, [id = ""]) => {
-      const value = unwrap(await holdPayouts(context, { ...(await requireMerchant(context, id)), hold }));
-      await context.record(`merchants ${name}`, id);
+      const value = unwrap(await holdPayouts(context, { ...(await requireMerchantToChange(context, id)), hold }));
       return { value };
     });
   addDestinationCommands(program, addAction);
@@ -119,24 +120,22 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       .requiredOption("--asset <caip19>", "for example eip155:8453/erc20:0x…")
       .requiredOption("--to <caip10>", "an account on the same chain"),
     async (context, [id = ""], { asset = "", to: destination = "" }) => {
-      const args = { ...(await requireMerchant(context, id)), settlements: [{ asset, destination }] };
+      const args = { ...(await requireMerchantToChange(context, id)), settlements: [{ asset, destination }] };
       const [value] = await context.db
         .transaction()
         .execute(async (db) => unwrap(await addDestinations({ ...context, db }, args)));
-      await context.record("destinations add", id);
       return { value };
     },
   );
   addAction(
     destinations
       .command("change <merchant> <destination>")
-      .description("change the account that receives payouts from now on")
+      .description("change the account that receives payouts, after the account's waiting period")
       .requiredOption("--to <caip10>", "the new account"),
     async (context, [merchant = "", id = ""], { to: destination = "" }) => {
       const value = unwrap(
-        await changeDestination(context, { ...(await requireMerchant(context, merchant)), id, destination }),
+        await changeDestination(context, { ...(await requireMerchantToChange(context, merchant)), id, destination }),
       );
-      await context.record(`destinations change ${id}`, merchant);
       return { value };
     },
   );
@@ -163,9 +162,8 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       const networks = amount === undefined ? readNetworks(context.networksFile()) : undefined;
       const deps = { ...context, ...(networks ? { networks } : {}) };
       const value = unwrap(
-        await setPayoutSchedule(deps, { ...(await requireMerchant(context, merchantId)), id, schedule }),
+        await setPayoutSchedule(deps, { ...(await requireMerchantToChange(context, merchantId)), id, schedule }),
       );
-      await context.record(`destinations schedule ${id}`, merchantId);
       return { value };
     },
   );
@@ -175,9 +173,12 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       .description("pay out each payment as soon as it succeeds"),
     async (context, [merchantId = "", id = ""]) => {
       const value = unwrap(
-        await setPayoutSchedule(context, { ...(await requireMerchant(context, merchantId)), id, schedule: undefined }),
+        await setPayoutSchedule(context, {
+          ...(await requireMerchantToChange(context, merchantId)),
+          id,
+          schedule: undefined,
+        }),
       );
-      await context.record(`destinations pay-immediately ${id}`, merchantId);
       return { value };
     },
   );
@@ -190,9 +191,8 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       async (context, [merchantId = "", id = ""]) => {
         const deps = direct ? { ...context, networks: readNetworks(context.networksFile()) } : context;
         const value = unwrap(
-          await setDirectPayment(deps, { ...(await requireMerchant(context, merchantId)), id, direct }),
+          await setDirectPayment(deps, { ...(await requireMerchantToChange(context, merchantId)), id, direct }),
         );
-        await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },
     );
@@ -209,26 +209,20 @@ function addDestinationCommands(program: Command, addAction: AddAction): void {
       async (context, [merchantId = "", id = ""]) => {
         const deps = { ...context, networks: readNetworks(context.networksFile()) };
         const value = unwrap(
-          await setAcceptsOtherAssets(deps, { ...(await requireMerchant(context, merchantId)), id, accept }),
+          await setAcceptsOtherAssets(deps, { ...(await requireMerchantToChange(context, merchantId)), id, accept }),
         );
-        await context.record(`destinations ${name} ${id}`, merchantId);
         return { value };
       },
     );
-  addAction(
-    destinations.command("history <merchant>").description("list every change of a merchant's destinations"),
-    async (context, [merchantId = ""]) => {
-      await requireMerchant(context, merchantId);
-      return { value: await listDestinationChanges(context.db, merchantId) };
-    },
-  );
+  addDestinationChangeCommands(destinations, addAction);
   addAction(
     destinations
       .command("remove <merchant> <destination>")
       .description("remove a destination; its asset is no longer offered to buyers"),
     async (context, [merchant = "", id = ""]) => {
-      const value = unwrap(await deleteDestination(context, { ...(await requireMerchant(context, merchant)), id }));
-      await context.record(`destinations remove ${id}`, merchant);
+      const value = unwrap(
+        await deleteDestination(context, { ...(await requireMerchantToChange(context, merchant)), id }),
+      );
       return { value };
     },
   );
@@ -248,13 +242,13 @@ function addPolicyCommands(program: Command, addAction: AddAction): void {
       if ((unit === undefined) !== (minimum === undefined))
         throw new UsageError("--unit and --minimum require each other");
       if (minimum !== undefined && !/^\d{1,78}$/.test(minimum)) throw new UsageError("--minimum: expected minor units");
+      const actor = await context.actor();
       const policy = {
         asset: asset ?? null,
         unit: unit ?? null,
         minimum: minimum === undefined ? null : BigInt(minimum),
       };
-      const value = await addPolicy(context, { merchantId, ...policy });
-      await context.record("policies add", value.id);
+      const value = await addPolicy(context, { actor, merchantId, ...policy });
       return { value };
     },
   );
@@ -266,8 +260,8 @@ function addPolicyCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(policies.command("remove <policy>").description("remove a policy"), async (context, [id = ""]) => {
-    if (!(await removePolicy(context, id))) throw new RefusedError(`there is no policy ${id}`);
-    await context.record("policies remove", id);
+    if (!(await removePolicy(context, { actor: await context.actor(), id })))
+      throw new RefusedError(`there is no policy ${id}`);
     return { value: { id, removed: true } };
   });
 }
@@ -283,4 +277,9 @@ async function requireMerchant(context: Context, merchantId: string) {
   const owner = await findMerchantOwner(context, merchantId);
   if (!owner) throw new RefusedError(`there is no merchant ${merchantId}`);
   return { ...owner, merchantId };
+}
+
+/** Returns a merchant as `requireMerchant` does, with the operator that changes it. */
+async function requireMerchantToChange(context: Context, merchantId: string) {
+  return { ...(await requireMerchant(context, merchantId)), actor: await context.actor() };
 }

@@ -51,8 +51,9 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
         .description(what)
         .requiredOption("--note <text>", "the reason, for the ledger"),
       async (context, [id = ""], { note = "" }) => {
-        const value = unwrap(await bookException(context, { id: exceptionId(id), as, note }));
-        await context.record(`ledger ${name}`, id);
+        const value = unwrap(
+          await bookException(context, { actor: await context.actor(), id: exceptionId(id), as, note }),
+        );
         return { value };
       },
     );
@@ -73,11 +74,8 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
       if (!/^[1-9]\d{0,77}$/.test(amount)) throw new UsageError("--amount: expected minor units");
       if (!/^[!-~]{1,100}$/.test(reference))
         throw new UsageError("--reference: expected 1 to 100 printable ASCII characters without spaces");
-      const value = unwrap(
-        await correctLedger(context, { reference, debit, credit, asset, amount: BigInt(amount), note }),
-      );
-      if (!value.repeated) await context.record("ledger correct", reference);
-      return { value };
+      const correction = { reference, debit, credit, asset, amount: BigInt(amount), note };
+      return { value: unwrap(await correctLedger(context, { actor: await context.actor(), ...correction })) };
     },
   );
 }
@@ -149,7 +147,6 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
       const basisPoints = Number(toMinor(percent, 2));
       const owner = await feeOwner(context, account, merchant);
       await setFee(context, { ...owner, basisPoints, fixedMicros: toMinor(fixed, 6) });
-      await context.record(`fees set ${percent} % and ${fixed}`, merchant ?? account);
       return { value: { account, merchant: merchant ?? null, percent: basisPoints / 100, fixed } };
     },
   );
@@ -158,7 +155,6 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
     async (context, _args, { account = "", merchant }) => {
       const owner = await feeOwner(context, account, merchant);
       if (!(await clearFee(context, owner))) throw new RefusedError("there is no such fee");
-      await context.record("fees clear", merchant ?? account);
       return { value: { account, merchant: merchant ?? null, cleared: true } };
     },
   );
@@ -167,10 +163,11 @@ function addFeeCommands(program: Command, addAction: AddAction): void {
 async function feeOwner(context: Context, accountId: string, merchantId: string | undefined) {
   const [account] = await listAccounts(context, accountId);
   if (!account) throw new RefusedError(`there is no account ${accountId}`);
-  if (merchantId === undefined) return { accountId, merchantId: null };
+  const actor = await context.actor();
+  if (merchantId === undefined) return { actor, accountId, merchantId: null };
   const owner = await findMerchantOwner(context, merchantId);
   if (owner?.accountId !== accountId) throw new RefusedError(`account ${accountId} has no merchant ${merchantId}`);
-  return { accountId, merchantId };
+  return { actor, accountId, merchantId };
 }
 
 /** Returns a decimal number in its smallest units. */
@@ -194,16 +191,16 @@ function addExceptionCommands(program: Command, addAction: AddAction): void {
       .description("assign it to a payment: the merchant is credited, and the payment keeps its state")
       .requiredOption("--payment <payment>", "the payment"),
     async (context, [id = ""], { payment: paymentId = "" }) => {
-      const value = unwrap(await assignException(context, { id: exceptionId(id), paymentId }));
-      await context.record(`exceptions assign ${id}`, paymentId);
+      const value = unwrap(
+        await assignException(context, { actor: await context.actor(), id: exceptionId(id), paymentId }),
+      );
       return { value };
     },
   );
   addAction(
     exceptions.command("return <exception>").description("send it back to its sender"),
     async (context, [id = ""]) => {
-      const value = unwrap(await returnException(context, { id: exceptionId(id) }));
-      await context.record("exceptions return", id);
+      const value = unwrap(await returnException(context, { actor: await context.actor(), id: exceptionId(id) }));
       return { value };
     },
   );

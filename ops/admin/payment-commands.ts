@@ -46,9 +46,8 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
       .description("enqueue all unfinished work of a payment now; safe at any time")
       .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
     async (context, [id = ""]) => {
-      const counts = await retryPayment(context, id);
+      const counts = await retryPayment(context, { actor: await context.actor(), paymentId: id });
       if (!counts) throw new RefusedError(`there is no payment ${id}`);
-      await context.record("retry", id);
       const due = Object.entries(counts).filter(([, count]) => count > 0);
       const lines = due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
       return { value: counts, lines };
@@ -59,7 +58,7 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
       const decryptBuyerData = context.decryptBuyerData();
-      await context.record("collected-data show", id);
+      await context.record("collected_data.read", id);
       const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
     },
@@ -73,7 +72,7 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
     async (context, _args, { payment: paymentId, account }) => {
       const of = paymentId ? { paymentId } : account ? { account } : undefined;
       if (!of || (paymentId && account)) throw new UsageError("expected --payment or --account");
-      return { value: await deleteCollected(context, { of, actor: context.actor }) };
+      return { value: await deleteCollected(context, { of, actor: await context.actor() }) };
     },
   );
 }

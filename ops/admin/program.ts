@@ -2,16 +2,19 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../../runtime/config.ts";
 import { describeBriefly } from "../../runtime/redaction.ts";
 import { addAccountCommands } from "./account-commands.ts";
+import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
 import { addEncryptionKeyCommands } from "./encryption-key-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
+import { addKeyCommands } from "./key-commands.ts";
 import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
+import { addOperatorCommands } from "./operator-commands.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -27,6 +30,7 @@ export type Io = {
 
 const groups = [
   addAccountCommands,
+  addKeyCommands,
   addMerchantCommands,
   addFrameCommands,
   addWebhookCommands,
@@ -41,6 +45,8 @@ const groups = [
   addEncryptionKeyCommands,
   addPageCommands,
   addNetworkCommands,
+  addAuditCommands,
+  addOperatorCommands,
 ];
 
 /**
@@ -48,7 +54,17 @@ const groups = [
  * throws.
  * @param args the arguments without the program's name
  */
-export async function runAdmin(args: readonly string[], { env, write, writeError }: Io): Promise<number> {
+export async function runAdmin(args: readonly string[], io: Io): Promise<number> {
+  try {
+    await createProgram(io).parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    return endWith(error, (text) => io.writeError(`${text}\n`));
+  }
+}
+
+/** Returns the command line with all its commands. */
+export function createProgram({ env, write, writeError }: Io): Command {
   const program = new Command("npm run admin --")
     .description("Commands for operators. DATABASE_URL selects the database.")
     .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
@@ -58,12 +74,7 @@ export async function runAdmin(args: readonly string[], { env, write, writeError
   const addAction = createAddAction(env, (line) => write(`${line}\n`));
   for (const addCommands of groups) addCommands(program, addAction);
   inherit(program, program.commands);
-  try {
-    await program.parseAsync(args, { from: "user" });
-    return 0;
-  } catch (error) {
-    return endWith(error, (text) => writeError(`${text}\n`));
-  }
+  return program;
 }
 
 /** Copies settings of a command to its subcommands: commander does not do so for subcommands that were added before. */

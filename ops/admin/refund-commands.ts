@@ -28,9 +28,8 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
       ),
     async (context, [refundId = ""]) => {
       const networks = readNetworks(context.networksFile());
-      const value = unwrap(await withdrawRefund({ db: context.db, now: context.now, networks }, { refundId }));
-      await context.record("refunds withdraw", refundId);
-      return { value };
+      const deps = { db: context.db, now: context.now, networks };
+      return { value: unwrap(await withdrawRefund(deps, { actor: await context.actor(), refundId })) };
     },
   );
 }

@@ -1,12 +1,16 @@
 import type { Command } from "commander";
 import { listDeliveries, replayEvents } from "../../payments/webhooks/replay-events.ts";
 import { deleteEndpoint, findEndpoint, rotateSecret, setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
-import { type AddAction, oneOf, parseMode, time, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { type AddAction, type Context, oneOf, parseMode, time, UsageError, unwrap, wholeNumber } from "./command.ts";
 
 const parseState = oneOf("pending", "delivered", "given_up");
 
 type Options = Record<string, string | undefined>;
 const ownerOf = ({ account = "", mode }: Options) => ({ accountId: account, mode: parseMode(mode) });
+const changing = async (context: Context, options: Options) => ({
+  ...ownerOf(options),
+  actor: await context.actor(),
+});
 
 /** Adds the commands for webhook endpoints and their deliveries. */
 export function addWebhookCommands(program: Command, addAction: AddAction): void {
@@ -24,8 +28,9 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     ),
     async (context, _args, options) => {
       const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
-      const value = unwrap(await setEndpoint(deps, { ...ownerOf(options), url: options["url"] ?? "" }));
-      await context.record("webhooks set", value.id);
+      const value = unwrap(
+        await setEndpoint(deps, { ...(await changing(context, options)), url: options["url"] ?? "" }),
+      );
       return { value };
     },
   );
@@ -40,15 +45,11 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
     async (context, _args, options) => {
       const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
       const now = options["now"] !== undefined;
-      const value = unwrap(await rotateSecret(deps, { ...ownerOf(options), now }));
-      await context.record(now ? "webhooks rotate --now" : "webhooks rotate", options["account"] ?? "");
-      return { value };
+      return { value: unwrap(await rotateSecret(deps, { ...(await changing(context, options)), now })) };
     },
   );
   addAction(addCommand("delete", "delete the endpoint"), async (context, _args, options) => {
-    const value = unwrap(await deleteEndpoint(context, ownerOf(options)));
-    await context.record("webhooks delete", value.id);
-    return { value };
+    return { value: unwrap(await deleteEndpoint(context, await changing(context, options))) };
   });
   addAction(
     addCommand("deliveries", "list deliveries, newest first")
@@ -77,9 +78,7 @@ export function addWebhookCommands(program: Command, addAction: AddAction): void
             ? { state: "given_up" as const }
             : undefined;
       if (!which) throw new UsageError("expected --event, --since or --given-up");
-      const value = unwrap(await replayEvents(context, { ...ownerOf(options), ...which }));
-      await context.record("webhooks replay", eventId ?? options["account"] ?? "");
-      return { value };
+      return { value: unwrap(await replayEvents(context, { ...(await changing(context, options)), ...which })) };
     },
   );
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** An action of an operator on a job. It is stored before it happens. */
-export type OperatorAction = { actor: string; action: string; queue: string | null; jobId: string | null };
+/** An action of an operator on one job, or on all failed jobs of a queue, as the audit log names it. */
+export type BoardAction = { action: string; subject: string };
 
 type Write = { method: string; route: string | undefined; params: Record<string, string | undefined> };
 
@@ -10,10 +10,10 @@ type Write = { method: string; route: string | undefined; params: Record<string,
  * other writes of bull-board (add, edit, clean, obliterate, pause, …) would change what Postgres decides.
  */
 const allowed: Record<string, { action: string; only?: (params: Write["params"]) => boolean }> = {
-  "/api/queues/:queueName/:jobId/retry": { action: "retry" },
-  "/api/queues/:queueName/:jobId/promote": { action: "promote" },
+  "/api/queues/:queueName/:jobId/retry": { action: "job.retried" },
+  "/api/queues/:queueName/:jobId/promote": { action: "job.promoted" },
   "/api/queues/:queueName/retry/:queueStatus": {
-    action: "retry all failed",
+    action: "failed_jobs.retried",
     only: (params) => params["queueStatus"] === "failed",
   },
 };
@@ -24,10 +24,11 @@ export function isRead(method: string): boolean {
 }
 
 /** Returns the action of a write, or undefined when it is not allowed. */
-export function findAction(write: Write): Omit<OperatorAction, "actor"> | undefined {
+export function findAction(write: Write): BoardAction | undefined {
   const rule = write.method === "PUT" ? allowed[write.route ?? ""] : undefined;
   if (rule === undefined || rule.only?.(write.params) === false) return undefined;
-  return { action: rule.action, queue: write.params["queueName"] ?? null, jobId: write.params["jobId"] ?? null };
+  const { queueName = "", jobId } = write.params;
+  return { action: rule.action, subject: jobId === undefined ? queueName : `${queueName}/${jobId}` };
 }
 
 /**

@@ -3,31 +3,44 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
 import type { Queue } from "bullmq";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import type { AuditEntry } from "../../db/queries/audit-entries.ts";
+import { includesRole } from "../../payments/operators/operators.ts";
+import { findSignedIn } from "../../payments/operators/sign-in.ts";
+import type { PaymentDeps } from "../../payments/payment-deps.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
-import { findAction, isFromElsewhere, isRead, type OperatorAction } from "./allowed-writes.ts";
-import { createLoginThrottle, findUser, type Login, type LoginThrottle } from "./board-login.ts";
+import { findAction, isFromElsewhere, isRead } from "./allowed-writes.ts";
+import { serveLogin } from "./login-routes.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
+import { readSessionCookie } from "./session-cookie.ts";
 
-export type BoardDeps = {
+export type BoardDeps = Pick<PaymentDeps, "db" | "now"> & {
+  decryptTotpSecret: Decrypt;
   queues: readonly Queue[];
-  login: Login;
   /** Shown as a badge that identifies the deployment. */
   deployment: string;
-  /** Stores the audit row. The write is refused when this rejects. */
-  recordAction: (action: OperatorAction) => Promise<unknown>;
+  /** Proxies that are trusted to name the caller's address and protocol: addresses and CIDR ranges. */
+  trustedProxies: readonly string[];
+  /** Writes to the audit log. The write to a queue is refused when this rejects. */
+  record: (entry: AuditEntry) => Promise<unknown>;
   log: Log;
   metrics: Pick<Metrics, "refusedLogins">;
 };
 
-/** Builds bull-board behind a login. Operators can read jobs and retry or promote them, and change nothing else. */
+/**
+ * Builds bull-board behind the operators' login. Viewers can read jobs, operators can also retry and promote them; nothing
+ * else can be changed.
+ */
 export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
-  const app = fastify({ bodyLimit: 16 * 1024 });
-  const throttle = createLoginThrottle();
+  const trustProxy = deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false;
+  const app = fastify({ bodyLimit: 16 * 1024, trustProxy });
+  app.addHook("onRequest", async (_request, reply) => {
+    reply.headers({ "x-frame-options": "DENY", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" });
+  });
+  serveLogin(app, deps);
   await app.register(async (guarded) => {
-    guarded.addHook("onRequest", (request: GuardedRequest, reply) =>
-      guardRequest({ ...deps, throttle }, request, reply),
-    );
+    guarded.addHook("onRequest", (request: GuardedRequest, reply) => guardRequest(deps, request, reply));
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
   });
@@ -55,37 +68,33 @@ function createBoardPlugin(deps: BoardDeps) {
   return serverAdapter.registerPlugin();
 }
 
-type GuardDeps = BoardDeps & { throttle: LoginThrottle };
 type GuardedRequest = FastifyRequest<{ Params: Record<string, string | undefined> }>;
 
-async function guardRequest(deps: GuardDeps, request: GuardedRequest, reply: FastifyReply): Promise<unknown> {
-  reply.headers({ "x-frame-options": "DENY", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" });
-  const seconds = await deps.throttle.secondsToWait(request.ip);
-  if (seconds > 0) {
-    deps.metrics.refusedLogins.inc();
-    return reply.code(429).header("retry-after", seconds).send("too many wrong logins\n");
-  }
-  const user = findUser(request.headers.authorization, deps.login);
-  if (user === undefined) {
-    if (request.headers.authorization !== undefined) {
-      await deps.throttle.countWrong(request.ip);
-      deps.metrics.refusedLogins.inc();
-      deps.log.warn({ address: request.ip }, "login refused");
-    }
-    return reply.code(401).header("www-authenticate", 'Basic realm="queues", charset="UTF-8"').send("login needed\n");
+async function guardRequest(deps: BoardDeps, request: GuardedRequest, reply: FastifyReply): Promise<unknown> {
+  const token = readSessionCookie(request.headers, { isSecure: request.protocol === "https" });
+  const operator = token === undefined ? undefined : await findSignedIn(deps, token);
+  if (!operator) {
+    const isPage = request.headers.accept?.includes("text/html") === true;
+    return isPage ? reply.redirect("/login", 303) : reply.code(401).send({ error: "Log in at /login." });
   }
   if (isRead(request.method)) return undefined;
-  const action = findAction({ method: request.method, route: request.routeOptions.url, params: request.params });
-  if (action === undefined || isFromElsewhere(request.headers)) {
-    deps.log.warn({ operator: user, method: request.method, route: request.routeOptions.url }, "write refused");
+  const route = request.routeOptions.url;
+  const found = findAction({ method: request.method, route, params: request.params });
+  if (found === undefined || isFromElsewhere(request.headers)) {
+    deps.log.warn({ operator: operator.name, method: request.method, route }, "write refused");
     return reply.code(403).send({ error: "Only a retry or a promote from this page is allowed." });
   }
+  if (!includesRole(operator.role, "operator")) {
+    deps.log.warn({ operator: operator.name, ...found }, "write refused for the role");
+    return reply.code(403).send({ error: "A viewer can change nothing." });
+  }
+  const actor = { kind: "operator", id: operator.name, address: request.ip } as const;
   try {
-    await deps.recordAction({ actor: user, ...action });
+    await deps.record({ actor, ...found, before: null, after: null, at: deps.now() });
   } catch (err) {
-    deps.log.error({ err }, "audit row could not be written, write refused");
+    deps.log.error({ err }, "audit entry could not be written, write refused");
     return reply.code(503).send({ error: "The audit log cannot be written, so nothing was changed." });
   }
-  deps.log.info({ operator: user, ...action }, "operator action");
+  deps.log.info({ operator: operator.name, ...found }, "operator action");
   return undefined;
 }

@@ -1,10 +1,12 @@
 import { Registry } from "prom-client";
+import { createClock, keepMeasured } from "../../db/clock.ts";
 import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
 import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
+import { createDecrypt } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { instrumentStatements, samplePool } from "../../runtime/metrics/pool-metrics.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
@@ -44,21 +46,17 @@ async function serve(config: BoardConfig): Promise<void> {
   shutdown.onClose("probes", () => probes.close());
   log.info({ port: probes.port }, "metrics listening");
 
+  const clock = createClock(db);
+  const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
+  shutdown.onClose("clock", await keepMeasured(clock, { measured: () => undefined, error: onClockError }));
   const board = await buildBoard({
+    db,
+    now: clock.now,
+    decryptTotpSecret: createDecrypt(config.TOTP_PRIVATE_KEYS),
     queues,
-    login: { user: config.ADMIN_USER, password: config.ADMIN_PASSWORD },
     deployment: config.REDIS_PREFIX,
-    recordAction: ({ actor, action, queue, jobId }) =>
-      insertAuditEntries(db, [
-        {
-          actor: { kind: "operator", id: actor, address: null },
-          action,
-          subject: `${queue}:${jobId}`,
-          before: null,
-          after: null,
-          at: new Date(),
-        },
-      ]),
+    trustedProxies: config.TRUSTED_PROXIES,
+    record: (entry) => insertAuditEntries(db, [entry]),
     log,
     metrics,
   });

@@ -4,10 +4,10 @@ set -eu
 role="${1:-api}"
 [ $# -gt 0 ] && shift
 case "$role" in
-  api | worker | bull-board | migrate | admin | reconcile | preflight) exec node "/app/dist/$role.js" "$@" ;;
+  api | worker | signer | bull-board | migrate | admin | reconcile | preflight) exec node "/app/dist/$role.js" "$@" ;;
   node | sh) exec "$role" "$@" ;;
   *)
-    echo "unknown command '$role'; expected api, worker, bull-board, migrate, admin, reconcile or preflight" >&2
+    echo "unknown command '$role'; expected api, worker, signer, bull-board, migrate, admin, reconcile or preflight" >&2
     exit 64
     ;;
 esac

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type Balance, type BalanceFilter, listBalances } from "../../db/queries/ledger-balances.ts";
 import { type Group, insertGroups, keepNewGroups, listBookedEntries } from "../../db/queries/ledger-groups.ts";
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
@@ -38,7 +39,7 @@ const byHand: readonly string[] = [
  */
 export async function correctLedger(
   deps: Deps,
-  correction: Correction,
+  { actor, ...correction }: Correction & { actor: AuditActor },
 ): Promise<Result<{ reference: string; repeated: boolean }>> {
   const { reference, debit, credit, asset, amount, note } = correction;
   for (const account of [debit, credit])
@@ -51,10 +52,15 @@ export async function correctLedger(
   const group: Group = { kind: "correction", subject: reference, entries, note };
   const booked = await deps.db.transaction().execute(async (db) => {
     const fresh = await keepNewGroups(db, [group]);
-    if (fresh.length > 0) await insertGroups(db, fresh, deps.now());
-    else if (!(await isBooked(db, group)))
-      return refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
-    return done({ reference, repeated: fresh.length === 0 });
+    if (fresh.length === 0)
+      return (await isBooked(db, group))
+        ? done({ reference, repeated: true })
+        : refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
+    const at = deps.now();
+    await insertGroups(db, fresh, at);
+    const after = { debit, credit, asset, amount: amount.toString(), note };
+    await insertAuditEntries(db, [{ actor, action: "ledger.corrected", subject: reference, before: null, after, at }]);
+    return done({ reference, repeated: false });
   });
   // The correction may cover payouts that waited for inventory.
   if (booked.ok) await wakeShortPayouts(deps.db, chainOf(asset));

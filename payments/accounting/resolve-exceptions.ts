@@ -1,4 +1,5 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type ExceptionRow, listOpenExceptions, lockException } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { listPayments } from "../../db/queries/payments.ts";
@@ -83,8 +84,11 @@ export function classifyException(
  * Credits the money of an exception to the merchant of the payment that it was meant for. It is paid out like any other
  * credit. The payment does not change. Refuses with `payment_not_found` and `invalid_state`.
  */
-export function assignException(deps: Deps, args: { id: number; paymentId: string }): Promise<Result<Resolved>> {
-  return resolve(deps, args.id, async (db, exception) => {
+export function assignException(
+  deps: Deps,
+  args: { actor: AuditActor; id: number; paymentId: string },
+): Promise<Result<Resolved>> {
+  return resolve(deps, { ...args, action: "exception.assigned" }, async (db, exception) => {
     const [payment] = await listPayments(db, [args.paymentId]);
     if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
     const { asset, amount } = exception;
@@ -94,8 +98,8 @@ export function assignException(deps: Deps, args: { id: number; paymentId: strin
 }
 
 /** Returns the money of an exception to its sender, as a refund. Refuses with `invalid_state`. */
-export function returnException(deps: Deps, args: { id: number }): Promise<Result<Resolved>> {
-  return resolve(deps, args.id, async (db, { id, asset, amount, payer }) => {
+export function returnException(deps: Deps, args: { actor: AuditActor; id: number }): Promise<Result<Resolved>> {
+  return resolve(deps, { ...args, action: "exception.returned" }, async (db, { id, asset, amount, payer }) => {
     if (payer === null) return refuse("invalid_state", "the sender of the money is not on record");
     const at = deps.now();
     const row = {
@@ -115,16 +119,18 @@ export function returnException(deps: Deps, args: { id: number }): Promise<Resul
 /** Books an exception as the operator's own capital, paid in or taken out, or as a loss (or gain). */
 export function bookException(
   deps: Deps,
-  args: { id: number; as: "capital" | "losses"; note: string },
+  args: { actor: AuditActor; id: number; as: "capital" | "losses"; note: string },
 ): Promise<Result<Resolved>> {
   const account = accounts[args.as];
-  return resolve(deps, args.id, async () => done({ account, note: args.note }), { isOutgoing: true });
+  return resolve(deps, { ...args, action: "exception.booked" }, async () => done({ account, note: args.note }), {
+    isOutgoing: true,
+  });
 }
 
 /** Books the group that closes an exception. Its natural key is the exception, so an exception is closed only once. */
 async function resolve(
   deps: Deps,
-  id: number,
+  { actor, id, action }: Pick<AuditEntry, "actor" | "action"> & { id: number },
   work: (db: Db, exception: ExceptionRow) => Promise<Result<{ account: string; note: string }>>,
   { isOutgoing = false } = {},
 ): Promise<Result<Resolved>> {
@@ -142,7 +148,10 @@ async function resolve(
       { account: accounts.exceptions, asset, amount },
       { account, asset, amount: -amount },
     ];
-    await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], deps.now());
+    const at = deps.now();
+    await insertGroups(db, [{ kind: "exception_resolved", subject: String(id), entries, note }], at);
+    const after = { asset, amount: amount.toString(), account, note };
+    await insertAuditEntries(db, [{ actor, action, subject: String(id), before: null, after, at }]);
     return done({ id, amount, asset });
   });
   // The resolution may cover payouts that waited for inventory.

@@ -1,4 +1,6 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   type CollectionPolicyRow,
   deleteCollectionPolicy,
@@ -26,16 +28,18 @@ export function needsData(policies: readonly Policy[], paid: { asset: string; un
 }
 
 /** Adds a policy. It applies to options created from now on. */
-export async function addPolicy(deps: Deps, args: { merchantId: string } & Policy): Promise<{ id: string }> {
-  const { merchantId: merchant_id, asset, unit, minimum } = args;
+export async function addPolicy(
+  deps: Deps,
+  args: { actor: AuditActor; merchantId: string } & Policy,
+): Promise<{ id: string }> {
+  const { actor, merchantId: merchant_id, asset, unit, minimum } = args;
   const id = newId("cpol");
-  await insertCollectionPolicy(deps.db, {
-    id,
-    merchant_id,
-    asset: asset === null || asset === undefined ? null : canonicalAsset(asset),
-    unit,
-    minimum,
-    created_at: deps.now(),
+  const at = deps.now();
+  const row = { id, merchant_id, asset: asset === null ? null : canonicalAsset(asset), unit, minimum };
+  await inTransaction(deps.db, async (db) => {
+    await insertCollectionPolicy(db, { ...row, created_at: at });
+    const entry = { actor, action: "collection_policy.created", subject: id, at };
+    await insertAuditEntries(db, [{ ...entry, before: null, after: toAudited(row) }]);
   });
   return { id };
 }
@@ -46,6 +50,17 @@ export async function listPolicies(deps: Pick<Deps, "db">, merchantId: string): 
 }
 
 /** Deletes a policy. Returns false when there is none with that id. */
-export async function removePolicy(deps: Pick<Deps, "db">, id: string): Promise<boolean> {
-  return deleteCollectionPolicy(deps.db, id);
+export async function removePolicy(deps: Deps, args: { actor: AuditActor; id: string }): Promise<boolean> {
+  const { actor, id } = args;
+  return inTransaction(deps.db, async (db) => {
+    const row = await deleteCollectionPolicy(db, id);
+    if (!row) return false;
+    const entry = { actor, action: "collection_policy.deleted", subject: id, at: deps.now() };
+    await insertAuditEntries(db, [{ ...entry, before: toAudited(row), after: null }]);
+    return true;
+  });
+}
+
+function toAudited({ merchant_id: merchant, asset, unit, minimum }: Omit<CollectionPolicyRow, "created_at">) {
+  return { merchant, asset, unit, minimum: minimum?.toString() ?? null };
 }

@@ -1,14 +1,16 @@
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   deleteFrameOrigin,
   insertFrameOrigin,
   listFrameOriginRows,
   listOriginsOfPayment,
 } from "../../db/queries/frame-origins.ts";
-import type { Mode } from "../../db/tables.ts";
+import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "now">;
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
 /** An origin that may embed the data page of an account's payments in a frame. */
 export type FrameOrigin = { origin: string; createdAt: Date };
@@ -32,27 +34,38 @@ export async function listFrameOrigins({ db }: Pick<Deps, "db">, accountId: stri
  * Refuses with `params_validation` anything but an exact https origin (http for localhost only).
  */
 export async function addFrameOrigin(
-  { db, now }: Deps,
-  args: { accountId: string; origin: string },
+  deps: Deps,
+  args: { actor: AuditActor; accountId: string; origin: string },
 ): Promise<Result<FrameOrigin[]>> {
-  const { accountId, origin } = args;
+  const { actor, accountId, origin } = args;
   if (!isOrigin(origin))
     return refuse(
       "params_validation",
       "origin: expected one such as https://wallet.example, as browsers write it: https (http for localhost only), lower case, no path and no slash at the end",
     );
-  await insertFrameOrigin(db, { account_id: accountId, origin, created_at: now() });
-  return done(await listFrameOrigins({ db }, accountId));
+  const at = deps.now();
+  return inTransaction(deps.db, async (db) => {
+    await insertFrameOrigin(db, { account_id: accountId, origin, created_at: at });
+    const entry = { actor, action: "frame_origin.added", subject: accountId, at };
+    await insertAuditEntries(db, [{ ...entry, before: null, after: { origin } }]);
+    return done(await listFrameOrigins({ db }, accountId));
+  });
 }
 
 /**
  * Removes an origin from the list. Pages that are already open stay open. Returns false when it was not on the list.
  */
 export async function removeFrameOrigin(
-  { db }: Pick<Deps, "db">,
-  args: { accountId: string; origin: string },
+  deps: Deps,
+  args: { actor: AuditActor; accountId: string; origin: string },
 ): Promise<boolean> {
-  return deleteFrameOrigin(db, args);
+  const { actor, accountId: subject, origin } = args;
+  return inTransaction(deps.db, async (db) => {
+    if (!(await deleteFrameOrigin(db, args))) return false;
+    const entry = { actor, action: "frame_origin.removed", subject, at: deps.now() };
+    await insertAuditEntries(db, [{ ...entry, before: { origin }, after: null }]);
+    return true;
+  });
 }
 
 /** Lists the origins that may embed the data page of a payment. */

@@ -1,6 +1,5 @@
-import { moveRows } from "../../db/moves.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
-import { storeSignatures, type TransferSignatures } from "../../db/queries/payment-transfers.ts";
+import { attachToTransfer, type TransferSignatures } from "../../db/queries/payment-transfers.ts";
 import { getResultReader } from "../../transfers/transfer-driver.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -31,11 +30,7 @@ export function readSignatures(
 export async function attachSignatures(deps: PaymentDeps, option: OptionRow, results: unknown): Promise<void> {
   const signatures = readSignatures(deps, option, results);
   if (!signatures) return;
-  const moved = await deps.db.transaction().execute(async (db) => {
-    const ids = await storeSignatures(db, { paymentId: option.payment_id, ...signatures });
-    const at = deps.now();
-    return moveRows(db, "transfer", { ids, from: "awaited", to: "ready", at, set: { due_at: at } });
-  });
+  const moved = await attachToTransfer(deps.db, { paymentId: option.payment_id, ...signatures, at: deps.now() });
   await enqueueRelays(
     deps,
     moved.map((transferId) => ({ chain: option.chain, transferId })),

@@ -1,4 +1,6 @@
+import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { findCancelObstacle, isCancellable } from "../../db/queries/requesters.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -13,7 +15,7 @@ export type Cancelled = {
 };
 
 /** The caller that cancels: an account that is authenticated by a key, or else the requester of the options. */
-export type Canceller = { accountId?: string | undefined; requester: Requester };
+export type Canceller = { account?: { id: string; actor: AuditActor } | undefined; requester: Requester };
 
 /**
  * Cancels a payment that still awaits its buyer. The guarded move decides the race with a valid confirm and with the
@@ -25,28 +27,36 @@ export type Canceller = { accountId?: string | undefined; requester: Requester }
  *
  * Refuses with `payment_not_found`, and with `invalid_state` once the payment is being paid or has ended, or when the
  * caller may not cancel it.
- * @param by unset for a merchant's own call, whose `query` names the merchant
+ * A cancellation by the payment's own account is recorded in the audit log.
  */
 export async function cancelPayment(
   deps: PaymentDeps,
   query: PaymentQuery,
   reason: Cancelled["cancelledReason"],
-  by?: Canceller,
+  by: Canceller,
 ): Promise<Result<Cancelled>> {
-  const asked = { id: query.paymentId, mode: query.mode, merchant: query.merchant };
-  const before = await findPayment(deps.db, asked);
+  const before = await findPayment(deps.db, query);
   if (!before) return refuse("payment_not_found", "no such payment");
-  const limited = by === undefined || by.accountId === before.account_id ? undefined : by.requester;
+  const account = by.account?.id === before.account_id ? by.account : undefined;
+  const limited = account ? undefined : by.requester;
   if (before.state === "requires_action") {
     const set = { due_at: null, cancelled_reason: reason };
     const where = limited && isCancellable(limited);
-    const move = { ids: [before.id], from: "requires_action", to: "cancelled", at: deps.now(), set, where } as const;
-    if ((await moveRows(deps.db, "payment", move)).length > 0) {
+    const at = deps.now();
+    const move = { ids: [before.id], from: "requires_action", to: "cancelled", at, set, where } as const;
+    const isMoved = await inTransaction(deps.db, async (db) => {
+      if ((await moveRows(db, "payment", move)).length === 0) return false;
+      const entry = { action: "payment.cancelled", subject: before.id, at };
+      const [from, to] = [{ state: "requires_action" }, { state: "cancelled" }];
+      if (account) await insertAuditEntries(db, [{ ...entry, actor: account.actor, before: from, after: to }]);
+      return true;
+    });
+    if (isMoved) {
       deps.metrics.paymentTransitions.inc({ mode: before.mode, from: "requires_action", to: "cancelled" });
       await deps.publishPaymentChanges([before.id]);
     }
   }
-  const now = (await findPayment(deps.db, asked)) ?? before;
+  const now = (await findPayment(deps.db, query)) ?? before;
   if (limited && now.state === "requires_action")
     return refuse("invalid_state", await findCancelObstacle(deps.db, now, limited));
   if (now.state !== "cancelled" || !now.cancelled_reason) return refuse("invalid_state", `the payment is ${now.state}`);

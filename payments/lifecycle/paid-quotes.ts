@@ -1,6 +1,6 @@
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { listQuoteConfirms, type QuoteConfirms } from "../../db/queries/attempts.ts";
-import { findLastReplaced } from "../../db/queries/destinations.ts";
+import { findLastReplaced } from "../../db/queries/destination-changes.ts";
 import type { LockedQuote } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
 import { hasStaleReceiver } from "../options/quotes.ts";

@@ -1,5 +1,5 @@
 import { type ColumnUpdates, moveRows } from "../../db/moves.ts";
-import { findPayment, type PaymentWithMerchant } from "../../db/queries/payments.ts";
+import { findPayment, type PaymentWithMerchant, recordSimulatedPayment } from "../../db/queries/payments.ts";
 import { machines, type NextOf, type PaymentState } from "../../db/states.ts";
 import { type Result, refuse } from "../error-codes.ts";
 import { findPayable } from "../options/payable-assets.ts";
@@ -21,14 +21,14 @@ export async function simulatePayment(
   to: SimulatedState,
 ): Promise<Result<PaymentStatus>> {
   if (query.mode !== "test") return refuse("not_sandbox_api_key", "only payments of test mode can be driven by hand");
-  const payment = await findPayment(deps.db, { id: query.paymentId, mode: "test", merchant: query.merchant });
+  const payment = await findPayment(deps.db, query);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const path = findPath(payment.state, to);
   if (!path) return refuse("invalid_state", `the payment is ${payment.state}, which is never followed by ${to}`);
   const paid = to === "succeeded" ? await pickPaid(deps, payment) : undefined;
   if (to === "succeeded" && !paid)
     return refuse("invalid_state", `no asset that the merchant is paid in can pay ${payment.unit}`);
-  const moved = await walk(deps, payment.id, path, settingsFor(payment, to, paid));
+  const moved = await walk(deps, { id: payment.id, path, last: settingsFor(to), paid });
   if (!moved) return refuse("invalid_state", "the payment changed its state concurrently");
   await deps.publishPaymentChanges([payment.id]);
   return findStatus(deps, query);
@@ -62,12 +62,7 @@ async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promis
   return first && { asset: first.token.asset, amount: first.amount };
 }
 
-function settingsFor(
-  payment: PaymentWithMerchant,
-  to: SimulatedState,
-  paid: Paid | undefined,
-): ColumnUpdates<"payment"> {
-  if (paid) return { tx_id: `test:${payment.id}`, paid_asset: paid.asset, paid_amount: paid.amount };
+function settingsFor(to: SimulatedState): ColumnUpdates<"payment"> {
   if (to === "failed") return { failure_code: "declined_user" };
   return to === "cancelled" ? { cancelled_reason: "cancelled_by_merchant" } : {};
 }
@@ -75,13 +70,18 @@ function settingsFor(
 /** Moves a payment along a path, each step with a guarded move and an event as in live mode. False on a lost race. */
 async function walk(
   deps: PaymentDeps,
-  id: string,
-  path: readonly Step[],
-  last: ColumnUpdates<"payment">,
+  {
+    id,
+    path,
+    last,
+    paid,
+  }: { id: string; path: readonly Step[]; last: ColumnUpdates<"payment">; paid: Paid | undefined },
 ): Promise<boolean> {
   const moved = await deps.db.transaction().execute(async (db) => {
     for (const [index, step] of path.entries()) {
-      const set = { due_at: null, ...(index === path.length - 1 ? last : {}) };
+      const isLast = index === path.length - 1;
+      if (isLast && paid && !(await recordSimulatedPayment(db, { id, ...paid }))) return false;
+      const set = { due_at: null, ...(isLast ? last : {}) };
       const move = { ids: [id], at: deps.now(), set, detail: { simulated: true } };
       const ids =
         step.from === "requires_action"

@@ -1,16 +1,22 @@
-import { listAccountsWithCounts } from "../../db/queries/accounts.ts";
-import { listApiKeys, listAppIds, revokeCredential } from "../../db/queries/api-keys.ts";
+import { inTransaction } from "../../db/in-transaction.ts";
+import {
+  findAccountForUpdate,
+  listAccountsWithCounts,
+  updateDestinationWaitingHours,
+} from "../../db/queries/accounts.ts";
+import { listAppIds, revokeAppId } from "../../db/queries/app-ids.ts";
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
-import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { requestRetries } from "../../db/queries/failed-bookings.ts";
 import { findMerchantDebt, findOwner, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
 import { makeTransfersDue } from "../../db/queries/payment-transfers.ts";
 import { findPaymentRow, listNewestPayments, makePaymentDue, type NewestFilter } from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
 import { makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
-import type { Scope } from "../merchants/accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
@@ -22,16 +28,10 @@ export type AccountView = {
   createdAt: Date;
   /** True if wallets and checkout pages may cancel the account's payments. */
   walletCancellationAllowed: boolean;
+  /** How long changes of its merchants' destinations wait. */
+  destinationWaitingHours: number;
   merchants: number;
   keys: number;
-};
-export type KeyView = {
-  id: string;
-  mode: Mode;
-  hint: string;
-  scopes: Scope[];
-  createdAt: Date;
-  revokedAt: Date | null;
 };
 export type AppView = { id: string; mode: Mode; createdAt: Date; revokedAt: Date | null };
 export type PaymentLine = {
@@ -48,28 +48,27 @@ export type PaymentLine = {
 /** Lists accounts, newest first, or the account with the given id. */
 export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promise<AccountView[]> {
   const rows = await listAccountsWithCounts(db, id);
-  return rows.map(({ id, name, api_version, created_at, wallet_cancellation_allowed, merchants, keys }) => ({
-    id,
-    name,
-    version: api_version,
-    createdAt: created_at,
-    walletCancellationAllowed: wallet_cancellation_allowed,
-    merchants,
-    keys,
-  }));
-}
-
-/** Lists the API keys of an account. Each has a hint (its last four characters), never the key itself. */
-export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Promise<KeyView[]> {
-  const rows = await listApiKeys(db, accountId);
-  return rows.map(({ id, mode, hint, scopes, created_at: createdAt, revoked_at: revokedAt }) => ({
-    id,
-    mode,
-    hint,
-    scopes,
-    createdAt,
-    revokedAt,
-  }));
+  return rows.map(
+    ({
+      id,
+      name,
+      api_version,
+      created_at,
+      wallet_cancellation_allowed,
+      destination_waiting_hours,
+      merchants,
+      keys,
+    }) => ({
+      id,
+      name,
+      version: api_version,
+      createdAt: created_at,
+      walletCancellationAllowed: wallet_cancellation_allowed,
+      destinationWaitingHours: destination_waiting_hours,
+      merchants,
+      keys,
+    }),
+  );
 }
 
 /** Lists the app ids of an account. */
@@ -78,16 +77,47 @@ export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Pro
   return rows.map(({ id, mode, created_at: createdAt, revoked_at: revokedAt }) => ({ id, mode, createdAt, revokedAt }));
 }
 
-/** Revokes an API key or app id at once. Repeatable. Refuses with `api_key_not_found`. */
-export async function revoke(
+/** Revokes an app id at once. Repeatable. Refuses with `invalid_app_id` when there is none. */
+export async function revokeApp(
   { db, now }: Deps,
-  kind: "api_key" | "app_id",
-  id: string,
+  { actor, id }: { actor: AuditActor; id: string },
 ): Promise<Result<{ id: string }>> {
-  const isRevoked = await revokeCredential(db, { kind, id, at: now() });
-  return isRevoked
-    ? done({ id })
-    : refuse("api_key_not_found", `there is no ${kind === "api_key" ? "key" : "app id"} ${id}`);
+  const at = now();
+  return inTransaction(db, async (db) => {
+    if (!(await revokeAppId(db, { id, at }))) return refuse("invalid_app_id", `there is no app id ${id}`);
+    await insertAuditEntries(db, [{ actor, action: "app_id.revoked", subject: id, before: null, after: null, at }]);
+    return done({ id });
+  });
+}
+
+/** Sets whether wallets and checkout pages may cancel an account's payments. */
+export async function allowWalletCancellation(
+  { db, now }: Deps,
+  args: { actor: AuditActor; accountId: string; allow: boolean },
+): Promise<void> {
+  const { actor, accountId: subject, allow } = args;
+  await inTransaction(db, async (db) => {
+    const account = await findAccountForUpdate(db, subject);
+    await setWalletCancellationAllowed(db, args);
+    const before = account ? { walletCancellationAllowed: account.wallet_cancellation_allowed } : null;
+    const after = { walletCancellationAllowed: allow };
+    await insertAuditEntries(db, [{ actor, action: "account.updated", subject, before, after, at: now() }]);
+  });
+}
+
+/** Sets how long changes of destinations of an account's merchants wait. Changes that wait already keep their time. */
+export async function setDestinationWait(
+  { db, now }: Deps,
+  args: { actor: AuditActor; accountId: string; hours: number },
+): Promise<void> {
+  const { actor, accountId: subject, hours } = args;
+  await inTransaction(db, async (db) => {
+    const account = await findAccountForUpdate(db, subject);
+    await updateDestinationWaitingHours(db, { accountId: subject, hours });
+    const before = account ? { destinationWaitingHours: account.destination_waiting_hours } : null;
+    const after = { destinationWaitingHours: hours };
+    await insertAuditEntries(db, [{ actor, action: "account.updated", subject, before, after, at: now() }]);
+  });
 }
 
 /** Lists payments of all accounts, newest first. An undefined filter matches everything. */
@@ -133,16 +163,6 @@ export async function listDeletedMerchants(
   return rows.map(({ id, name, deleted_at: deletedAt, owed }) => ({ id, name, deletedAt, owed }));
 }
 
-/** Records an operator's action in the audit log. */
-export async function recordAction(
-  { db, now }: Deps,
-  args: { actor: string; action: string; subject: string },
-): Promise<void> {
-  const { actor: id, action, subject } = args;
-  const actor = { kind: "operator", id, address: null } as const;
-  await insertAuditEntries(db, [{ actor, action, subject, before: null, after: null, at: now() }]);
-}
-
 /**
  * Makes all unfinished rows of a payment due now, so that the sweep enqueues their jobs within a second:
  * - attempts that wait for verification
@@ -151,8 +171,39 @@ export async function recordAction(
  * - the payment itself, if its deadline has passed
  * Idempotent. Returns the number of rows of each kind; undefined when there is no such payment.
  */
-export async function retryPayment({ db, now }: Deps, paymentId: string): Promise<Record<string, number> | undefined> {
-  const at = now();
+export async function retryPayment(
+  deps: Deps,
+  args: { actor: AuditActor; paymentId: string },
+): Promise<Record<string, number> | undefined> {
+  const { actor, paymentId: subject } = args;
+  const at = deps.now();
+  return inTransaction(deps.db, async (db) => {
+    const after = await makeAllDue(db, subject, at);
+    if (after) await insertAuditEntries(db, [{ actor, action: "payment.retried", subject, before: null, after, at }]);
+    return after;
+  });
+}
+
+/** Retries one failed booking, or all of them, within seconds. Returns the number of failed bookings that are retried. */
+export async function retryFailedBookings(
+  { db, now }: Deps,
+  args: { actor: AuditActor; id: number | undefined },
+): Promise<number> {
+  const { actor, id } = args;
+  return inTransaction(db, async (db) => {
+    const count = await requestRetries(db, id);
+    const entry = {
+      actor,
+      action: "failed_booking.retried",
+      subject: id === undefined ? "all" : String(id),
+      at: now(),
+    };
+    if (count > 0) await insertAuditEntries(db, [{ ...entry, before: null, after: { count } }]);
+    return count;
+  });
+}
+
+async function makeAllDue(db: Db, paymentId: string, at: Date): Promise<Record<string, number> | undefined> {
   const payment = await findPaymentRow(db, paymentId);
   if (!payment) return undefined;
   const settlementId = payment.settlement_id;

@@ -1,4 +1,7 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
+import { findingKinds } from "../../db/findings.ts";
+import { findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
+import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
   type ChainStatus,
@@ -10,9 +13,12 @@ import {
   type OverdueTable,
 } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
+import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
+import type { Mode } from "../../db/tables.ts";
+import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
@@ -38,20 +44,29 @@ export type SystemStatus = {
   chains: { chain: string; cursor: number; lagSeconds: number }[];
   /** The newest reconciliation of the ledger with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  /** Contradictions that the newest check of the ledger has found, by kind, and its age. */
+  findings: { kind: string; count: number }[];
+  ledgerCheckSeconds: number;
   /** Number of rows of each chain that could not be booked. */
   failedBookings: { chain: string; count: number }[];
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
+  /** Changes of merchants' destinations that wait for their time or a decision. */
+  destinationChanges: { mode: Mode; count: number }[];
   /** Transactions of the treasury's history that are not read yet, and that cannot be read, where it is read separately. */
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
+  /** Age of the oldest head of the audit log that is not exported. */
+  auditHeadSeconds: number;
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
   steppedBackAt: Date | undefined;
   unread: { chain: string; unread: boolean }[];
 };
+
+const modes = ["live", "test"] as const;
 
 /** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "assigned", "included"];
@@ -74,10 +89,14 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     });
   const lanes = await listLaneStatuses(deps.db);
   const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
+  const findings = await countFindings(deps.db);
+  const checkedAt = await findLastCheck(deps.db);
   const failures = await countFailures(deps.db);
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
+  const auditHead = await findOldestUnexportedHead(deps.db);
   const blocked = await countBlockedQueues(deps.db);
+  const changes = await countWaitingChanges(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
   const unread = new Set(await listUnreadChains(deps.db));
   const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
@@ -87,6 +106,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
     steppedBackAt,
+    findings: findingKinds.map((kind) => ({ kind, count: findings.find((one) => one.kind === kind)?.count ?? 0 })),
+    ledgerCheckSeconds: secondsSince(checkedAt),
     unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
     overdue: overdue.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
     transfers: [
@@ -118,13 +139,15 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       count: failures.find((one) => one.chain === chain)?.count ?? 0,
     })),
     blocked: [
-      ...obstacles.map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-      { kind: "refund", obstacle: "balance_short", count: 0 },
+      ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+      ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
       ...blocked,
     ],
+    destinationChanges: modes.map((mode) => changes.find((one) => one.mode === mode) ?? { mode, count: 0 }),
     history: listChainsWithHistory(deps).map(
       (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
     ),
     oldestEventSeconds: secondsSince(oldestEvent),
+    auditHeadSeconds: secondsSince(auditHead),
   };
 }

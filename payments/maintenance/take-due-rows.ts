@@ -9,7 +9,7 @@ import {
 import { takeDueEndpoints } from "../../db/queries/webhook-endpoints.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type DuePayouts, takePayouts } from "../payouts/dispatch-payouts.ts";
-import type { PayoutDeps } from "../payouts/sign-payout.ts";
+import type { CatchUpDeps } from "../payouts/sign-payout.ts";
 
 /** Rows of each table taken per sweep. The next sweep, a second later, takes more. */
 const LIMIT = 500;
@@ -40,7 +40,7 @@ export type DueWork = {
  * Takes every row whose due time has passed: after a lost job, a flushed Redis, or a crash between a commit and its
  * enqueueing. Each row is returned once and falls due again later, so the caller must enqueue jobs for all of them.
  */
-export async function takeDueWork(deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps): Promise<DueWork> {
+export async function takeDueWork(deps: Pick<PaymentDeps, "db" | "chains" | "now"> & CatchUpDeps): Promise<DueWork> {
   const { db } = deps;
   const chains = [...deps.chains.keys()];
   const now = deps.now();

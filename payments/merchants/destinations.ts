@@ -1,25 +1,31 @@
+import type { Transaction } from "kysely";
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
-import {
-  findDestination,
-  insertDestinations,
-  listDestinationRows,
-  removeDestination,
-  updateDestination,
-} from "../../db/queries/destinations.ts";
+import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { type DestinationChangeRow, listWaitingChanges } from "../../db/queries/destination-changes.ts";
+import { findDestination, listDestinationRows } from "../../db/queries/destinations.ts";
 import { hasMerchant, lockMerchant } from "../../db/queries/merchants.ts";
-import type { Db } from "../../db/tables.ts";
+import type { Tables } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { type ChangeDeps, rejectWaiting, requestChanges } from "./destination-changes.ts";
+import { planChange } from "./destination-rules.ts";
 import type { Owner } from "./merchants.ts";
 import { type CheckDeps, findUnserved, validateAsset, validateDestination } from "./validate-destinations.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "now"> & CheckDeps;
+type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & CheckDeps;
+
+/** A change that waits: the account that it asks for, and when it applies unless it is decided before. */
+export type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
 
 /** An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8). */
 export type Destination = { asset: string; destination: string };
-export type DestinationView = Destination & { id: string };
+/**
+ * A destination as its merchant sees it. `destination` is the account that applies now; of a destination that is added
+ * and does not apply yet, it is the requested one. `pendingChange` is the change that waits.
+ */
+export type DestinationView = Destination & { id: string; pendingChange?: PendingChange };
 
 /** Lists a merchant's destinations in the order of registration. Refuses with `merchant_not_found`. */
 export async function listDestinations(
@@ -27,18 +33,26 @@ export async function listDestinations(
   args: Owner & { merchantId: string },
 ): Promise<Result<DestinationView[]>> {
   if (!(await hasMerchant(deps.db, args))) return refuse("merchant_not_found", "no such merchant");
-  return done(await listDestinationRows(deps.db, args.merchantId));
+  const applied = await listDestinationRows(deps.db, args.merchantId);
+  const waiting = await listWaitingChanges(deps.db, args.merchantId);
+  const added = waiting.filter(({ destination_id: id }) => applied.every((row) => row.id !== id));
+  return done([
+    ...applied.map((row) => toView(row, waiting)),
+    ...added.map(({ destination_id: id, asset, after }) => toView({ id, asset, destination: after ?? "" }, waiting)),
+  ]);
 }
 
 /**
- * Registers destinations of a merchant, all or none. Accepts an asset that no configured network has; buyers are
- * offered it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid
- * entry, and with `settlement_asset_conflict` for an asset that has a destination already.
+ * Adds destinations of a merchant, all or none. The first destination for an asset of a merchant that has not been paid
+ * applies at once; others wait for the account's waiting period. Accepts an asset that no configured network has; buyers
+ * are offered it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid
+ * entry, and with `settlement_asset_conflict` for an asset that has a destination already, applied or waiting.
  */
 export async function addDestinations(
   deps: Deps,
-  args: Owner & { merchantId: string; settlements: readonly Destination[] },
+  args: Owner & { merchantId: string; actor: AuditActor; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
+  const { merchantId, actor } = args;
   for (const [index, entry] of args.settlements.entries()) {
     const error = validateAsset(entry.asset) ?? validateDestination(deps, entry);
     if (error) return refuse("params_validation", `settlements.${index}.${error}`);
@@ -46,66 +60,109 @@ export async function addDestinations(
   const unserved = await findUnserved(deps, args.settlements);
   if (unserved !== undefined)
     return refuse("params_validation", `settlements.${unserved}.destination: the account is not served`);
-  return withMerchantLock(deps, args, async (db) => {
-    const rows = args.settlements.map((entry) => ({
-      id: newId("crypto"),
-      asset: canonicalAsset(entry.asset),
-      destination: entry.destination,
+  return withDestinationLock(deps, args, async (locked) => {
+    const wanted = args.settlements.map(({ asset, destination }) => ({
+      destinationId: newId("crypto"),
+      asset: canonicalAsset(asset),
+      before: null,
+      after: destination,
     }));
-    const listed = await listDestinations({ db }, args);
+    const listed = await listDestinations(locked, args);
     if (!listed.ok) return listed;
     const taken = new Set(listed.value.map(({ asset }) => asset));
-    for (const [index, { asset }] of rows.entries()) {
+    for (const [index, { asset }] of wanted.entries()) {
       if (taken.has(asset))
         return refuse("settlement_asset_conflict", `settlements.${index}.asset: has a destination already`);
       taken.add(asset);
     }
-    const at = deps.now();
-    const written = { merchant_id: args.merchantId, created_at: at, updated_at: at };
-    await insertDestinations(
-      db,
-      rows.map((row) => ({ ...row, ...written })),
+    const changes = await requestChanges(locked, { merchantId, actor, wanted });
+    return done(
+      wanted.map(({ destinationId: id, asset, after: destination }) => toView({ id, asset, destination }, changes)),
     );
-    return done(rows);
   });
 }
 
-/** Changes the account of a destination, for settlements that begin afterwards. The asset cannot change. */
+/**
+ * Changes the account of a destination after the account's waiting period, for settlements that begin afterwards. A
+ * request for the account that applies now withdraws the waiting change. The asset cannot change.
+ */
 export async function changeDestination(
-  deps: Deps & Pick<PaymentDeps, "log">,
-  args: Owner & { merchantId: string; id: string; destination: string },
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; actor: AuditActor; destination: string },
 ): Promise<Result<DestinationView>> {
-  const { merchantId, id, destination } = args;
-  const changed = await withMerchantLock(deps, args, async (db) => {
-    const before = await findDestination(db, { merchantId, id });
-    if (!before) return noSuchDestination();
-    const entry = { asset: before.asset, destination };
+  const { merchantId, id, actor, destination: wanted } = args;
+  return withDestinationLock(deps, args, async (locked) => {
+    const { applied, waiting } = await findBoth(locked, { merchantId, id });
+    const asset = applied?.asset ?? waiting?.asset;
+    if (asset === undefined) return noSuchDestination();
+    const entry = { asset, destination: wanted };
     const error = validateDestination(deps, entry);
     if (error) return refuse("params_validation", error);
     if ((await findUnserved(deps, [entry])) !== undefined)
       return refuse("params_validation", "destination: the account is not served");
-    await updateDestination(db, { id, destination, updated_at: deps.now() });
-    return done(before);
+    const before = applied?.destination ?? null;
+    const plan = planChange({ applied: before, waiting: waiting?.after ?? null, wanted });
+    const shown = { id, asset, destination: before ?? wanted };
+    if (plan === "keep") return done(toView(shown, waiting ? [waiting] : []));
+    const rejection = plan === "withdraw" ? "withdrawn" : "replaced";
+    if (waiting) await rejectWaiting(locked, { id: waiting.id, actor, rejection });
+    if (plan === "withdraw") return done(shown);
+    const change = { destinationId: id, asset, before, after: wanted };
+    const changes = await requestChanges(locked, { merchantId, actor, wanted: [change] });
+    const isApplied = changes.some(({ state }) => state === "applied");
+    return done(toView(isApplied ? { ...shown, destination: wanted } : shown, changes));
   });
-  if (!changed.ok) return changed;
-  const { asset, destination: from } = changed.value;
-  deps.log.info({ merchant: merchantId, asset, from, to: destination }, "destination changed");
-  return done({ id, asset, destination });
 }
 
-/** Deletes a destination. Buyers are no longer offered the asset, and its balance waits for a new destination. */
+/**
+ * Deletes a destination at once, and rejects its waiting change. Buyers are no longer offered the asset, and its balance
+ * waits for a new destination.
+ */
 export async function deleteDestination(
-  deps: Deps & Pick<PaymentDeps, "log">,
-  args: Owner & { merchantId: string; id: string },
+  deps: Deps,
+  args: Owner & { merchantId: string; id: string; actor: AuditActor },
 ): Promise<Result<{ id: string }>> {
-  const deleted = await withMerchantLock(deps, args, async (db) => {
-    const row = await removeDestination(db, args);
-    return row ? done(row) : noSuchDestination();
+  const { merchantId, id, actor } = args;
+  return withDestinationLock(deps, args, async (locked) => {
+    const { applied, waiting } = await findBoth(locked, { merchantId, id });
+    if (!applied && !waiting) return noSuchDestination();
+    const rejection = applied ? "replaced" : "withdrawn";
+    if (waiting) await rejectWaiting(locked, { id: waiting.id, actor, rejection });
+    if (applied) {
+      const change = { destinationId: id, asset: applied.asset, before: applied.destination, after: null };
+      await requestChanges(locked, { merchantId, actor, wanted: [change] });
+    }
+    return done({ id });
   });
-  if (!deleted.ok) return deleted;
-  const { id, asset, destination: from } = deleted.value;
-  deps.log.info({ merchant: args.merchantId, asset, from }, "destination deleted");
-  return done({ id });
+}
+
+async function findBoth({ db }: ChangeDeps, { merchantId, id }: { merchantId: string; id: string }) {
+  const waiting = await listWaitingChanges(db, merchantId);
+  return {
+    applied: await findDestination(db, { merchantId, id }),
+    waiting: waiting.find(({ destination_id }) => destination_id === id),
+  };
+}
+
+function toView(row: Destination & { id: string }, changes: readonly DestinationChangeRow[]): DestinationView {
+  const waiting = changes.find(({ destination_id, state }) => destination_id === row.id && state === "requested");
+  if (!waiting) return row;
+  const { id: changeId, after, created_at: requestedAt, applies_at: appliesAt } = waiting;
+  return { ...row, pendingChange: { changeId, destination: after ?? "", requestedAt, appliesAt } };
+}
+
+/** Runs changes of a merchant's destinations like `withMerchantLock`, and inserts their audit entries at the end. */
+export function withDestinationLock<T>(
+  deps: Pick<PaymentDeps, "db" | "now" | "log">,
+  args: Owner & { merchantId: string },
+  work: (deps: ChangeDeps) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return withMerchantLock(deps, args, async (db) => {
+    const audit: AuditEntry[] = [];
+    const result = await work({ db, now: deps.now, log: deps.log, audit });
+    await insertAuditEntries(db, audit);
+    return result;
+  });
 }
 
 /**
@@ -114,9 +171,9 @@ export async function deleteDestination(
  * `merchant_not_found`.
  */
 export function withMerchantLock<T>(
-  deps: Deps,
+  deps: Pick<PaymentDeps, "db">,
   args: Owner & { merchantId: string },
-  work: (db: Db) => Promise<Result<T>>,
+  work: (db: Transaction<Tables>) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   return inTransaction(deps.db, async (db) =>
     (await lockMerchant(db, args)) ? work(db) : refuse("merchant_not_found", "no such merchant"),

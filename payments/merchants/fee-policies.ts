@@ -1,4 +1,6 @@
-import { deleteFeePolicy, upsertFeePolicy } from "../../db/queries/fee-policies.ts";
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { deleteFeePolicy, type FeePolicyRow, findFeePolicy, upsertFeePolicy } from "../../db/queries/fee-policies.ts";
 import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -26,19 +28,24 @@ export function calculateFee({ basisPoints, fixedMicros }: FeePolicy, amount: bi
   return { total, fixed: total - (percentage < total ? percentage : total), basisPoints };
 }
 
-type Owner = { accountId: string; merchantId: string | null };
+type Owner = { actor: AuditActor; accountId: string; merchantId: string | null };
+type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
 /** Sets the fee of an account, or of one merchant instead, for options created from now on. */
-export async function setFee(
-  { db, now }: Pick<PaymentDeps, "now"> & { db: Db },
-  args: Owner & FeePolicy,
-): Promise<void> {
-  await upsertFeePolicy(db, {
-    account_id: args.accountId,
-    merchant_id: args.merchantId,
-    basis_points: args.basisPoints,
-    fixed_micros: args.fixedMicros,
-    updated_at: now(),
+export async function setFee(deps: Deps, args: Owner & FeePolicy): Promise<void> {
+  const { actor, accountId, merchantId, basisPoints, fixedMicros } = args;
+  const at = deps.now();
+  await inTransaction(deps.db, async (db) => {
+    const before = toAudited(await findFeePolicy(db, args));
+    const row = {
+      account_id: accountId,
+      merchant_id: merchantId,
+      basis_points: basisPoints,
+      fixed_micros: fixedMicros,
+    };
+    await upsertFeePolicy(db, { ...row, updated_at: at });
+    const entry = { actor, action: "fee.set", subject: merchantId ?? accountId, at };
+    await insertAuditEntries(db, [{ ...entry, before, after: toAudited(row) }]);
   });
 }
 
@@ -46,6 +53,16 @@ export async function setFee(
  * Deletes a fee policy. Without its own policy a merchant has its account's; without a policy an account pays no fee.
  * Returns false when there was none.
  */
-export async function clearFee({ db }: { db: Db }, owner: Owner): Promise<boolean> {
-  return deleteFeePolicy(db, owner);
+export async function clearFee(deps: Deps, { actor, ...owner }: Owner): Promise<boolean> {
+  return inTransaction(deps.db, async (db) => {
+    const before = toAudited(await findFeePolicy(db, owner));
+    if (!(await deleteFeePolicy(db, owner))) return false;
+    const subject = owner.merchantId ?? owner.accountId;
+    await insertAuditEntries(db, [{ actor, action: "fee.cleared", subject, before, after: null, at: deps.now() }]);
+    return true;
+  });
+}
+
+function toAudited(row: Pick<FeePolicyRow, "basis_points" | "fixed_micros"> | undefined) {
+  return row ? { basisPoints: row.basis_points, fixedMicros: row.fixed_micros.toString() } : null;
 }

@@ -1,8 +1,11 @@
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   countMerchants,
   findOwnedMerchant,
   insertMerchant,
   listMerchantRows,
+  lockMerchant,
   type MerchantRow,
   markMerchantDeleted,
   type OwnedMerchant,
@@ -37,19 +40,25 @@ const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
 /** Creates a merchant in status `active` (specification, 2.7). */
 export async function createMerchant(
   deps: Deps,
-  args: Owner & { name: string; email: string; logoId?: string | null },
+  args: Owner & { actor: AuditActor; name: string; email: string; logoId?: string | null },
 ): Promise<MerchantView> {
-  const row = await insertMerchant(deps.db, {
-    id: newId("mrch"),
-    account_id: args.accountId,
-    mode: args.mode,
-    name: args.name,
-    email: args.email,
-    logo_id: args.logoId ?? null,
-    created_at: deps.now(),
-    deleted_at: null,
+  const { actor, accountId, mode } = args;
+  const at = deps.now();
+  return inTransaction(deps.db, async (db) => {
+    const row = await insertMerchant(db, {
+      id: newId("mrch"),
+      account_id: accountId,
+      mode,
+      name: args.name,
+      email: args.email,
+      logo_id: args.logoId ?? null,
+      created_at: at,
+      deleted_at: null,
+    });
+    const after = { account: accountId, mode, ...toAudited(row) };
+    await insertAuditEntries(db, [{ actor, action: "merchant.created", subject: row.id, before: null, after, at }]);
+    return toMerchantView(row);
   });
-  return toMerchantView(row);
 }
 
 /** Returns a merchant of this account and mode. Refuses with `merchant_not_found`. */
@@ -84,8 +93,9 @@ export async function listMerchants(
 
 /** Updates the given fields of a merchant. Refuses with `merchant_not_found`. */
 export async function changeMerchant(
-  deps: Pick<Deps, "db">,
+  deps: Deps,
   args: Owner & {
+    actor: AuditActor;
     merchantId: string;
     name?: string | undefined;
     email?: string | undefined;
@@ -100,8 +110,15 @@ export async function changeMerchant(
     ...(logoId === undefined ? {} : { logo_id: logoId }),
     ...(status === undefined ? {} : { status }),
   };
-  const row = await updateMerchant(deps.db, args, changes);
-  return row ? done(toMerchantView(row)) : noSuchMerchant();
+  return inTransaction(deps.db, async (db) => {
+    if (!(await lockMerchant(db, args))) return noSuchMerchant();
+    const before = await findOwnedMerchant(db, args);
+    const row = await updateMerchant(db, args, changes);
+    if (!before || !row) return noSuchMerchant();
+    const entry = { actor: args.actor, action: "merchant.updated", subject: row.id, at: deps.now() };
+    await insertAuditEntries(db, [{ ...entry, before: toAudited(before), after: toAudited(row) }]);
+    return done(toMerchantView(row));
+  });
 }
 
 /**
@@ -111,10 +128,20 @@ export async function changeMerchant(
  */
 export async function deleteMerchant(
   deps: Deps,
-  args: Owner & { merchantId: string },
+  args: Owner & { actor: AuditActor; merchantId: string },
 ): Promise<Result<{ id: string }>> {
-  const isDeleted = await markMerchantDeleted(deps.db, args, deps.now());
-  return isDeleted ? done({ id: args.merchantId }) : noSuchMerchant();
+  const { actor, merchantId: subject } = args;
+  const at = deps.now();
+  return inTransaction(deps.db, async (db) => {
+    if (!(await markMerchantDeleted(db, args, at))) return noSuchMerchant();
+    await insertAuditEntries(db, [{ actor, action: "merchant.deleted", subject, before: null, after: null, at }]);
+    return done({ id: subject });
+  });
+}
+
+/** Returns the members of a merchant that an audit entry shows. */
+function toAudited({ name, email, status, logo_id: logoId }: MerchantRow) {
+  return { name, email, status, logoId };
 }
 
 function toMerchantView(row: MerchantRow): MerchantView {

@@ -8,14 +8,21 @@ import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
 import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
+import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, signPayout, splitByKnownAsset } from "./sign-payout.ts";
+import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 
 /** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
-export type RefundOutcome = "begun" | "watcher_behind" | "unknown_asset" | "not_served" | "balance_short";
+export type RefundOutcome =
+  | "begun"
+  | "watcher_behind"
+  | "unknown_asset"
+  | "not_served"
+  | "balance_short"
+  | RefusalReason;
 type Deps = PaymentDeps & PayoutDeps;
 
 /**
@@ -38,11 +45,24 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   }
   const begun: NewTransfer[] = [];
   const failures: unknown[] = [];
-  // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
+  const payable: DueRefund[] = [];
   for (const refund of due) {
     try {
       const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
-      const outcome = obstacle ?? (await begin(deps, refund, caughtUp.get(chainOf(refund.asset)) ?? ""));
+      if (obstacle) outcomes.set(refund.id, obstacle);
+      else payable.push(refund);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  const signed = await signPayouts(deps, payable.map(toPayout));
+  // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
+  for (const [index, refund] of payable.entries()) {
+    try {
+      const result = signed[index];
+      if (!result) continue;
+      const epoch = caughtUp.get(chainOf(refund.asset)) ?? "";
+      const outcome = result.ok ? await begin(deps, { refund, transfer: result.transfer, epoch }) : result.reason;
       if (typeof outcome === "string") outcomes.set(refund.id, outcome);
       else begun.push(outcome);
     } catch (error) {
@@ -78,27 +98,23 @@ type Drawn = DueRefund & { merchant_id: string };
 type Rollback = "balance_short" | "changed" | "watcher_behind";
 type Written = { ok: true; afterCommit?: () => Promise<void> } | { ok: false; why: Rollback };
 
+/** A refund with its transfer, and the database epoch in which it was signed. */
+type SignedRefund = { refund: DueRefund; transfer: NewTransfer; epoch: string };
+
 /** Begins a refund in one transaction. Returns its transfer, or the reason why the refund waits. */
-async function begin(deps: Deps, refund: DueRefund, epoch: string): Promise<NewTransfer | RefundOutcome> {
-  const { id, asset, amount, receiver } = refund;
-  const of = { purpose: "refund" as const, refund_id: id };
-  const transfer = await signPayout(deps, { of, asset, amount, receiver: receiver ?? "", key: refundKey(refund) });
+async function begin(deps: Deps, refund: SignedRefund): Promise<NewTransfer | RefundOutcome> {
   for (;;) {
-    const written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, { refund, transfer, epoch }));
+    const written = await commitIfOk(deps.db, (db) => writeBegun(deps, db, refund));
     if (written.ok) {
       await written.afterCommit?.();
-      return written.afterCommit ? transfer : "begun";
+      return written.afterCommit ? refund.transfer : "begun";
     }
     if (written.why !== "changed") return written.why;
   }
 }
 
 /** Writes state, balance, ledger and transfer of a refund. Without `afterCommit`, the refund has begun elsewhere. */
-async function writeBegun(
-  deps: Deps,
-  db: Db,
-  { refund, transfer, epoch }: { refund: DueRefund; transfer: NewTransfer; epoch: string },
-): Promise<Written> {
+async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: SignedRefund): Promise<Written> {
   const at = deps.now();
   const ids = [refund.id];
   const moved = await moveRows(db, "refund", { ids, from: "due", to: "paying", at, set: { due_at: null } });
@@ -125,21 +141,23 @@ async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefi
   return isShort ? "balance_short" : undefined;
 }
 
-/**
- * Returns the parts of a refund's natural key: its payment and the refund's number, or the movement on chain that a
- * refund without a payment returns. The key contains no generated id, because a restored database would generate other
- * ids.
- */
-export function refundKey({
-  payment_id,
-  number,
-  chain,
-  tx_hash,
-  log_index,
-}: Pick<DueRefund, "payment_id" | "number" | "chain" | "tx_hash" | "log_index">): string[] {
-  return payment_id === null
-    ? ["refund", "movement", chain ?? "", tx_hash ?? "", String(log_index)]
-    : ["refund", "payment", payment_id, String(number)];
+/** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */
+function toPayout(refund: DueRefund): Payout {
+  const { id, asset, amount, number, merchant_id: merchantId, payment_id: paymentId } = refund;
+  const of = { purpose: "refund" as const, refund_id: id };
+  const paid = { asset, amount, receiver: refund.receiver ?? "" };
+  return merchantId === null || paymentId === null
+    ? {
+        of,
+        request: {
+          kind: "return",
+          ...paid,
+          txHash: refund.tx_hash ?? "",
+          logIndex: refund.log_index ?? 0,
+          approvals: [],
+        },
+      }
+    : { of, request: { kind: "refund", ...paid, merchantId, paymentId, number, deposits: [] } };
 }
 
 /**

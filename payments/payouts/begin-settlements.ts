@@ -12,6 +12,7 @@ import {
 } from "../../db/queries/settlements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
+import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { settlementBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
@@ -19,7 +20,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
 import { listBlockedByForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
-import { chainOf, listCaughtUp, type PayoutDeps, settlementKey, signPayout, splitByKnownAsset } from "./sign-payout.ts";
+import { chainOf, listCaughtUp, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 
 /** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
@@ -32,7 +33,8 @@ export type SettleOutcome =
   | "held"
   | "balance_short"
   | "inventory_short"
-  | "refund_pending";
+  | "refund_pending"
+  | RefusalReason;
 
 type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
@@ -46,7 +48,6 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
   await closeAccumulating(deps.db, settlementIds, deps.now());
   const due = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
-  const payouts: Payout[] = [];
   const caughtUp = await listCaughtUp(
     deps,
     due.map(({ asset }) => chainOf(asset)),
@@ -63,10 +64,18 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     due.filter((settlement) => !obstacleOf(settlement)),
   );
+  const payable: SettlementWithDestination[] = [];
   for (const settlement of due) {
     const blocked = obstacleOf(settlement) ?? refused.get(settlement.id);
     if (blocked) outcomes.set(settlement.id, blocked);
-    else payouts.push({ settlement, transfer: await signOne(deps, settlement) });
+    else payable.push(settlement);
+  }
+  const payouts: Payout[] = [];
+  for (const [index, result] of (await signPayouts(deps, payable.map(toPayout))).entries()) {
+    const settlement = payable[index];
+    if (!settlement) continue;
+    if (result.ok) payouts.push({ settlement, transfer: result.transfer });
+    else outcomes.set(settlement.id, result.reason);
   }
   const { begun, waiting } = await begin(deps, payouts, caughtUp);
   for (const payout of waiting) {
@@ -120,11 +129,12 @@ function receiverOf(chain: string, destination: string | null): string {
   return canonicalAddress(chain, parseAccountId(destination ?? "")?.address ?? "");
 }
 
-function signOne(deps: Deps, settlement: SettlementWithDestination): Promise<NewTransfer> {
-  const { id, asset, amount, registered } = settlement;
+function toPayout({ id, merchant_id: merchantId, asset, number, amount, registered }: SettlementWithDestination) {
   const receiver = receiverOf(asset, registered);
-  const key = settlementKey(settlement);
-  return signPayout(deps, { of: { purpose: "settlement", settlement_id: id }, asset, amount, receiver, key });
+  return {
+    of: { purpose: "settlement" as const, settlement_id: id },
+    request: { kind: "settlement" as const, merchantId, number, asset, amount, receiver, deposits: [] },
+  };
 }
 
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */

@@ -14,10 +14,11 @@ import {
   resumeQueue,
   takeDueQueues,
 } from "../../db/queries/payout-queue.ts";
+import { isTransientRefusal, type RefusalReason, refusalReasons } from "../../signer/refusals.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { beginRefunds, type RefundOutcome } from "./begin-refunds.ts";
 import { beginSettlements, type SettleOutcome } from "./begin-settlements.ts";
-import { listCaughtUp, type PayoutDeps } from "./sign-payout.ts";
+import { type CatchUpDeps, listCaughtUp, type PayoutDeps } from "./sign-payout.ts";
 
 type Deps = PaymentDeps & PayoutDeps;
 
@@ -37,7 +38,7 @@ export type DuePayouts = { ids: [string, ...string[]]; retry: number };
  * obstacle is gone or its next check is due. The caller must enqueue a job for each result.
  */
 export async function takePayouts(
-  deps: Pick<PaymentDeps, "db" | "chains" | "now"> & PayoutDeps,
+  deps: Pick<PaymentDeps, "db" | "chains" | "now"> & CatchUpDeps,
   kind: PayoutKind,
 ): Promise<DuePayouts[]> {
   const now = deps.now();
@@ -94,7 +95,7 @@ async function reportOutcomes(
     if (!first) continue;
     const all = [first, ...others];
     const found = all.map(({ id }) => ({ id, outcome: outcomes.get(id) ?? "begun" }));
-    const short = found.filter(({ outcome }) => amountObstacles.some((obstacle) => obstacle === outcome));
+    const short = found.filter(({ outcome }) => mustDefer(outcome));
     if (short.length > 0) await deferRows(deps.db, { kind: first.kind, ids: short.map(({ id }) => id) });
     const key: QueueKey & { now: Date } = { ...first, now: deps.now() };
     if (found.some(({ outcome }) => outcome === "begun")) {
@@ -103,9 +104,15 @@ async function reportOutcomes(
     }
     const obstacle = found.map(({ outcome }) => outcome).find(isObstacle);
     // `watcher_behind` blocks nothing: the sweep skips the chain, and its queues stay due.
-    if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle });
+    const isTransient = obstacle !== undefined && isRefusal(obstacle) && isTransientRefusal(obstacle);
+    if (obstacle) await blockQueue(deps.db, { ...key, version: first.version, obstacle, isTransient });
   }
 }
+
+/** Returns true when the payouts behind this one in its queue may go first: another amount, or another decision of the signer. */
+const mustDefer = (outcome: Outcome): boolean =>
+  amountObstacles.some((obstacle) => obstacle === outcome) || (isRefusal(outcome) && !isTransientRefusal(outcome));
+const isRefusal = (outcome: Outcome): outcome is RefusalReason => refusalReasons.some((reason) => reason === outcome);
 
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";
 

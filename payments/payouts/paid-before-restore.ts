@@ -3,7 +3,7 @@ import { listUnclaimedNumbers } from "../../db/queries/observations.ts";
 import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
-import { chainOf, type PayoutDeps, settlementNonce } from "./sign-payout.ts";
+import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
 
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 
@@ -12,7 +12,7 @@ type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
  * a restored database does not know. That payout may have paid these settlements. They continue once it is adopted.
  */
 export async function listBlockedByForgottenPayouts(
-  deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & PayoutDeps,
+  deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & CatchUpDeps,
   settlements: readonly Settlement[],
 ): Promise<Set<string>> {
   const behind = new Set<string>();

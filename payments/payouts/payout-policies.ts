@@ -1,5 +1,12 @@
-import { findDestination, listAcceptedAssets, updateDestination } from "../../db/queries/destinations.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import {
+  findDestination,
+  findPayoutPolicy,
+  listAcceptedAssets,
+  updateDestination,
+} from "../../db/queries/destinations.ts";
 import { recordPayoutHold } from "../../db/queries/merchants.ts";
+import type { Db } from "../../db/tables.ts";
 import type { Network } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { noSuchDestination, withMerchantLock } from "../merchants/destinations.ts";
@@ -32,7 +39,7 @@ export type PolicyView = {
  */
 export async function setPayoutSchedule(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; schedule: PayoutSchedule | undefined },
+  args: Owner & { actor: AuditActor; merchantId: string; id: string; schedule: PayoutSchedule | undefined },
 ): Promise<Result<PolicyView>> {
   const { merchantId, id, schedule } = args;
   return withMerchantLock(deps, args, async (db) => {
@@ -48,7 +55,7 @@ export async function setPayoutSchedule(
       accumulation_amount: amount ?? null,
       minimum: schedule?.minimum ?? null,
     };
-    await updateDestination(db, { id, ...policy, updated_at: deps.now() });
+    await changePolicy(deps, db, { actor: args.actor, id, policy });
     const seconds = schedule ? schedule.ms / 1_000 : null;
     return done({ id, asset: row.asset, seconds, amount: policy.accumulation_amount, minimum: policy.minimum });
   });
@@ -72,7 +79,7 @@ function defaultAmount(deps: Deps, wanted: string): bigint | undefined {
  */
 export async function setDirectPayment(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; direct: boolean },
+  args: Owner & { actor: AuditActor; merchantId: string; id: string; direct: boolean },
 ): Promise<Result<{ id: string; asset: string; direct: boolean }>> {
   const { merchantId, id, direct } = args;
   return withMerchantLock(deps, args, async (db) => {
@@ -80,7 +87,7 @@ export async function setDirectPayment(
     if (!row) return noSuchDestination();
     if (direct && findAsset(deps, row.asset)?.kind !== "eip3009")
       return refuse("params_validation", `${row.asset} is not an EIP-3009 asset of the networks file`);
-    await updateDestination(db, { id, direct, updated_at: deps.now() });
+    await changePolicy(deps, db, { actor: args.actor, id, policy: { direct } });
     return done({ id, asset: row.asset, direct });
   });
 }
@@ -93,7 +100,7 @@ export async function setDirectPayment(
  */
 export async function setAcceptsOtherAssets(
   deps: Deps,
-  args: Owner & { merchantId: string; id: string; accept: boolean },
+  args: Owner & { actor: AuditActor; merchantId: string; id: string; accept: boolean },
 ): Promise<Result<{ id: string; asset: string; acceptsOtherAssets: boolean }>> {
   const { merchantId, id, accept } = args;
   return withMerchantLock(deps, args, async (db) => {
@@ -107,7 +114,7 @@ export async function setAcceptsOtherAssets(
     );
     if (accept && rival)
       return refuse("params_validation", `the destination for ${rival.asset} already accepts other assets of ${peg}`);
-    await updateDestination(db, { id, accepts_other_assets: accept, updated_at: deps.now() });
+    await changePolicy(deps, db, { actor: args.actor, id, policy: { accepts_other_assets: accept } });
     return done({ id, asset: row.asset, acceptsOtherAssets: accept });
   });
 }
@@ -115,11 +122,46 @@ export async function setAcceptsOtherAssets(
 /** Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`. */
 export async function holdPayouts(
   deps: Pick<Deps, "db" | "now">,
-  args: Owner & { merchantId: string; hold: boolean },
+  args: Owner & { actor: AuditActor; merchantId: string; hold: boolean },
 ): Promise<Result<{ merchantId: string; heldSince: Date | null }>> {
   return withMerchantLock(deps, args, async (db) => {
-    const heldSince = args.hold ? deps.now() : null;
+    const at = deps.now();
+    const heldSince = args.hold ? at : null;
     await recordPayoutHold(db, { merchantId: args.merchantId, since: heldSince });
+    const action = args.hold ? "merchant.payouts_held" : "merchant.payouts_released";
+    await insertAuditEntries(db, [
+      { actor: args.actor, action, subject: args.merchantId, before: null, after: null, at },
+    ]);
     return done({ merchantId: args.merchantId, heldSince });
   });
+}
+
+type PayoutPolicy = Awaited<ReturnType<typeof findPayoutPolicy>>;
+
+/** Changes how a destination is paid, and records it. */
+async function changePolicy(
+  deps: Pick<Deps, "now">,
+  db: Db,
+  { actor, id, policy }: { actor: AuditActor; id: string; policy: Partial<PayoutPolicy> },
+): Promise<void> {
+  const at = deps.now();
+  const before = await findPayoutPolicy(db, id);
+  await updateDestination(db, { id, ...policy, updated_at: at });
+  await insertAuditEntries(db, [
+    {
+      actor,
+      action: "destination.policy_changed",
+      subject: id,
+      before: toAudited(before),
+      after: toAudited({ ...before, ...policy }),
+      at,
+    },
+  ]);
+}
+
+function toAudited(policy: PayoutPolicy) {
+  const { accumulation_ms: accumulationMs, accumulation_amount: amount, minimum } = policy;
+  const { direct, accepts_other_assets: acceptsOtherAssets } = policy;
+  const [accumulationAmount, least] = [amount?.toString() ?? null, minimum?.toString() ?? null];
+  return { accumulationMs, accumulationAmount, minimum: least, direct, acceptsOtherAssets };
 }

@@ -1,7 +1,8 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
-import { insertRefund, listRefunds } from "../../db/queries/refunds.ts";
+import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
@@ -20,10 +21,10 @@ export type CreatedRefund = { paymentId: string; refundId: string };
  */
 export async function refundPayment(
   deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
-  query: PaymentQuery & { amount?: RefundAmount | undefined },
+  query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<CreatedRefund>> {
   const made = await inTransaction(deps.db, async (db) => {
-    const payment = await findPayment(db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+    const payment = await findPayment(db, query);
     if (!payment) return refuse("payment_not_found", "no such payment");
     // Succeeded is a final state, so this still holds when the row is written.
     if (payment.state !== "succeeded") return refuse("payment_not_succeeded", `the payment is ${payment.state}`);
@@ -46,21 +47,21 @@ export async function refundPayment(
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
     const id = newId("rfnd");
-    await insertRefund(db, {
+    const state = isMoved ? "due" : "marked";
+    await insertPaymentRefund(db, {
       id,
       payment_id: payment.id,
-      exception_id: null,
-      merchant_id: payment.merchant_id,
       // Withdrawn refunds count too: a refund number is never reused.
       number: before.length + 1,
-      asset: payment.paid_asset ?? "",
       amount,
-      receiver: option?.payer ?? null,
       ...drawnFor(payment, amount),
-      state: isMoved ? "due" : "marked",
+      state,
       created_at: at,
       due_at: isMoved ? new Date(at.getTime() + REENQUEUE_AFTER_MS) : null,
     });
+    const after = { payment: payment.id, asset: payment.paid_asset, amount: amount.toString(), state };
+    const { actor } = query;
+    await insertAuditEntries(db, [{ actor, action: "refund.created", subject: id, before: null, after, at }]);
     return done({ paymentId: payment.id, refundId: id, isMoved });
   });
   if (!made.ok) return made;

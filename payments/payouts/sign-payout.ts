@@ -1,34 +1,37 @@
 import { parseAssetId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { deriveNonce } from "../../chains/natural-key.ts";
-import { getChain } from "../../chains/open-chains.ts";
+import { deriveNonce, settlementKey } from "../../chains/natural-key.ts";
+import { getChain, getToken } from "../../chains/open-chains.ts";
 import type { NewTransfer } from "../../db/queries/transfers.ts";
+import { payoutNonce } from "../../signer/payout-nonce.ts";
+import type { PayoutRequest } from "../../signer/protocol.ts";
+import type { RefusalReason } from "../../signer/refusals.ts";
 import { findTreasuryEpoch } from "../../transfers/caught-up.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { newId } from "../ids.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import { requestPayouts } from "./request-payouts.ts";
 
-export type PayoutDeps = Pick<TransferDeps, "keys" | "startedAt" | "epoch">;
+export type CatchUpDeps = Pick<TransferDeps, "startedAt" | "epoch">;
+export type PayoutDeps = Pick<TransferDeps, "startedAt" | "epoch" | "signer">;
 
-/**
- * Money that leaves the treasury: its purpose, amount (minor units), receiver on the asset's chain, and the parts of
- * its natural key. The nonce, which the chain accepts once, is derived from the key and the deployment.
- */
+/** Money that leaves the treasury: its purpose, and the request that the signer decides on, without deposits. */
 export type Payout = {
   of: { purpose: "settlement"; settlement_id: string } | { purpose: "refund"; refund_id: string };
-  asset: string;
-  amount: bigint;
-  receiver: string;
-  key: readonly string[];
+  request: PayoutRequest;
 };
+
+export type SignedPayout = { ok: true; transfer: NewTransfer };
+/** A payout that the signer refuses. It waits, and is asked for again. */
+export type RefusedPayout = { ok: false; reason: RefusalReason; detail: string };
 
 /**
  * Returns the chains on which the treasury may sign, each with the database epoch that this holds for. After a restore
  * the database may lack transfers that are on chain, so signing waits until the watcher has caught up.
  */
 export async function listCaughtUp(
-  deps: Pick<PaymentDeps, "db" | "now" | "chains"> & PayoutDeps,
+  deps: Pick<PaymentDeps, "db" | "now" | "chains"> & CatchUpDeps,
   chains: readonly string[],
 ): Promise<Map<string, string>> {
   const caughtUp = new Map<string, string>();
@@ -39,20 +42,12 @@ export async function listCaughtUp(
   return caughtUp;
 }
 
-/**
- * Returns the parts of a settlement's natural key. The key contains no generated id, because a restored database would
- * generate other ids.
- */
-export function settlementKey(of: { merchant_id: string; asset: string; number: number }): string[] {
-  return ["settlement", of.merchant_id, of.asset, String(of.number)];
-}
-
 /** Returns the nonce of a settlement's payout on chain. */
 export function settlementNonce(
   deps: Pick<PaymentDeps, "networks">,
-  of: { merchant_id: string; asset: string; number: number },
+  { merchant_id: merchantId, asset, number }: { merchant_id: string; asset: string; number: number },
 ): string {
-  return deriveNonce(deps.networks.deployment, settlementKey(of));
+  return deriveNonce(deps.networks.deployment, settlementKey({ merchantId, asset, number }));
 }
 
 /** Splits rows by whether the networks file has their asset. Rows with unknown assets must not block the others. */
@@ -70,15 +65,33 @@ export function chainOf(asset: string): string {
 }
 
 /**
- * Returns the transfer of a payout. The treasury signs it where anybody can submit it, so that any lane relays it. The chain
- * rejects a second transfer with the same nonce.
+ * Returns the transfers of payouts, signed by the treasury so that any lane relays them, or why the signer refuses them. The
+ * chain rejects a second transfer with the same nonce. Returns one result for each payout, in their order.
  */
-export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout): Promise<NewTransfer> {
-  const { of, asset, amount, receiver, key } = payout;
+export async function signPayouts(
+  deps: PaymentDeps & PayoutDeps,
+  payouts: readonly Payout[],
+): Promise<(SignedPayout | RefusedPayout)[]> {
+  const wanted = payouts.map(({ of, request }) => ({
+    request,
+    settlementId: of.purpose === "settlement" ? of.settlement_id : undefined,
+  }));
+  const results = await requestPayouts(deps, wanted);
+  return payouts.map((payout, index) => {
+    const result = results[index];
+    if (!result) throw new Error("the signer left a payout without a result");
+    return result.ok ? { ok: true, transfer: toTransfer(deps, payout, result.signature) } : result;
+  });
+}
+
+function toTransfer(
+  deps: Pick<PaymentDeps, "chains" | "networks" | "now">,
+  { of, request }: Payout,
+  signature: string | null,
+): NewTransfer {
+  const { asset, amount, receiver } = request;
   const chain = getChain(deps.chains, chainOf(asset));
-  const token = chain.tokens.get(asset);
-  if (!token) throw new Error(`asset ${asset} of ${key.join(" ")} is not in the networks file`);
-  const row = {
+  return {
     id: newId("trf"),
     payment_id: null,
     settlement_id: null,
@@ -86,11 +99,13 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     ...of,
     chain: chain.chain,
     asset,
-    token: token.token,
+    token: getToken(chain, asset).token,
     payer: chain.treasury,
     amount,
     receiver: canonicalAddress(chain.chain, receiver),
-    authorization_nonce: deriveNonce(deps.networks.deployment, key),
+    authorization_nonce: payoutNonce(deps.networks.deployment, request),
+    ...getTransferDriver(chain).payoutForm(asset),
+    signature: signature === null ? null : Buffer.from(signature.slice(2), "hex"),
     permit: null,
     lane_id: null,
     lane_nonce: null,
@@ -98,5 +113,4 @@ export async function signPayout(deps: PaymentDeps & PayoutDeps, payout: Payout)
     last_error: null,
     due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
   };
-  return { ...row, ...(await getTransferDriver(chain).signPayout(deps, row)) };
 }

@@ -1,19 +1,25 @@
-import { deriveNonce } from "../../chains/natural-key.ts";
+import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
-import { findOwnedRefund, listRefunds, listUnbegunRefunds, type RefundRow } from "../../db/queries/refunds.ts";
+import {
+  findOwnedRefund,
+  listRefunds,
+  listUnbegunRefunds,
+  type RefundOwner,
+  type RefundRow,
+} from "../../db/queries/refunds.ts";
 import type { RefundState } from "../../db/states.ts";
-import type { Db, Mode } from "../../db/tables.ts";
+import type { Db } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type PaymentQuery, toMoney } from "../lifecycle/read-payment.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money } from "../views.ts";
-import { refundKey } from "./begin-refunds.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** The status of a refund in the API. `waiting`: for its merchant's balance. `held`: screening rejects its receiver. */
@@ -41,7 +47,7 @@ export async function listPaymentRefunds(
   deps: Pick<PaymentDeps, "db" | "chains">,
   query: PaymentQuery,
 ): Promise<Result<RefundView[]>> {
-  const payment = await findPayment(deps.db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+  const payment = await findPayment(deps.db, query);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const rows = await listRefunds(deps.db, payment.id);
   return done(
@@ -72,7 +78,7 @@ export type Withdrawn = { refundId: string; paymentId: string };
  */
 export async function withdrawRefund(
   deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
-  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+  args: { actor: AuditActor; refundId: string; owner?: RefundOwner },
 ): Promise<Result<Withdrawn>> {
   return inTransaction(deps.db, async (db) => {
     const refund = await findOwnedRefund(db, args);
@@ -91,6 +97,9 @@ export async function withdrawRefund(
     else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
     // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
     await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
+    const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
+    const [before, after] = [{ state: refund.state }, { state: "withdrawn" }];
+    await insertAuditEntries(db, [{ ...entry, before, after }]);
     return withdrawn;
   });
 }
@@ -103,10 +112,9 @@ async function findSentReason(
 ): Promise<string | undefined> {
   const chain = chainOf(refund.asset);
   if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
-  const number = deriveNonce(
-    networks.deployment,
-    refundKey({ ...refund, chain: null, tx_hash: null, log_index: null }),
-  );
+  const { merchant_id: merchantId, payment_id: paymentId } = refund;
+  if (merchantId === null || paymentId === null) return undefined;
+  const number = deriveNonce(networks.deployment, refundKey({ merchantId, paymentId, number: refund.number }));
   return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
 }
 

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
+import { type DueDestinationEvent, listDueDestinationEvents } from "../../db/queries/destination-events.ts";
 import {
   type DeliveryAttempt,
-  type DueEvent,
+  type DueEvent as DuePaymentEvent,
   giveUpDeliveries,
   listDueEvents,
   recordDeliveryAttempts,
@@ -12,10 +13,12 @@ import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queri
 import type { Decrypt } from "../../runtime/encryption.ts";
 import type { SafeFetchError } from "../../runtime/safe-fetch.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { isDestinationEvent, toDestinationPayload } from "./destination-payload.ts";
 import { writeSettledEvents } from "./settled-events.ts";
 import { toPayload } from "./webhook-payload.ts";
 
 export type DeliveryDeps = PaymentDeps & { decryptWebhookSecret: Decrypt };
+type DueEvent = DuePaymentEvent | DueDestinationEvent;
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -130,7 +133,11 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
   if (target.isDeleted) await giveUpDeliveries(deps.db, endpointId);
   const limit = AT_ONCE - without.length;
   if (limit <= 0) return [];
-  const list = () => listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
+  const list = async (): Promise<DueEvent[]> => {
+    const due = { endpointId, now: deps.now(), without };
+    const changes = await listDueDestinationEvents(deps.db, { ...due, limit });
+    return [...changes, ...(await listDueEvents(deps.db, { ...due, limit: limit - changes.length }))];
+  };
   const due = await list();
   // The events of a payout with many payments never delay new events: they are written only when nothing else is due.
   if (due.length === limit || target.isDeleted) return due;
@@ -138,13 +145,10 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
 }
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
-function putOff(
-  deps: PaymentDeps,
-  { id, attempts_made: attemptsMade, type, payment_id: paymentId }: DueEvent,
-  error: unknown,
-): DeliveryAttempt {
+function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAttempt {
+  const { id, attempts_made: attemptsMade, type } = event;
   deps.log.error(
-    { event: id, type, payment: paymentId, attemptsMade: attemptsMade + 1, err: error },
+    { event: id, type, ...subjectOf(event), attemptsMade: attemptsMade + 1, err: error },
     "webhook event cannot be sent",
   );
   const at = deps.now();
@@ -154,7 +158,7 @@ function putOff(
 
 /** Sends one event and returns its delivery state. */
 async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEvent): Promise<DeliveryAttempt> {
-  const body = toPayload(event);
+  const body = isDestinationEvent(event) ? toDestinationPayload(event) : toPayload(event);
   const at = deps.now();
   const signature = signers.map((signer) => signer.sign(event.id, at, body)).join(" ");
   const answer = await deps.safeFetch({
@@ -173,12 +177,16 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   const dueAt = isTaken ? null : (nextAttempt(attemptsMade + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
   const outcome = answer.ok ? String(answer.status) : errorTexts[answer.error];
-  const fields = { event: id, type: event.type, payment: event.payment_id, outcome, attemptsMade: attemptsMade + 1 };
+  const fields = { event: id, type: event.type, ...subjectOf(event), outcome, attemptsMade: attemptsMade + 1 };
   // The URL may contain a token, so it is never logged.
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");
   else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
   deps.metrics.webhookDeliveries.inc({ outcome: isTaken ? "delivered" : answer.ok ? "refused" : answer.error });
   return { id, attemptsMade, state, outcome, at: deps.now(), dueAt };
+}
+
+function subjectOf(event: DueEvent): object {
+  return isDestinationEvent(event) ? { change: event.change_id } : { payment: event.payment_id };
 }
 
 const errorTexts = {

@@ -1,4 +1,5 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   type DeliveryState,
   listDeliveryRows,
@@ -16,7 +17,9 @@ type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 /** An event and the state of its delivery. `lastOutcome` is an HTTP status, or the reason why there was none. */
 export type DeliveryView = {
   eventId: string;
-  paymentId: string;
+  /** The payment, or the change of a destination, that the event is about. */
+  paymentId: string | null;
+  changeId: string | null;
   type: string;
   at: Date;
   state: DeliveryState;
@@ -43,6 +46,7 @@ export async function listDeliveries(
     rows.map((row) => ({
       eventId: row.id,
       paymentId: row.payment_id,
+      changeId: row.change_id,
       type: row.type,
       at: row.at,
       state: row.state,
@@ -59,12 +63,28 @@ export async function listDeliveries(
  * by its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
  * `invalid_params` an event of another endpoint.
  */
-export async function replayEvents(deps: Deps, args: Owner & Replay): Promise<Result<{ count: number }>> {
+export async function replayEvents(
+  deps: Deps,
+  args: Owner & Replay & { actor: AuditActor },
+): Promise<Result<{ count: number }>> {
   const endpoint = await findEndpoint(deps, args);
   if (!endpoint.ok) return endpoint;
-  const of = { endpointId: endpoint.value.id, at: deps.now() };
-  if (!("eventId" in args))
-    return done({ count: await inTransaction(deps.db, (db) => replayDeliveries(db, { ...of, which: args })) });
-  const found = await replayDelivery(deps.db, { ...of, id: args.eventId });
-  return found ? done({ count: 1 }) : refuse("invalid_params", "eventId: is not an event of this endpoint");
+  const at = deps.now();
+  const of = { endpointId: endpoint.value.id, at };
+  return inTransaction(deps.db, async (db) => {
+    const count =
+      "eventId" in args
+        ? Number(await replayDelivery(db, { ...of, id: args.eventId }))
+        : await replayDeliveries(db, { ...of, which: args });
+    if ("eventId" in args && count === 0) return refuse("invalid_params", "eventId: is not an event of this endpoint");
+    const entry = { actor: args.actor, action: "webhook_events.replayed", subject: of.endpointId, at };
+    await insertAuditEntries(db, [{ ...entry, before: null, after: { ...describeReplay(args), count } }]);
+    return done({ count });
+  });
+}
+
+function describeReplay(replay: Replay) {
+  if ("eventId" in replay) return { eventId: replay.eventId };
+  if ("state" in replay) return { state: replay.state };
+  return { since: replay.since.toISOString(), until: replay.until.toISOString() };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { lockAccount } from "../../db/queries/accounts.ts";
+import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { giveUpDeliveries } from "../../db/queries/webhook-deliveries.ts";
 import {
   type EndpointRow,
@@ -42,7 +43,7 @@ export type EndpointView = {
  */
 export async function setEndpoint(
   deps: Deps & { validateUrl: (url: string) => string | undefined },
-  args: Owner & { url: string },
+  args: Owner & { actor: AuditActor; url: string },
 ): Promise<Result<{ id: string; secret: string }>> {
   const error = deps.validateUrl(args.url);
   if (error) return refuse("params_validation", `url: ${error}`);
@@ -56,6 +57,8 @@ export async function setEndpoint(
     if (there) {
       const secret = await replaceSecret({ ...deps, db }, there);
       await updateEndpoint(db, there.id, { url: args.url });
+      const change = { before: { url: there.url }, after: { url: args.url } };
+      await record(deps, db, { ...change, actor: args.actor, action: "webhook_endpoint.updated", subject: there.id });
       return done({ id: there.id, secret });
     }
     const id = newId("whe");
@@ -72,6 +75,9 @@ export async function setEndpoint(
       created_at: deps.now(),
       deleted_at: null,
     });
+    const after = { account: args.accountId, mode: args.mode, url: args.url };
+    const { actor } = args;
+    await record(deps, db, { actor, action: "webhook_endpoint.created", subject: id, before: null, after });
     return done({ id, secret });
   });
 }
@@ -81,24 +87,34 @@ export async function setEndpoint(
  * stops at once. With `now`, for a secret that has leaked, the previous one stops at once too: at the latest when a worker
  * that is delivering renews its lease. Refuses like `findEndpoint`.
  */
-export async function rotateSecret(deps: Deps, args: Owner & { now?: boolean }): Promise<Result<{ secret: string }>> {
+export async function rotateSecret(
+  deps: Deps,
+  args: Owner & { actor: AuditActor; now?: boolean },
+): Promise<Result<{ secret: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (!there) return noEndpoint();
-    return done({ secret: await replaceSecret({ ...deps, db }, there, { now: args.now }) });
+    const secret = await replaceSecret({ ...deps, db }, there, { now: args.now });
+    const { actor } = args;
+    const action = "webhook_endpoint.secret_rotated";
+    await record(deps, db, { actor, action, subject: there.id, before: null, after: null });
+    return done({ secret });
   });
 }
 
 /** Deletes an endpoint. Nothing more is sent to it, and its pending events are dropped. Refuses like `findEndpoint`. */
 export async function deleteEndpoint(
   deps: Omit<Deps, "encryptWebhookSecret">,
-  args: Owner,
+  args: Owner & { actor: AuditActor },
 ): Promise<Result<{ id: string }>> {
   return inTransaction(deps.db, async (db) => {
     const there = await findLiveEndpoint(db, args, { lock: true });
     if (!there) return noEndpoint();
     await updateEndpoint(db, there.id, { deleted_at: deps.now() });
     await giveUpDeliveries(db, there.id);
+    const { actor } = args;
+    const change = { before: { url: there.url }, after: null };
+    await record(deps, db, { ...change, actor, action: "webhook_endpoint.deleted", subject: there.id });
     return done({ id: there.id });
   });
 }
@@ -112,6 +128,11 @@ export async function findEndpoint(deps: Pick<Deps, "db">, args: Owner): Promise
 }
 
 const noEndpoint = () => refuse("invalid_params", "the account has no webhook endpoint in this mode");
+
+/** Writes a change of an endpoint to the audit log: its URL, never its secret. */
+function record({ now }: Pick<Deps, "now">, db: Db, entry: Omit<AuditEntry, "at">): Promise<void> {
+  return insertAuditEntries(db, [{ ...entry, at: now() }]);
+}
 
 /** Generates a secret: 256 random bits in the format of Standard Webhooks. */
 function makeSecret(): string {

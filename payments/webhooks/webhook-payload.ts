@@ -3,7 +3,7 @@ import { parseAssetId } from "../../chains/caip.ts";
 import type { DueEvent } from "../../db/queries/webhook-deliveries.ts";
 
 /** Version of the payload format (wire contract, part 10). Within a version, members are only added. */
-const API_VERSION = "2026-05-18";
+export const API_VERSION = "2026-05-18";
 /** The chain of simulated payments: `chain_caip2` is never null. */
 const SIMULATED_CHAIN = "test:simulated";
 

@@ -65,6 +65,11 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
     "method",
     "outcome",
   ]),
+  endpointBehind: gauge(
+    "pay_rpc_endpoint_behind_blocks",
+    "Blocks that an endpoint is behind the highest endpoint of its chain, at the last comparison of this process",
+    ["chain", "endpoint"],
+  ),
   rpcBudget: sampledGauge(
     "pay_rpc_budget_remaining_calls",
     "Calls that the budget of an endpoint (callsPerMinute) allows this process now; absent without a budget",

@@ -14,6 +14,10 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_database_lost_commits_timestamp_seconds",
     "Time when the database was last found to have lost committed transactions; absent when it never did",
   ),
+  auditHeadAgeSeconds: systemGauge(
+    "pay_audit_head_unexported_age_seconds",
+    "Age of the oldest head of the audit log that AUDIT_SINK has not accepted; 0 when it has accepted all",
+  ),
   chainRereadPending: systemGauge(
     "pay_chain_reread_pending",
     "1 while a chain has to be read again because the database lost committed transactions; nothing is signed on it",

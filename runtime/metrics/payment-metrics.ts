@@ -20,6 +20,11 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "Pairs of merchant and asset whose settlements or refunds are blocked, by obstacle",
     ["kind", "obstacle"],
   ),
+  destinationChangesWaiting: systemGauge(
+    "pay_destination_changes_waiting",
+    "Requested changes of merchants' destinations that neither apply nor were rejected yet",
+    ["mode"],
+  ),
   inventoryShort: counter(
     "pay_inventory_short_total",
     "Payouts in another asset than the buyer's that were delayed because the treasury holds too little of it",
@@ -34,6 +39,15 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "pay_ledger_reconciliation_age_seconds",
     "Time since the ledger was last compared with the chain",
     ["chain"],
+  ),
+  ledgerFindings: systemGauge(
+    "pay_ledger_findings",
+    "Rows of the ledger, of balances, settlements, refunds and transfers that contradict each other, by kind",
+    ["kind"],
+  ),
+  ledgerCheckAgeSeconds: systemGauge(
+    "pay_ledger_check_age_seconds",
+    "Time since these rows were last compared with each other",
   ),
   failedBookings: systemGauge("pay_failed_bookings", "Rows that could not be booked and are set aside", ["chain"]),
   webhookDeliveries: counter("pay_webhook_deliveries_total", "Delivery attempts of webhook events, by outcome", [

@@ -7,6 +7,25 @@ export const secretSource = z.union([
 ]);
 export type SecretSource = z.infer<typeof secretSource>;
 
+/** Where to find a private key. The networks file never contains the key itself. */
+export const keySource = z.union([
+  secretSource,
+  /** An encrypted file (Web3 Secret Storage, version 3), and where to find its password. */
+  z.strictObject({ keystore: z.string().min(1), password: secretSource }),
+  /** A key in AWS KMS: an id, an ARN or an alias. Credentials come from the usual places of AWS. */
+  z.strictObject({
+    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().min(1), endpoint: z.url().optional() }),
+  }),
+  /** A key in Google Cloud KMS: the full name of a key version. Credentials come from the usual places of Google Cloud. */
+  z.strictObject({
+    googleKms: z.strictObject({
+      name: z.string().regex(/^projects\/.+\/cryptoKeyVersions\/\d+$/),
+      endpoint: z.url().optional(),
+    }),
+  }),
+]);
+export type KeySource = z.infer<typeof keySource>;
+
 /** Members that the entry of every chain has. */
 export const networkMembers = {
   name: z.string().min(1),

@@ -1,30 +1,12 @@
 import { z } from "zod";
 import { evmAssetPattern } from "../caip-patterns.ts";
-import { assetMembers, networkMembers, rpcEndpoint, secretSource } from "./common-members.ts";
+import { assetMembers, keySource, networkMembers, rpcEndpoint } from "./common-members.ts";
 
 export const evmAddress = z.templateLiteral(
   ["0x", z.string().regex(/^[0-9a-fA-F]{40}$/)],
   "expected a 20 byte hex address",
 );
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
-
-/** Where to find a private key. The networks file never contains the key itself. */
-const keySource = z.union([
-  secretSource,
-  /** An encrypted file (Web3 Secret Storage, version 3), and where to find its password. */
-  z.strictObject({ keystore: z.string().min(1), password: secretSource }),
-  /** A key in AWS KMS: an id, an ARN or an alias. Credentials come from the usual places of AWS. */
-  z.strictObject({
-    awsKms: z.strictObject({ keyId: z.string().min(1), region: z.string().min(1), endpoint: z.url().optional() }),
-  }),
-  /** A key in Google Cloud KMS: the full name of a key version. Credentials come from the usual places of Google Cloud. */
-  z.strictObject({
-    googleKms: z.strictObject({
-      name: z.string().regex(/^projects\/.+\/cryptoKeyVersions\/\d+$/),
-      endpoint: z.url().optional(),
-    }),
-  }),
-]);
 
 const domain = z.strictObject({ name: z.string(), version: z.string() });
 
@@ -180,4 +162,3 @@ export const evmNetwork = entry.superRefine((network, context) => {
 
 export type EvmNetwork = Readonly<z.infer<typeof evmNetwork>>;
 export type EvmAsset = EvmNetwork["assets"][number];
-export type KeySource = z.infer<typeof keySource>;

@@ -42,8 +42,8 @@ const Networks = z.strictObject({
 });
 
 export type Networks = Readonly<z.infer<typeof Networks>>;
-export type { SecretSource } from "./common-members.ts";
-export type { EvmAsset, EvmNetwork, KeySource } from "./evm-network.ts";
+export type { KeySource, SecretSource } from "./common-members.ts";
+export type { EvmAsset, EvmNetwork } from "./evm-network.ts";
 export type { SolanaAsset, SolanaNetwork } from "./solana-network.ts";
 export type PriceFeed = Networks["prices"][number];
 /** The entry of a chain. */

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { solanaAddressPattern, solanaAssetPattern, solanaReferencePattern } from "../caip-patterns.ts";
-import { assetMembers, networkMembers, rpcEndpoint, secretSource } from "./common-members.ts";
+import { assetMembers, keySource, networkMembers, rpcEndpoint } from "./common-members.ts";
 
 /** Base58 of 32 bytes. */
 const address = z.string().regex(solanaAddressPattern, "expected a base58 address");
 const lamports = z.string().regex(/^\d+$/, "expected a whole number of lamports, as a string").transform(BigInt);
-/** The secret is 64 bytes in base58, or the content of a keypair file of the Solana tools. */
-const account = z.strictObject({ address, key: secretSource });
+/** A plain key is 64 bytes in base58, or the content of a keypair file of the Solana tools. */
+const account = z.strictObject({ address, key: keySource });
 
 const solanaAsset = z.strictObject({
   ...assetMembers,

@@ -7,6 +7,7 @@ import { addPolicy, removePolicy } from "../../payments/buyer-data/collection-po
 import { makePayment, type View, type ViewMerchants } from "../browser/page-view.ts";
 import { makeViews } from "../browser/page-views.ts";
 import { runCleanups } from "../support/cleanups.ts";
+import { testActor } from "../support/test-actor.ts";
 import { printTable } from "./bench-stats.ts";
 import { timeChange, timeInteractions } from "./page-response-times.ts";
 import { checkViews } from "./page-screenshots.ts";
@@ -123,11 +124,12 @@ async function rateSpeed(origin: string, views: readonly View[], say: Say): Prom
 async function makeDataPage(stack: StackFile, shop: Shop): Promise<string> {
   const db = openDb(stack.postgresUrl, { max: 1, applicationName: "pay-bench" });
   const policy = { merchantId: shop.caller.merchantId, asset: null, unit: null, minimum: null };
-  const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
+  const deps = { db, now: () => new Date() };
+  const { id: policyId } = await addPolicy(deps, { ...policy, actor: testActor });
   const id = await createPayment(shop, { referenceId: "order-17", cents: "1250" });
   const [buyer] = stack.evm.buyers;
   const [option] = await listOptions(shop, id, [`${stack.evm.chain}:${buyer?.address}`]);
-  await removePolicy({ db }, policyId);
+  await removePolicy(deps, { actor: testActor, id: policyId });
   await db.destroy();
   return `/collect/${id}/${option?.id}/${"w".repeat(22)}`;
 }

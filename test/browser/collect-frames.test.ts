@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { selectFramingOrigins } from "../../api/checkout/client/wallet-bridges.ts";
 import { readCollected } from "../../payments/buyer-data/collected-data.ts";
 import { addFrameOrigin } from "../../payments/buyer-data/frame-origins.ts";
+import { testActor } from "../support/test-actor.ts";
 import { done, fillIn, OK, openShopWithDataPolicy, send } from "./data-form-helpers.ts";
 import { openPage, type PageOptions } from "./open-browser.ts";
 
@@ -12,7 +13,8 @@ const { api, merchant, ask, makeOther, open, linkOf } = await openShopWithDataPo
 const listed = "https://wallet.example.test";
 const alsoListed = "http://localhost:4173";
 const unlisted = "https://evil.example.test";
-for (const origin of [alsoListed, listed]) await addFrameOrigin(api.deps, { accountId: merchant.accountId, origin });
+for (const origin of [alsoListed, listed])
+  await addFrameOrigin(api.deps, { actor: testActor, accountId: merchant.accountId, origin });
 
 /** Opens the first of these sites in a browser; each site frames its `src`. */
 async function openAround(sites: [site: string, src: string][], options: PageOptions = {}) {

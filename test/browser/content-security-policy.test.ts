@@ -5,6 +5,7 @@ import { languages } from "../../api/checkout/texts/languages.ts";
 import { addPolicy } from "../../payments/buyer-data/collection-policies.ts";
 import release from "../../runtime/released-pages/release.json" with { type: "json" };
 import { makeMerchant, makePayment } from "../integration/api/start-api.ts";
+import { testActor } from "../support/test-actor.ts";
 import { moveToState, openShop, shopUrls } from "./browser-shop.ts";
 import { freezeCountdown } from "./freeze-countdown.ts";
 import { none, openPage } from "./open-browser.ts";
@@ -59,7 +60,13 @@ const announceEvil = (page: Page): Promise<unknown> =>
 test("the names of a shop, an order and a wallet are shown as plain text even when they contain markup", async () => {
   const hostile = await makeMerchant(api);
   await api.db.updateTable("merchant").set({ name: evil }).where("id", "=", hostile.merchantId).execute();
-  await addPolicy(api.deps, { merchantId: hostile.merchantId, asset: null, unit: null, minimum: null });
+  await addPolicy(api.deps, {
+    actor: testActor,
+    merchantId: hostile.merchantId,
+    asset: null,
+    unit: null,
+    minimum: null,
+  });
   const { page, pageErrors } = await openPage(api.url);
   const asked: string[] = [];
   page.on("request", (request) => void asked.push(new URL(request.url()).pathname));

@@ -1,5 +1,6 @@
 import { addPolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { makeMerchant, makePayment } from "../integration/api/start-api.ts";
+import { testActor } from "../support/test-actor.ts";
 import { openShop, shopUrls } from "./browser-shop.ts";
 import { openPage } from "./open-browser.ts";
 
@@ -11,7 +12,7 @@ export async function openShopWithDataPolicy(account: string, options: Parameter
   const shop = await openShop(options);
   const { api, merchant } = shop;
   const requireData = (merchantId: string) =>
-    addPolicy(api.deps, { merchantId, asset: null, unit: null, minimum: null });
+    addPolicy(api.deps, { actor: testActor, merchantId, asset: null, unit: null, minimum: null });
   await requireData(merchant.merchantId);
   return {
     ...shop,

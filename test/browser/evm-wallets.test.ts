@@ -8,6 +8,7 @@ import { newKey } from "../../local/networks-document.ts";
 import { addPolicy, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { fundBuyer, mine, sendUsdc, startChain, transfersTo, usdcBalance } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
+import { testActor } from "../support/test-actor.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { fillIn, send } from "./data-form-helpers.ts";
 import { installWallets, type WalletPlan } from "./fake-evm-wallets.ts";
@@ -289,7 +290,7 @@ test("a shop that requires buyer data shows the form in between and returns to t
   const db = openDb(fleet.databaseUrl, { max: 1, applicationName: "pay-test" });
   const { merchantId } = fleet.shop.caller;
   const policy = { merchantId, asset: null, unit: null, minimum: null };
-  const { id: policyId } = await addPolicy({ db, now: () => new Date() }, policy);
+  const { id: policyId } = await addPolicy({ db, now: () => new Date() }, { ...policy, actor: testActor });
   const wishes = "&lang=en&theme=dark&returnUrl=metamask%3A%2F%2Fdone";
   const { page, link, pageErrors } = await open([{ name: "Beta", account: beta }], wishes);
   await page.getByRole("button", { name: "Beta" }).click();
@@ -303,6 +304,6 @@ test("a shop that requires buyer data shows the form in between and returns to t
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await paid(page);
   expect(pageErrors).toEqual(none);
-  await removePolicy({ db }, policyId);
+  await removePolicy({ db }, { actor: testActor, id: policyId });
   await db.destroy();
 });

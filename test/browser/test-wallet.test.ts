@@ -7,6 +7,7 @@ import { addPolicy, removePolicy } from "../../payments/buyer-data/collection-po
 import { addCleanup } from "../support/cleanups.ts";
 import { startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
+import { testActor } from "../support/test-actor.ts";
 import { fillIn, send } from "./data-form-helpers.ts";
 import { none, openPage } from "./open-browser.ts";
 
@@ -26,8 +27,11 @@ async function open(more = "") {
 /** Makes the shop require buyer data, and returns a function that ends that. */
 async function makeDataPagePath() {
   const { merchantId } = fleet.testShop.caller;
-  const { id } = await addPolicy({ db, now: () => new Date() }, { merchantId, asset: null, unit: null, minimum: null });
-  return () => removePolicy({ db }, id);
+  const { id } = await addPolicy(
+    { db, now: () => new Date() },
+    { actor: testActor, merchantId, asset: null, unit: null, minimum: null },
+  );
+  return () => removePolicy({ db }, { actor: testActor, id: id });
 }
 
 async function payByKeyboard(page: Page): Promise<void> {

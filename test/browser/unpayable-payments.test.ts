@@ -3,6 +3,7 @@ import { en } from "../../api/checkout/texts/en.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
 import { asset, destination, makeMerchant, makePayment } from "../integration/api/start-api.ts";
 import { insertOptionRow } from "../support/insert-rows.ts";
+import { testActor } from "../support/test-actor.ts";
 import { findViolations } from "./axe-violations.ts";
 import { moveToState, openShop } from "./browser-shop.ts";
 import { listPaymentWays } from "./list-payment-methods.ts";
@@ -18,7 +19,7 @@ async function make(mode: "test" | "live" = "test") {
   const { accountId, merchantId } = merchant;
   const lose = () => api.db.deleteFrom("settlement_destination").where("merchant_id", "=", merchantId).execute();
   const settlements = [{ asset, destination }];
-  const restore = () => addDestinations(api.deps, { accountId, mode, merchantId, settlements });
+  const restore = () => addDestinations(api.deps, { actor: testActor, accountId, mode, merchantId, settlements });
   return { id, lose, restore, ...(await openPage(api.url)) };
 }
 const title = { name: en.unpayableTitle, level: 1 } as const;

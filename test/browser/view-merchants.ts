@@ -2,6 +2,7 @@ import type { Mode } from "../../db/tables.ts";
 import type { Shop } from "../../local/buyer-client.ts";
 import { addPolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { type Api, makeMerchant, makePayment } from "../integration/api/start-api.ts";
+import { testActor } from "../support/test-actor.ts";
 import type { ViewMerchants } from "./page-view.ts";
 
 /** Creates the merchants of the views: a shop in each mode, and one that requires buyer data. `iconUrl` is their logo. */
@@ -15,7 +16,13 @@ export async function openViewMerchants(api: Api, iconUrl?: string): Promise<Vie
     return { baseUrl: api.url, caller: { apiKey: key, appId: wallet["app-id"], merchantId } };
   };
   const asking = await makeMerchant(api);
-  await addPolicy(api.deps, { merchantId: asking.merchantId, asset: null, unit: null, minimum: null });
+  await addPolicy(api.deps, {
+    actor: testActor,
+    merchantId: asking.merchantId,
+    asset: null,
+    unit: null,
+    minimum: null,
+  });
   const makeDataPagePath = async (): Promise<string> => {
     const id = await makePayment(api, asking);
     const { body } = await api.post(`/v1/gateway/payment/${id}/options`, asking.wallet, {

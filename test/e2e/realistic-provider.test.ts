@@ -29,8 +29,7 @@ const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
 /** The rules that both endpoints always have. */
 const always: ProviderRules = {
-  // A fifth of the 500 blocks that providers allow, because the rounds are short as well.
-  logs: { ...limit, blocks: 100, logs: 10_000 },
+  logs: { ...limit, blocks: 500, logs: 10_000 },
   batch: 10,
   nodes: [0, 3, 1],
   refusesFuture: true,
@@ -43,9 +42,11 @@ type Heights = { head: number; final: number };
 const stages: readonly { rounds: number; rules: (heights: Heights) => readonly [ProviderRules, ProviderRules] }[] = [
   { rounds: 2, rules: () => [{ budget: { units: 1_000, retryAfterSeconds: 1 } }, { budget: { units: 2_000 } }] },
   { rounds: 2, rules: () => [{ hang: { ms: 10_000, every: 7 } }, {}] },
-  { rounds: 4, rules: ({ final }) => [{ tags: { at: final } }, { tags: { at: final } }] },
+  // The final height stands still for 1,200 blocks of a second each: 20 minutes.
+  { rounds: 8, rules: ({ final }) => [{ tags: { at: final } }, { tags: { at: final } }] },
   { rounds: 2, rules: ({ head }) => [{ prunedBelow: head - 10 }, {}] },
   { rounds: 2, rules: () => [{ nodes: [40] }, {}] },
+  { rounds: 2, rules: ({ head }) => [{ stopsAt: head }, {}] },
 ];
 const ruleOf = stages.flatMap(({ rounds, rules }) => [rules, ...Array<undefined>(rounds - 1).fill(undefined)]);
 

@@ -1,3 +1,5 @@
+import { openDb } from "../../db/open.ts";
+import { checkLedger } from "../../payments/accounting/check-ledger.ts";
 import { execute } from "../support/execute-sql.ts";
 
 /** The rows of the database, with amounts as bigint and addresses in lower case. */
@@ -145,4 +147,15 @@ export async function countEnded(databaseUrl: string): Promise<number> {
     "select count(*)::int as ended from payment where state not in ('requires_action', 'processing')",
   );
   return Number(row?.["ended"]);
+}
+
+/** Lists what the service's own check of all rows reports, which is nothing after any sequence of faults. */
+export async function listContradictions(databaseUrl: string): Promise<string[]> {
+  const db = openDb(databaseUrl, { max: 1, applicationName: "faults" });
+  try {
+    const findings = await checkLedger(db, { since: undefined });
+    return findings.map(({ kind, subject, found, expected }) => `${kind} ${subject}: ${found} instead of ${expected}`);
+  } finally {
+    await db.destroy();
+  }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Say } from "../../local/service.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import { runCleanups } from "../support/cleanups.ts";
-import { countEffects, countEnded, readRows } from "./database-rows.ts";
+import { countEffects, countEnded, listContradictions, readRows } from "./database-rows.ts";
 import { collectEvmEvidence, finalityBlocks } from "./evm-environment.ts";
 import { fundEvmPayers } from "./evm-payers.ts";
 import { type FaultSchedule, type InjectedFault, injectFaults, prepareFaults } from "./fault-scheduler.ts";
@@ -118,7 +118,8 @@ async function run({ seed, payments, workers, chains, rare, dir, say }: RunOptio
     const ends = countOf(rows.payments.map(({ state }) => state));
     const late = [...quiet.open, ...afterExpiry.open].map((what) => `unfinished at the time limit: ${what}`);
     const evidence = { rows, evm, solana, history, heights };
-    const violations = [...slow, ...late, ...unreportedEnds, ...findViolations(evidence)];
+    const contradictions = await listContradictions(databaseUrl);
+    const violations = [...slow, ...late, ...unreportedEnds, ...findViolations(evidence), ...contradictions];
     if (violations.length > 0) await writeFile(join(dir, "evidence.json"), JSON.stringify(evidence, toText, 1));
     const effects = {
       "payments ended during the faults": endedMeanwhile,

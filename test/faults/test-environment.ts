@@ -2,6 +2,7 @@ import { createWriteStream } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { migrateDatabase } from "../../db/migrate.ts";
+import { createLogins, type DatabaseLogins, loginUrl } from "../../local/database-logins.ts";
 import { freePort } from "../../local/free-ports.ts";
 import { networksDocument } from "../../local/networks-document.ts";
 import { type Seeded, seedAccount } from "../../local/seed-account.ts";
@@ -91,6 +92,7 @@ export async function startEnvironment(args: {
   await writeFile(screeningList, screeningListText);
   await migrateDatabase(databaseUrl);
   const settlements = [evm, solana].flatMap((chain) => chain?.settlements ?? []);
+  const logins = await createLogins(databaseUrl);
   const seeded = await seedAccount(databaseUrl, ...settlements);
   if (seedFaults.accumulates)
     await execute(databaseUrl, `update settlement_destination set accumulation_ms = ${accumulateMs}`);
@@ -103,6 +105,7 @@ export async function startEnvironment(args: {
     ...args,
     dir,
     databaseUrl,
+    logins,
     redis,
     networks,
     screeningList,
@@ -139,6 +142,7 @@ type Parts = {
   dir: string;
   workers: number;
   databaseUrl: string;
+  logins: DatabaseLogins;
   redis: Service;
   networks: TestEnvironment["networks"];
   screeningList: string;
@@ -151,6 +155,7 @@ async function describeProcesses({
   dir,
   workers,
   databaseUrl,
+  logins,
   redis,
   networks,
   screeningList,
@@ -158,11 +163,11 @@ async function describeProcesses({
   hasClocks,
 }: Parts) {
   const common = {
-    DATABASE_URL: databaseUrl,
     REDIS_URL: redis.url,
     NETWORKS_FILE: networks.file,
     SCREENING_LIST_FILE: screeningList,
     ...testKeys,
+    SIGNER: "embedded",
     ALLOW_PRIVATE_ADDRESSES: "true",
     PUBLIC_URL: "https://pay.example.test",
     RATE_LIMIT_PER_ADDRESS: "0",
@@ -178,6 +183,7 @@ async function describeProcesses({
       metricsPort: await freePort(),
       env: {
         ...common,
+        DATABASE_URL: loginUrl(databaseUrl, role, logins),
         ...(role === "worker" ? keys : {}),
         ...(role === "worker" && hasClocks ? clockEnv(join(dir, `${name}.clock`)) : {}),
       },

@@ -3,6 +3,7 @@ import { openDb } from "../../db/open.ts";
 import { freePort } from "../../local/free-ports.ts";
 import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
 import { addCleanup } from "../support/cleanups.ts";
+import { testActor } from "../support/test-actor.ts";
 import { testEncryption } from "../support/test-deps.ts";
 import type { Random } from "./seeded-random.ts";
 
@@ -43,7 +44,7 @@ export async function startWebhookReceiver(args: {
     const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
     const deps = { db, now: () => new Date(), ...testEncryption(), validateUrl: () => undefined };
     const url = `http://127.0.0.1:${port}/`;
-    await setEndpoint(deps, { accountId, mode: "live", url });
+    await setEndpoint(deps, { actor: testActor, accountId, mode: "live", url });
   } finally {
     await db.destroy();
   }

@@ -1,6 +1,7 @@
 import { listDestinations } from "../../payments/merchants/destinations.ts";
 import { setPayoutSchedule } from "../../payments/payouts/payout-policies.ts";
 import { type MerchantFixture, unwrap } from "./merchant-fixture.ts";
+import { testActor } from "./test-actor.ts";
 
 type Merchant = Pick<MerchantFixture, "accountId" | "merchantId" | "mode" | "deps">;
 type Schedule = NonNullable<Parameters<typeof setPayoutSchedule>[1]["schedule"]>;
@@ -12,5 +13,5 @@ export async function accumulatePayouts(
 ): Promise<void> {
   const owner = { accountId, merchantId, mode };
   const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule }));
+  unwrap(await setPayoutSchedule(deps, { actor: testActor, ...owner, id: destination?.id ?? "", schedule }));
 }

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { MAX_PRIORITY_FEE, type SolanaChainKeys } from "../../local/solana-entry.ts";
 import { tokenAccountOf } from "../../local/spl-tokens.ts";
-import { readRows } from "../faults/database-rows.ts";
+import { listContradictions, readRows } from "../faults/database-rows.ts";
 import { scanChain } from "../faults/evm-scan.ts";
 import { type Evidence, findViolations } from "../faults/payment-invariants.ts";
 import { scanSolana } from "../faults/solana-scan.ts";
@@ -18,7 +18,8 @@ export async function waitUntilIdle(fleet: Fleet, within = 60_000): Promise<void
 
 /**
  * Expects the invariants of the fault runs to hold once the fleet is quiet, and `succeeded` payments to have succeeded
- * and been paid out. Reads Postgres by SQL and the chains by their logs and histories, without the service's code.
+ * and been paid out. Reads Postgres by SQL and the chains by their logs and histories, without the service's code; the
+ * service's own check of its rows must agree.
  */
 export async function expectSound(
   fleet: Fleet,
@@ -31,6 +32,7 @@ export async function expectSound(
     args.solana && collectSolana(args.solana.chain, args.solana.keys),
   ]);
   const history = { statuses: [], creations: [], payments: [], contractViolations: [], lost: [] };
+  expect(await listContradictions(fleet.databaseUrl)).toEqual([]);
   expect(findViolations({ rows, evm, solana, history, heights: {} })).toEqual([]);
   const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");
   expect(paid, "payments that succeeded").toHaveLength(args.succeeded);

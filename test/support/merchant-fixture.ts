@@ -24,6 +24,7 @@ import { watchChain } from "../../transfers/watch-pass.ts";
 import { createPayment } from "./create-payment.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
+import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDeps, type TestDeps } from "./test-deps.ts";
 import { waitUntilMined } from "./transfers-fixture.ts";
 
@@ -75,6 +76,8 @@ export async function makeMerchantFixture(
     mode?: Mode;
     settles?: boolean;
     assets?: readonly string[];
+    /** How long changes of the merchant's destinations wait. Default: 0. */
+    destinationWaitingHours?: number;
     /** A merchant that the database already has. Default: a new one. */
     merchant?: { accountId: string; merchantId: string };
   } = {},
@@ -83,11 +86,13 @@ export async function makeMerchantFixture(
   const { deps, db } = made;
   const mode = options.mode ?? "live";
   for (const id of deps.chains.keys()) await startTransfers(deps, id);
-  const { accountId, merchantId } = options.merchant ?? (await insertShop(deps, mode));
+  const { accountId, merchantId } =
+    options.merchant ?? (await insertShop(deps, mode, options.destinationWaitingHours ?? 0));
   const destination = newKey().address;
   const assets = options.assets ?? [chain, ...(options.also ?? []).map((more) => more.chain)].map(({ asset }) => asset);
   const addDestination = (to = destination) =>
     addDestinations(deps, {
+      actor: testActor,
       accountId,
       mode,
       merchantId,
@@ -167,9 +172,15 @@ export async function makeMerchantFixture(
   };
 }
 
-async function insertShop(deps: TestDeps["deps"], mode: Mode) {
-  const { id: accountId } = await createAccount(deps, { name: "Shop" });
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
+async function insertShop(deps: TestDeps["deps"], mode: Mode, destinationWaitingHours: number) {
+  const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop", destinationWaitingHours });
+  const { id: merchantId } = await createMerchant(deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
   return { accountId, merchantId };
 }
 

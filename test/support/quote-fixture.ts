@@ -3,6 +3,7 @@ import { listDestinations } from "../../payments/merchants/destinations.ts";
 import { setAcceptsOtherAssets, setDirectPayment } from "../../payments/payouts/payout-policies.ts";
 import type { NetworksOptions } from "./evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "./merchant-fixture.ts";
+import { testActor } from "./test-actor.ts";
 import { deployTestContract, testContract } from "./test-contracts.ts";
 import { startTokenKinds } from "./token-kinds.ts";
 
@@ -64,8 +65,10 @@ export async function destinationOf(fixture: MerchantFixture, asset: string) {
 
 /** Sets whether an asset's destination also accepts payments in other assets. */
 export const acceptOtherAssets = async (fixture: MerchantFixture, asset: string, accept: boolean) =>
-  unwrap(await setAcceptsOtherAssets(fixture.deps, { ...(await destinationOf(fixture, asset)), accept }));
+  unwrap(
+    await setAcceptsOtherAssets(fixture.deps, { actor: testActor, ...(await destinationOf(fixture, asset)), accept }),
+  );
 
 /** Sets whether buyers pay an asset's destination directly. */
 export const setDirect = async (fixture: MerchantFixture, asset: string, direct: boolean) =>
-  unwrap(await setDirectPayment(fixture.deps, { ...(await destinationOf(fixture, asset)), direct }));
+  unwrap(await setDirectPayment(fixture.deps, { actor: testActor, ...(await destinationOf(fixture, asset)), direct }));

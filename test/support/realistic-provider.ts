@@ -31,6 +31,8 @@ export type ProviderRules = {
   hang?: { ms: number; every: number };
   /** How many blocks each node behind the URL is behind the chain; requests go to them in no order. */
   nodes?: readonly number[];
+  /** The provider stops following the chain at this height. */
+  stopsAt?: number;
   /** The nodes refuse ranges beyond their head, as Geth does since 2025; otherwise they answer with the part they have. */
   refusesFuture?: boolean;
   /** Receipts are null until their block is this old, milliseconds. */
@@ -78,6 +80,11 @@ export async function startRealisticProvider({ target, ...first }: { target: str
     if (bucket.left < units) return false;
     bucket.left -= units;
     return true;
+  };
+  const countBehind = async (): Promise<number> => {
+    const { nodes = [0], stopsAt } = rules;
+    if (stopsAt === undefined) return nodes[pick(requests) % nodes.length] ?? 0;
+    return Math.max(0, Number((await ask({ method: "eth_blockNumber", params: [] })).result) - stopsAt);
   };
   const answer = async (call: Call, behind: number): Promise<RpcResponse> => {
     const node: CallRpc = (one) => (behind > 0 ? callLaggingNode(ask, one, behind) : ask(one));
@@ -141,8 +148,7 @@ export async function startRealisticProvider({ target, ...first }: { target: str
       refuse("batch");
       return send(200, all({ code: -32_005, message: "Number of requests exceeds max batch size" }));
     }
-    const { nodes = [0] } = rules;
-    const behind = nodes[pick(requests) % nodes.length] ?? 0;
+    const behind = await countBehind();
     if (hang && requests % hang.every === 0) {
       refuse("hang");
       await new Promise((resolve) => setTimeout(resolve, hang.ms).unref());

@@ -3,6 +3,7 @@ import type { TestProject } from "vitest/node";
 import { migrateDatabase } from "../../db/migrate.ts";
 import { startAnvil } from "../../local/anvil.ts";
 import { openChain } from "../../local/chain-client.ts";
+import { createLogins, type DatabaseLogins, dropLogins } from "../../local/database-logins.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import type { Service } from "../../local/service.ts";
@@ -16,6 +17,8 @@ export type SharedServices = {
   /** The database from which tests create their own; no test uses it itself. */
   postgresUrl: string;
   template: string;
+  /** The logins of the roles on that server. */
+  logins: DatabaseLogins;
   redisUrl: string;
   anvilUrl: string;
   contracts: Contracts;
@@ -64,6 +67,7 @@ function start(): Running {
   };
   const template = `pay_template_${randomBytes(4).toString("hex")}`;
   let postgresUrl: string | undefined;
+  let logins: DatabaseLogins | undefined;
 
   async function startServices(): Promise<SharedServices> {
     const forkUrl = process.env["ANVIL_FORK_URL"];
@@ -76,13 +80,16 @@ function start(): Running {
     postgresUrl = postgres.url;
     await execute(postgres.url, `create database ${template}`);
     await migrateDatabase(namedDatabase(postgres.url, template));
+    logins = await createLogins(postgres.url);
     const contracts = await setUpContracts(openChain(anvil.url));
-    return { postgresUrl: postgres.url, template, redisUrl: redis.url, anvilUrl: anvil.url, contracts };
+    return { postgresUrl: postgres.url, template, logins, redisUrl: redis.url, anvilUrl: anvil.url, contracts };
   }
   async function close(): Promise<void> {
-    // An external Postgres outlives this run, so the template is dropped.
-    if (postgresUrl !== undefined && process.env["DATABASE_URL"])
+    // An external Postgres outlives this run, so the template and the logins are dropped.
+    if (postgresUrl !== undefined && process.env["DATABASE_URL"]) {
       await execute(postgresUrl, `drop database if exists ${template} with (force)`);
+      if (logins) await dropLogins(postgresUrl, logins);
+    }
     await Promise.all(opened.splice(0).map((service) => service.close()));
   }
   const shared = Promise.all([startServices(), buildService()]).then(([services]) => services);

@@ -27,13 +27,16 @@ import type { TestChain } from "./evm-chain.ts";
 import { findSettlementOf } from "./insert-rows.ts";
 import { isCaughtUp } from "./is-caught-up.ts";
 import { fixtureRequester, unwrap } from "./merchant-fixture.ts";
+import { testActor } from "./test-actor.ts";
 import { type DepsOptions, makeDepsFor } from "./test-deps.ts";
 import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
 
 /** The parts of a deployment that outlive its processes and its database. */
 type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
 
-export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> & {
+export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory" | "signer"> & {
+  /** Default: new keys. */
+  keys?: SolanaChainKeys;
   /** An existing deployment, whose merchant the database already has. Default: a new one. */
   of?: Deployment;
   mode?: Mode;
@@ -69,32 +72,42 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   };
 }
 
+/** Returns the networks document of a deployment on a Solana cluster. */
+export function describeSolanaDeployment(
+  solana: TestSolana,
+  keys: SolanaChainKeys,
+  options: Pick<SolanaMerchantFixtureOptions, "mints" | "rpcUrls" | "change" | "evm"> = {},
+): Promise<Record<string, unknown>> {
+  const { mints = [], rpcUrls = [solana.url], change = {}, evm } = options;
+  const given = { id: solana.id, mints: [solana.mint, ...mints], keys, rpcUrls, slotMs: 100 };
+  const network = describeSolana({ ...given, change: { nonceAccounts: 3, ...change } });
+  const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
+  return networksDocument("test", besides, [network]);
+}
+
 /** Returns the same fixture as `makeMerchantFixture`, on a Solana cluster. */
 export async function makeSolanaMerchantFixture(solana: TestSolana, options: SolanaMerchantFixtureOptions = {}) {
   const { id } = solana;
   const mode = options.mode ?? "live";
-  const keys = options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
+  const keys = options.keys ?? options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
   const mints = [solana.mint, ...(options.mints ?? [])];
-  const { rpcUrls = [solana.url], change = {} } = options;
-  const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
   const { evm } = options;
-  const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
-  const networks = parseNetworks(await networksDocument("test", besides, [network]));
+  const networks = parseNetworks(await describeSolanaDeployment(solana, keys, options));
   const env = { ...keys.env, ...evm?.keys.env };
   const made = await makeDepsFor(networks, env, options);
   const { deps, db } = made;
   for (const one of deps.chains.keys()) await startTransfers(deps, one);
   const open = async (): Promise<Omit<Deployment, "keys">> => {
-    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop", destinationWaitingHours: 0 });
     const shop = { accountId, mode, name: "Shop", email: "shop@example.test" };
-    const { id: merchantId } = await createMerchant(deps, shop);
+    const { id: merchantId } = await createMerchant(deps, { ...shop, actor: testActor });
     const destination = newSolanaKey().address;
     const settlements = (options.settles ?? mints).map(({ address }) => ({
       asset: `${id}/token:${address}`,
       destination: `${id}:${destination}`,
     }));
     if (evm) settlements.push({ asset: evm.asset, destination: `${evm.id}:${newKey().address}` });
-    unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+    unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements }));
     return { accountId, merchantId, destination };
   };
   const { accountId, merchantId, destination } = options.of ?? (await open());
@@ -170,7 +183,8 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     settlementOf,
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
-      const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });
+      const { databaseUrl, clock } = made;
+      const other = await makeDepsFor(networks, env, { ...options, databaseUrl, clock });
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verificationResult: (attemptId: string) => findVerificationResult(deps, attemptId),

@@ -1,8 +1,11 @@
 import { launchProcess, type ProcessOptions, type ServiceProcess, waitReady } from "../../local/service-process.ts";
 import { builtService } from "./built-service.ts";
 import { addCleanup } from "./cleanups.ts";
+import { inRole } from "./database-roles.ts";
 
 type Options = Omit<ProcessOptions, "build">;
+
+const databaseRoles = { api: "api", worker: "worker", "bull-board": "board" } as const;
 
 export type SpawnedProcess = ServiceProcess & {
   /** Returns its parsed log lines, without lines that are not JSON. */
@@ -10,8 +13,8 @@ export type SpawnedProcess = ServiceProcess & {
 };
 
 /**
- * Starts a process of the built service on free ports with this environment. Waits until the process is ready and kills it
- * when the file is over.
+ * Starts a process of the built service on free ports with this environment. `DATABASE_URL` names the database of its owner;
+ * the process connects in its own role. Waits until the process is ready and kills it when the file is over.
  */
 export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?: number }): Promise<SpawnedProcess> {
   const started = await spawnUnready(options);
@@ -21,7 +24,10 @@ export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?
 
 /** Starts a process as `spawnProcess` does, but does not wait until it is ready. */
 export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
-  const started = await launchProcess({ ...options, build: builtService });
+  const { role } = options;
+  // The signer does not open the database.
+  const env = role === "signer" ? options.env : await inRole(databaseRoles[role], options.env);
+  const started = await launchProcess({ ...options, env, build: builtService });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
 }

@@ -2,7 +2,9 @@ import { randomUUID } from "node:crypto";
 import { Registry } from "prom-client";
 import { isTransientChainError } from "../../chains/errors.ts";
 import type { EvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { getEvmChain, openChains } from "../../chains/open-chains.ts";
+import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
@@ -17,6 +19,8 @@ import {
   type SecretSource,
 } from "../../runtime/networks/read-networks.ts";
 import { createSafeFetch } from "../../runtime/safe-fetch.ts";
+import { createEmbeddedSigner } from "../../signer/embedded-signer.ts";
+import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type EpochStore, openEpoch } from "../../transfers/database-epoch.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { createVerifier } from "../../transfers/verifier.ts";
@@ -30,17 +34,20 @@ export const testKeys = {
   BUYER_DATA_PRIVATE_KEYS: "test:sG8iiMhF6QBFzIfLNK049Oz8roGZ7RQrdYQQa4YHJlQ=",
   WEBHOOK_PUBLIC_KEY: "test:ztXql/axuEunHoO3Q7tNnmwuwjaceBk5Pw7wxOor2W4=",
   WEBHOOK_PRIVATE_KEYS: "test:CDXEBP8Mo3tJW35OlQtEiN55wqcaQndrH6Rik0Oj0Hs=",
+  TOTP_PUBLIC_KEY: "test:K5iKB8DFu99Pg2zEaq/+WAgQTVO1n+6D9oCoWh9XQl4=",
+  TOTP_PRIVATE_KEYS: "test:KFRq+NiugAD6ksXs2FEHp8Sn8Ag3uYf1Ae2pHmnwYlg=",
 };
 
 /** Encrypts and decrypts with the key pairs of tests. */
 export function testEncryption() {
   const parse = (text: string) => parseEncryptionKey(text) ?? { id: "", bytes: Buffer.alloc(0) };
-  const { BUYER_DATA_PUBLIC_KEY, BUYER_DATA_PRIVATE_KEYS, WEBHOOK_PUBLIC_KEY, WEBHOOK_PRIVATE_KEYS } = testKeys;
   return {
-    encryptBuyerData: createEncrypt(parse(BUYER_DATA_PUBLIC_KEY)),
-    decryptBuyerData: createDecrypt([parse(BUYER_DATA_PRIVATE_KEYS)]),
-    encryptWebhookSecret: createEncrypt(parse(WEBHOOK_PUBLIC_KEY)),
-    decryptWebhookSecret: createDecrypt([parse(WEBHOOK_PRIVATE_KEYS)]),
+    encryptBuyerData: createEncrypt(parse(testKeys.BUYER_DATA_PUBLIC_KEY)),
+    decryptBuyerData: createDecrypt([parse(testKeys.BUYER_DATA_PRIVATE_KEYS)]),
+    encryptWebhookSecret: createEncrypt(parse(testKeys.WEBHOOK_PUBLIC_KEY)),
+    decryptWebhookSecret: createDecrypt([parse(testKeys.WEBHOOK_PRIVATE_KEYS)]),
+    encryptTotpSecret: createEncrypt(parse(testKeys.TOTP_PUBLIC_KEY)),
+    decryptTotpSecret: createDecrypt([parse(testKeys.TOTP_PRIVATE_KEYS)]),
   };
 }
 
@@ -86,6 +93,8 @@ export type DepsOptions = NetworksOptions & {
   clock?: Clock;
   /** The database epoch that the fleet stores outside the database. Default: a new memory. */
   memory?: EpochStore;
+  /** Default: a signer in this process, which signs everything. */
+  signer?: TreasurySigner;
 };
 
 /**
@@ -101,7 +110,7 @@ export async function makeDeps(chain: TestChain, options: DepsOptions = {}) {
 export async function makeDepsFor(
   networks: Networks,
   env: Record<string, string>,
-  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> = {},
+  options: Pick<DepsOptions, "databaseUrl" | "clock" | "memory" | "signer"> = {},
 ) {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const lines: string[] = [];
@@ -117,7 +126,12 @@ export async function makeDepsFor(
     readText,
   };
   const solanaKeys = new Map<string, SolanaKeys>();
-  for (const chain of chains.values()) await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
+  const treasuryKeys = new Map<string, PayoutSigner>();
+  for (const chain of chains.values()) {
+    await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
+    treasuryKeys.set(chain.chain, await getChainDriver(chain.chain).openPayoutSigner(chain, readers));
+  }
+  const signer = options.signer ?? createEmbeddedSigner({ treasuryKeys, chains, deployment: networks.deployment, log });
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];
@@ -151,6 +165,7 @@ export async function makeDepsFor(
     deployment,
     keys,
     solanaKeys,
+    signer,
     owner,
     screeningList,
     ...recorded,

@@ -8,6 +8,7 @@ import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
 import { addCleanup } from "./cleanups.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "./merchant-fixture.ts";
+import { testActor } from "./test-actor.ts";
 import { testEncryption } from "./test-deps.ts";
 
 /** A received webhook. */
@@ -63,7 +64,9 @@ export function verifyReceivedWebhook(secret: string, { headers, body }: Receive
 /** Registers an endpoint for a merchant fixture's account and mode. */
 export async function registerEndpoint(fixture: MerchantFixture, url: string): Promise<{ id: string; secret: string }> {
   const { accountId, mode } = fixture;
-  return unwrap(await setEndpoint({ ...fixture.deps, validateUrl: () => undefined }, { accountId, mode, url }));
+  return unwrap(
+    await setEndpoint({ ...fixture.deps, validateUrl: () => undefined }, { actor: testActor, accountId, mode, url }),
+  );
 }
 
 /** Registers an endpoint for a merchant's account and mode, in the database of real processes. */
@@ -76,7 +79,7 @@ export async function registerEndpointIn(
   try {
     const row = await db.selectFrom("merchant").selectAll().where("id", "=", merchantId).executeTakeFirstOrThrow();
     const deps = { db, ...testEncryption(), now: () => new Date(), validateUrl: () => undefined };
-    return unwrap(await setEndpoint(deps, { accountId: row.account_id, mode: row.mode, url }));
+    return unwrap(await setEndpoint(deps, { actor: testActor, accountId: row.account_id, mode: row.mode, url }));
   } finally {
     await db.destroy();
   }

@@ -81,6 +81,8 @@ export async function runBlockPass(
       watched.readUpTo = watched.cursor.number;
     }
   }
+  // The endpoint may have stopped following the chain. The next pass reads from one that follows it.
+  if (watched.cursor.number >= head.number && watched.reachedHeadAt === undefined) await chain.compareHeights();
   if (watched.cursor.number === readBefore) await attempt(confirm);
   if (hasUnread)
     await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));

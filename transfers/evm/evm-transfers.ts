@@ -1,5 +1,6 @@
 import { readHead } from "../../chains/evm/blocks.ts";
-import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts";
+import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
 import { readEvmSigned } from "../verification.ts";
@@ -11,7 +12,6 @@ import { readLaneBalances } from "./lane-funds.ts";
 import { isLaneHeld } from "./lane-holds.ts";
 import { screenByOracle } from "./oracle-screening.ts";
 import { deductLatestCharge, readCharge } from "./rollup-charge.ts";
-import { signEvmPayout } from "./sign-payout.ts";
 import { startEvm } from "./start-chain.ts";
 import { checkKey, verifyAnyKind } from "./verify-authorizations.ts";
 import { readIssuerActions } from "./watch-tokens.ts";
@@ -32,7 +32,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       const relay = sender === "wallet lane" ? relayWallets : relayReady;
       return relay(deps, chain.chain, handlers);
     },
-    signPayout: (deps, payout) => signEvmPayout(deps, chain, payout),
+    payoutForm: (asset) => ({ kind: payoutKind(getEvmToken(chain, asset)), valid_before: PAYOUT_VALID_BEFORE }),
     verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),
     checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),

@@ -1,6 +1,6 @@
 import { ChainError } from "../../chains/errors.ts";
-import { readBlock, readHead } from "../../chains/evm/blocks.ts";
-import type { EndpointRpc, Rpc } from "../../chains/evm/evm-rpc.ts";
+import { readBlock, readFinalHeight } from "../../chains/evm/blocks.ts";
+import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { findBlock, listBlockSources } from "../../db/queries/chain-cursors.ts";
@@ -63,7 +63,7 @@ export async function compareWithEndpoint(
   { name, rpc }: EndpointRpc,
   height: number,
 ): Promise<number> {
-  const final = await readFinal(chain, rpc);
+  const final = await readFinalHeight(chain, rpc);
   const upTo = Math.min(final, height);
   const [known, block] = await Promise.all([
     findBlock(deps.db, { chain: chain.chain, number: upTo }),
@@ -72,13 +72,6 @@ export async function compareWithEndpoint(
   if (known && (known.hash !== block.hash || known.at.getTime() !== block.at.getTime()))
     throw new ChainError("endpoints_disagree", { detail: `${name} has another block ${upTo} of ${chain.chain}` });
   return upTo;
-}
-
-/** Returns the highest block that an endpoint reports as final. */
-export async function readFinal({ network }: Pick<EvmChain, "network">, rpc: Rpc): Promise<number> {
-  const { finality } = network;
-  if (typeof finality === "object") return (await readHead(rpc)) - finality.blocks + 1;
-  return (await readBlock(rpc, finality)).number;
 }
 
 /** Returns true for an error which says that two endpoints disagree. */

@@ -1,4 +1,5 @@
 import { readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { ensureLane } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -6,7 +7,8 @@ import { startWatch } from "./block-pass.ts";
 
 /** Creates the rows of an EVM chain's lanes and its cursor, and leaves existing rows as they are. */
 export async function startEvm(deps: TransferDeps, chain: EvmChain): Promise<void> {
-  for (const { address } of deps.keys.get(chain.chain)?.lanes ?? []) {
+  for (const lane of chain.network.lanes) {
+    const address = lowerCaseHex(lane.address);
     const nextNonce = await readNextNonce(chain.rpc, address);
     await ensureLane(deps.db, { id: `${chain.chain}:${address}`, chain: chain.chain, address, nextNonce });
   }

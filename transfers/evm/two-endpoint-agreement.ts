@@ -1,4 +1,5 @@
 import { isTransientChainError } from "../../chains/errors.ts";
+import { readFinalHeight } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
@@ -8,7 +9,6 @@ import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import { readHex } from "../../runtime/hex.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { readFinal } from "./second-reading.ts";
 
 /** Endpoints that must agree on a large movement. */
 const REQUIRED_ENDPOINTS = 2;
@@ -34,7 +34,7 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
   const finals = new Map<EndpointRpc, Promise<number>>();
   const tokenOf = new Map<string, EvmToken>([...chain.tokens.values()].map((token) => [token.token, token]));
   const isShown = async (endpoint: EndpointRpc, movement: Shown): Promise<boolean> => {
-    const final = finals.get(endpoint) ?? readFinal(chain, endpoint.rpc);
+    const final = finals.get(endpoint) ?? readFinalHeight(chain, endpoint.rpc);
     finals.set(endpoint, final);
     if ((await final) < movement.block_number) return false;
     const receipt = await readReceipt(endpoint.rpc, readHex(movement.tx_hash));

@@ -4,9 +4,10 @@ import { buildTransaction } from "../../chains/solana/build-payment.ts";
 import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import { createNonceAccountInstructions, listNonceAddresses, readRent } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import type { SolanaSigner } from "../../chains/solana/solana-signer.ts";
 import { createTokenAccountInstruction } from "../../chains/solana/token-accounts.ts";
-import { parseTransaction, withSignature } from "../../chains/solana/wire-format.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { signWith } from "./sign-own-transaction.ts";
 import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 
 /** Accounts that one transaction creates at most. */
@@ -15,11 +16,15 @@ const ACCOUNTS_PER_TRANSACTION = 4;
 const WAIT_MS = 20_000;
 
 /**
- * Creates the missing token accounts of the treasury and durable nonce accounts. The first relayer pays for them. Throws
+ * Creates the missing token accounts of the treasury and durable nonce accounts, in a process that holds the key of the first
+ * relayer, which pays for them. Throws
  * ChainError `rpc_behind` when they do not exist in time. The start is retried then, and it is harmless when the transactions
  * of this try are included later.
  */
 export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Promise<void> {
+  const relayer = deps.solanaKeys.get(chain.chain)?.lanes.get(chain.lanes[0] ?? "");
+  // A process without the relayers' keys sends nothing, and leaves it to the others.
+  if (!relayer) return;
   const missing = await listMissing(deps, chain);
   if (missing.length === 0) return;
   deps.log.info({ chain: chain.chain, accounts: missing.length }, "creating missing token and nonce accounts");
@@ -28,7 +33,7 @@ export async function ensureAccounts(deps: TransferDeps, chain: SolanaChain): Pr
   for (let from = 0; from < missing.length; from += ACCOUNTS_PER_TRANSACTION) {
     const instructions = missing.slice(from, from + ACCOUNTS_PER_TRANSACTION).flatMap((one) => one.instructions);
     signings.push(
-      signAsLane(deps, chain, buildTransaction(chain.lanes[0] ?? "", instructions, blockhash), lastValidHeight),
+      await signAsPayer(relayer, buildTransaction(relayer.address, instructions, blockhash), lastValidHeight),
     );
   }
   await broadcastStored(deps, chain, await storeSignings(deps, chain, signings, undefined));
@@ -62,12 +67,8 @@ async function listMissing(deps: TransferDeps, chain: SolanaChain) {
   return wanted.filter((_one, index) => found[index] === undefined);
 }
 
-function signAsLane(deps: TransferDeps, chain: SolanaChain, unsigned: Uint8Array, lastValidHeight: number): Signing {
-  const lane = chain.lanes[0] ?? "";
-  const signer = deps.solanaKeys.get(chain.chain)?.lanes.get(lane);
-  const parsed = parseTransaction(unsigned);
-  if (!signer || "error" in parsed) throw new Error(`the first relayer of ${chain.chain} cannot sign`);
-  const bytes = withSignature(parsed, lane, signer.sign(parsed.message));
+async function signAsPayer(relayer: SolanaSigner, unsigned: Uint8Array, lastValidHeight: number): Promise<Signing> {
+  const bytes = await signWith(unsigned, relayer);
   // So few instructions need no compute budget.
-  return { lane, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] };
+  return { lane: relayer.address, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] };
 }

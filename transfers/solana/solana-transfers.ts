@@ -17,15 +17,15 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
   return {
     readsBlocks: false,
     wallets: solanaWallets(chain),
-    openKeys: async (stores, { readSecret }) => {
-      stores.solanaKeys.set(chain.chain, openSolanaKeys(chain.network, readSecret));
+    openKeys: async (stores, readers) => {
+      stores.solanaKeys.set(chain.chain, await openSolanaKeys(chain.network, readers));
     },
     start: (deps) => startSolana(deps, chain),
     readNewest: () => readNewestSlot(chain),
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
     readHistory: (deps, handlers) => readHistory(deps, chain.chain, handlers),
     send: (deps, _sender, handlers) => submitReady(deps, chain.chain, handlers),
-    signPayout: async () => ({ kind: "spl", signature: null, valid_before: null }),
+    payoutForm: () => ({ kind: "spl", valid_before: null }),
     verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
     checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),
     screen: async (deps, accounts) => screenByList(deps, chain.chain, accounts),

@@ -66,8 +66,9 @@ async function submitPayments(
   const refused = screenByList(deps, chain.chain, payers);
   const signings: Signing[] = [];
   const failing: { row: SolanaTransferRow; error: string }[] = [];
-  for (const row of payments.filter(({ payer }) => !refused.has(payer))) {
-    const signing = sign(deps, chain, row);
+  const wanted = payments.filter(({ payer }) => !refused.has(payer));
+  const signed = await Promise.all(wanted.map(async (row) => ({ row, signing: await sign(deps, chain, row) })));
+  for (const { row, signing } of signed) {
     if (typeof signing === "string") failing.push({ row, error: signing });
     else signings.push(signing);
   }
@@ -87,7 +88,7 @@ async function submitPayments(
  * Signs the buyer's transaction, which was verified before, as its fee payer. Returns the reason as a string when it cannot
  * be signed.
  */
-function sign(deps: TransferDeps, chain: SolanaChain, row: SolanaTransferRow): Signing | string {
+async function sign(deps: TransferDeps, chain: SolanaChain, row: SolanaTransferRow): Promise<Signing | string> {
   const parsed = parseTransaction(row.signature ?? new Uint8Array());
   const keys = deps.solanaKeys.get(chain.chain);
   const signer = "error" in parsed ? undefined : keys?.lanes.get(parsed.feePayer);
@@ -96,7 +97,7 @@ function sign(deps: TransferDeps, chain: SolanaChain, row: SolanaTransferRow): S
   if (lastValidHeight === null) return "the last block height of the transaction is not known";
   return {
     lane: signer.address,
-    bytes: withSignature(parsed, signer.address, signer.sign(parsed.message)),
+    bytes: withSignature(parsed, signer.address, await signer.sign(parsed.message)),
     ...readBudget(parsed),
     expires: { lastValidHeight },
     transferIds: [row.id],

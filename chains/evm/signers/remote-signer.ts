@@ -1,19 +1,9 @@
-import { createPublicKey } from "node:crypto";
 import { type Hex, keccak256, numberToHex } from "viem";
 import { ChainError } from "../../errors.ts";
+import { callService, parsePublicKey, type RemoteKey } from "../../signers/remote-key.ts";
 import { lowerCaseHex } from "../hex.ts";
 import { joinSignature, recoverSigner, type SignatureParts } from "../signature.ts";
 import { createSigner, type Signer } from "./signer.ts";
-
-/** A key in a key management service. */
-export type RemoteKey = {
-  /** Returns the public key as DER (SPKI) or PEM. */
-  readPublicKey(): Promise<Buffer | string>;
-  /** Returns a DER signature of a 32-byte digest. Its s may be high. */
-  signDigest(digest: Buffer): Promise<Uint8Array>;
-  /** Returns true if a retry may succeed after an error of the service. */
-  isTransient(error: unknown): boolean;
-};
 
 /** The order of secp256k1. */
 const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
@@ -24,38 +14,19 @@ const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
  */
 export async function createRemoteSigner(address: string, key: RemoteKey): Promise<Signer> {
   const expected = lowerCaseHex(address);
-  const actual = addressOfPublicKey(await request(key, () => key.readPublicKey()));
+  const actual = addressOfPublicKey(await callService(key, () => key.readPublicKey()));
   if (actual !== expected) throw new ChainError("wrong_key", { detail: `expected the key of ${address}` });
   return createSigner(expected, async (digest) => {
-    const der = await request(key, () => key.signDigest(Buffer.from(digest.slice(2), "hex")));
+    const der = await callService(key, () => key.sign(Buffer.from(digest.slice(2), "hex")));
     return recoverParts(digest, parseDerSignature(Buffer.from(der)), expected);
   });
 }
 
-async function request<T>(key: RemoteKey, call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (cause) {
-    // The service's message may contain the signed data.
-    const detail = cause instanceof Error ? cause.name : "unknown error";
-    throw new ChainError(key.isTransient(cause) ? "signer_unavailable" : "signer_refused", { cause, detail });
-  }
-}
-
 /** Returns the address of a public key, in lower case. Throws ChainError `wrong_key` if it is not a secp256k1 key. */
 export function addressOfPublicKey(encoded: Buffer | string): Hex {
-  const { crv, x, y } = readPublicKey(encoded);
+  const { crv, x, y } = parsePublicKey(encoded);
   if (crv !== "secp256k1" || !x || !y) throw new ChainError("wrong_key", { detail: "the key is not on secp256k1" });
   return `0x${keccak256(Buffer.concat([x, y].map((part) => Buffer.from(part, "base64url")))).slice(-40)}`;
-}
-
-function readPublicKey(encoded: Buffer | string) {
-  try {
-    const key = createPublicKey(typeof encoded === "string" ? encoded : { key: encoded, format: "der", type: "spki" });
-    return key.export({ format: "jwk" });
-  } catch (cause) {
-    throw new ChainError("wrong_key", { cause, detail: "the service returned no readable public key" });
-  }
 }
 
 /**

@@ -52,7 +52,8 @@ create function audit_entry_text(entry audit_entry, previous bytea) returns text
 
 -- Gives a new row its day, its number within the day and its hash. The day is that of `at`, or the newest day of the
 -- chain when that is later: a row never goes before rows that exist, nor into a day that has ended.
-create function chain_audit_entry() returns trigger language plpgsql as $$
+create function chain_audit_entry() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   declare
     newest record;
   begin

@@ -26,11 +26,10 @@ create function reject_change() returns trigger language plpgsql as $$
   end $$;
 create trigger event_append_only before update or delete or truncate on event
   for each statement execute function reject_change();
-create trigger destination_change_append_only before update or delete or truncate on destination_change
-  for each statement execute function reject_change();
 
 -- Records the first move of a row, from `new`, when the row is inserted.
-create function record_insert_event() returns trigger language plpgsql as $$
+create function record_insert_event() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into event (machine, subject, from_state, to_state, at)
     values (tg_table_name, new.id, 'new', new.state, new.created_at);

@@ -14,6 +14,7 @@ create table ledger_group (
   unique (kind, subject)
 );
 create index ledger_group_subject on ledger_group (subject);
+create index ledger_group_at on ledger_group (at);
 create index ledger_group_block on ledger_group (chain, block_number) where block_number is not null;
 create index ledger_group_exception on ledger_group (id) where kind in ('unmatched', 'exception', 'overpaid', 'dust');
 
@@ -62,7 +63,8 @@ create table ledger_day (
 create function ledger_day_of(at timestamptz) returns date language sql immutable
   return (at at time zone 'UTC')::date;
 
-create function add_to_ledger_day() returns trigger language plpgsql as $$
+create function add_to_ledger_day() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into ledger_day as d (account, asset, day, shard, amount)
     select e.account, e.asset, ledger_day_of(g.at),
@@ -100,4 +102,22 @@ create table reconciliation (
   held numeric(78,0) not null,
   at timestamptz not null,
   primary key (chain, account, asset)
+);
+
+-- The check whether the rows of the database agree with each other, and what the newest one has found.
+create table ledger_check (
+  singleton boolean primary key default true check (singleton),
+  due_at timestamptz not null,
+  checked_at timestamptz not null default now()
+);
+insert into ledger_check (due_at) values (now());
+
+create table ledger_finding (
+  kind text not null,
+  subject text not null,
+  asset text not null,
+  found text,
+  expected text,
+  at timestamptz not null,
+  primary key (kind, subject, asset)
 );

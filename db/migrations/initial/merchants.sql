@@ -41,39 +41,9 @@ create table settlement_destination (
   check (minimum is null or accumulation_ms is not null)
 );
 
--- The history of settlement destinations. A trigger writes it, so that no change is missed.
-create table destination_change (
-  id bigint generated always as identity primary key,
-  merchant_id text not null,
-  destination_id text not null,
-  asset text not null,
-  before text,
-  after text,
-  at timestamptz not null
-);
-create index destination_change_merchant on destination_change (merchant_id, id);
-
 -- A watcher reads the movements of the accounts that buyers pay directly (db/queries/direct-receivers.ts).
 create index settlement_destination_direct on settlement_destination (destination) where direct;
 create index settlement_destination_edited on settlement_destination (updated_at) where updated_at > created_at;
-create index destination_change_left on destination_change (at) where before is not null;
-
-create function record_destination_change() returns trigger language plpgsql as $$
-  begin
-    if tg_op = 'DELETE' then
-      insert into destination_change (merchant_id, destination_id, asset, before, at)
-      values (old.merchant_id, old.id, old.asset, old.destination, clock_timestamp());
-    elsif tg_op = 'INSERT' then
-      insert into destination_change (merchant_id, destination_id, asset, after, at)
-      values (new.merchant_id, new.id, new.asset, new.destination, new.created_at);
-    elsif old.destination <> new.destination then
-      insert into destination_change (merchant_id, destination_id, asset, before, after, at)
-      values (new.merchant_id, new.id, new.asset, old.destination, new.destination, new.updated_at);
-    end if;
-    return null;
-  end $$;
-create trigger settlement_destination_change after insert or update or delete on settlement_destination
-  for each row execute function record_destination_change();
 
 -- The operator's fee: of an account, or of one of its merchants instead. A payment option fixes the fee that applies to it.
 create table fee_policy (

@@ -29,12 +29,13 @@ create function queue_payout(of_kind text, of_merchant text, of_asset text, of_c
     insert into payout_queue as q (kind, merchant_id, asset, chain, due_at)
     values (of_kind, of_merchant, of_asset, of_chain, at)
     on conflict (kind, merchant_id, asset, chain) do update set version = q.version + 1,
-      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short')
+      due_at = case when q.blocked_by is null or q.blocked_by in ('balance_short', 'inventory_short', 'funds_short', 'limit_payout')
         then least(q.due_at, excluded.due_at) else q.due_at end
   $$;
 
 -- Unblocks queues whose obstacle may be gone, and makes them due as of the time when they were blocked.
-create function wake_payouts(of_kind text, of_merchant text, of_asset text) returns void language sql as $$
+create function wake_payouts(of_kind text, of_merchant text, of_asset text) returns void language sql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
     update payout_queue set version = version + 1, due_retries = 0, due_at = least(due_at, blocked_at),
       blocked_by = null, blocked_at = null
     where (kind, merchant_id, asset, chain) in (
@@ -45,7 +46,8 @@ create function wake_payouts(of_kind text, of_merchant text, of_asset text) retu
 
 -- New and rescheduled rows make their queue due.
 
-create function queue_new_settlements() returns trigger language plpgsql as $$
+create function queue_new_settlements() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform queue_payout('settlement', s.merchant_id, s.asset, split_part(s.asset, '/', 1), s.due_at)
     from (
@@ -57,7 +59,8 @@ create function queue_new_settlements() returns trigger language plpgsql as $$
 create trigger settlement_queued after insert on settlement referencing new table as added
   for each statement execute function queue_new_settlements();
 
-create function queue_settlement() returns trigger language plpgsql as $$
+create function queue_settlement() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform queue_payout('settlement', new.merchant_id, new.asset, split_part(new.asset, '/', 1), new.due_at);
     return null;
@@ -65,7 +68,8 @@ create function queue_settlement() returns trigger language plpgsql as $$
 create trigger settlement_requeued after update of due_at on settlement for each row
   when (new.due_at is not null and new.due_at is distinct from old.due_at) execute function queue_settlement();
 
-create function queue_refund() returns trigger language plpgsql as $$
+create function queue_refund() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform queue_payout('refund', coalesce(new.merchant_id, ''), coalesce(new.owed_asset, new.asset),
       split_part(new.asset, '/', 1), new.due_at);
@@ -79,7 +83,8 @@ create trigger refund_requeued after update of due_at on refund for each row
 -- Events that may remove an obstacle wake the queue.
 
 -- 1. A destination is registered or changed.
-create function wake_settlements_of_destinations() returns trigger language plpgsql as $$
+create function wake_settlements_of_destinations() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform wake_payouts('settlement', d.merchant_id, d.asset)
     from (select merchant_id, asset from changed order by merchant_id collate "C", asset collate "C") d;
@@ -91,7 +96,8 @@ create trigger settlement_destination_changed after update on settlement_destina
   referencing new table as changed for each statement execute function wake_settlements_of_destinations();
 
 -- 2. An operator releases a merchant's payouts, or a merchant is deleted: a deleted merchant is paid out below its minimum.
-create function wake_settlements_of_merchant() returns trigger language plpgsql as $$
+create function wake_settlements_of_merchant() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform wake_payouts('settlement', new.id, null);
     return null;
@@ -103,7 +109,8 @@ create trigger merchant_deleted_wakes after update of deleted_at on merchant for
 
 -- 3. A refund no longer waits for the balance. Deferred to the commit, because every other writer locks balances before
 -- queues.
-create function wake_settlements_behind_refund() returns trigger language plpgsql as $$
+create function wake_settlements_behind_refund() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform wake_payouts('settlement', new.merchant_id, coalesce(new.owed_asset, new.asset));
     return null;
@@ -112,7 +119,8 @@ create constraint trigger refund_wakes_settlements after update of state on refu
   when (old.state = 'due' and new.state <> 'due' and new.merchant_id is not null) execute function wake_settlements_behind_refund();
 
 -- 4. A balance grows.
-create function wake_refunds_of_balance() returns trigger language plpgsql as $$
+create function wake_refunds_of_balance() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform wake_payouts('refund', new.merchant_id, new.asset);
     return null;
@@ -121,7 +129,8 @@ create trigger merchant_balance_wakes after update of amount on merchant_balance
   when (new.amount > old.amount) execute function wake_refunds_of_balance();
 
 -- 5. An accumulating settlement reaches the minimum of its destination.
-create function wake_settlements_at_minimum() returns trigger language plpgsql as $$
+create function wake_settlements_at_minimum() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     if exists (select from settlement_destination d
       where d.merchant_id = new.merchant_id and d.asset = new.asset and d.minimum <= new.amount) then

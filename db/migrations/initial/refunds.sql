@@ -24,6 +24,19 @@ create index refund_queue on refund
   (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
   where due_at is not null;
 create index refund_waiting on refund (merchant_id) where state = 'due';
+create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying');
+
+-- Completes a refund of a payment: it goes back to the payer, in what was paid. The api, which may not write these columns
+-- (db/grants.ts), therefore cannot choose a receiver.
+create function set_refund_place() returns trigger language plpgsql as $$
+  begin
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
+    into new.merchant_id, new.asset, new.receiver
+    from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
+    return new;
+  end $$;
+create trigger refund_place before insert on refund for each row
+  when (new.payment_id is not null) execute function set_refund_place();
 create trigger refund_insert_event after insert on refund for each row execute function record_insert_event();
 
 -- What a refund deducted from a payment's share of a settlement before the settlement was paid out.

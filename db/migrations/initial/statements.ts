@@ -5,6 +5,7 @@ const files = [
   "accounts",
   "merchants",
   "events",
+  "destination-changes",
   "ledger",
   "settlements",
   "payments",
@@ -15,6 +16,7 @@ const files = [
   "solana",
   "webhooks",
   "audit",
+  "operators",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */

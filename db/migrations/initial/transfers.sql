@@ -44,7 +44,8 @@ create index transaction_block on transaction (chain, block_number) where block_
 create unique index transaction_nonce_account on transaction (chain, nonce_account)
   where nonce_account is not null and state in ('signed', 'broadcast', 'accepted', 'included');
 
-create function record_transaction_event() returns trigger language plpgsql as $$
+create function record_transaction_event() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     if tg_op = 'INSERT' then
       insert into event (machine, subject, from_state, to_state, at)
@@ -109,6 +110,26 @@ create index transfer_unfinished on transfer (chain, state) where state not in (
 -- Amounts that a payer has authorized and not paid yet.
 create index transfer_pending_by_payer on transfer (chain, payer) where state in ('ready', 'assigned');
 create trigger transfer_insert_event after insert on transfer for each row execute function record_insert_event();
+
+-- Stores the signatures of a confirm with its payment's transfer, if that has none and is awaited or included. An awaited
+-- transfer becomes ready, and its id is returned. The api calls it, because it may not write transfers.
+create function attach_signatures(of_payment text, with_signature bytea, with_permit bytea, moved_at timestamptz)
+  returns setof text language sql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+    with signed as (
+      select id, state from transfer
+      where payment_id = of_payment and purpose = 'payment' and signature is null and state in ('awaited', 'included')
+      for update
+    ), stored as (
+      update transfer t set signature = with_signature, permit = with_permit,
+        state = case s.state when 'awaited' then 'ready' else s.state end,
+        due_at = case s.state when 'awaited' then moved_at else t.due_at end
+      from signed s where s.id = t.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transfer', id, 'awaited', 'ready', moved_at from signed where state = 'awaited'
+    returning subject
+  $$;
 
 -- The gas of an included transaction that moved no money for a transfer. `alone`: the transaction had no other transfer.
 create table burned_gas (

@@ -5,7 +5,12 @@ import { verifySignature } from "../../../chains/solana/ed25519-keys.ts";
 import { openSolanaChain } from "../../../chains/solana/open-solana-chain.ts";
 import { openSolanaKey } from "../../../chains/solana/open-solana-keys.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
-import { readSecret, type SolanaNetwork } from "../../../runtime/networks/read-networks.ts";
+import {
+  readSecret,
+  readText,
+  type SecretSource,
+  type SolanaNetwork,
+} from "../../../runtime/networks/read-networks.ts";
 import type { Family, Head, PreflightDeps } from "../family.ts";
 import { keyCheck, keyRoles, SIGNED_TEXT } from "../keys.ts";
 import type { Check } from "../run-checks.ts";
@@ -46,14 +51,15 @@ async function readHead(call: Call): Promise<Head> {
 
 function listKeyChecks({ env }: PreflightDeps, network: SolanaNetwork): Check[] {
   const roles = keyRoles(network);
+  const readers = { readSecret: (source: SecretSource) => readSecret(source, env), readText };
   return [network.treasury, ...network.lanes].map((account, index) =>
     keyCheck({
       role: roles[index] ?? "",
       address: account.address,
       async signs() {
         const message = Buffer.from(SIGNED_TEXT);
-        const signer = openSolanaKey(account, (source) => readSecret(source, env));
-        return verifySignature(account.address, message, signer.sign(message));
+        const signer = await openSolanaKey(account, readers);
+        return verifySignature(account.address, message, await signer.sign(message));
       },
     }),
   );

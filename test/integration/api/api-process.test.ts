@@ -5,14 +5,17 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
+import { createApiKey, findApiKey } from "../../../payments/merchants/api-keys.ts";
 import { saveLogo } from "../../../payments/merchants/logos.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
 import { builtService } from "../../support/built-service.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, startChain } from "../../support/evm-chain.ts";
+import { unwrap } from "../../support/merchant-fixture.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { photo } from "../../support/sample-pictures.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testKeys } from "../../support/test-deps.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -69,16 +72,32 @@ describe("the process", () => {
     expect(performance.now() - began).toBeLessThan(8_000);
   });
 
+  test("the process stores the last use of a key before it exits", async () => {
+    const db = openDb(env["DATABASE_URL"] ?? "", { max: 1 });
+    addCleanup(() => db.destroy());
+    const deps = { db, now: () => new Date() };
+    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
+    const wanted = { actor: testActor, accountId, mode: "live", scopes: ["payments:read"] } as const;
+    const { apiKey, key } = unwrap(await createApiKey(deps, wanted));
+    const api = await spawnProcess({ role: "api", env });
+    const answer = await fetch(`${api.url}/v1/payments`, { headers: { "api-key": key } });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { data: [] }]);
+    await api.kill("SIGTERM");
+    await api.gone;
+    const { lastUsedAt, lastUsedAddress } = unwrap(await findApiKey(deps, { id: apiKey.id }));
+    expect([lastUsedAt, lastUsedAddress]).toEqual([expect.any(Date), "127.0.0.1"]);
+  });
+
   test("the process resizes the logos that an older release stored unchanged", async () => {
     const db = openDb(env["DATABASE_URL"] ?? "", { max: 1 });
     addCleanup(() => db.destroy());
     const deps = { db, now: () => new Date() };
     const bytes = await photo(1_000).jpeg().toBuffer();
     const large = { contentType: "image/webp", bytes, width: 1_000, height: 1_000 } as const;
-    const { id: accountId } = await createAccount(deps, { name: "Shop" });
+    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
     const logoId = await saveLogo(deps, large);
     const shop = { name: "Shop", email: "shop@example.test", logoId };
-    const { id } = await createMerchant(deps, { accountId, mode: "live", ...shop });
+    const { id } = await createMerchant(deps, { actor: testActor, accountId, mode: "live", ...shop });
     await spawnProcess({ role: "api", env });
     const find = () =>
       db

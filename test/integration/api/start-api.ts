@@ -13,9 +13,12 @@ import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
 import { listStatuses } from "../../../payments/lifecycle/read-payment.ts";
-import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/merchants/accounts.ts";
+import { createAccount, createAppId } from "../../../payments/merchants/accounts.ts";
+import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { addDestinations } from "../../../payments/merchants/destinations.ts";
+import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
+import { scopes as allScopes, type Scope } from "../../../payments/merchants/scopes.ts";
 import { openJobQueues } from "../../../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../../../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.ts";
@@ -25,8 +28,11 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
+import { roleUrl } from "../../support/database-roles.ts";
+import { unwrap } from "../../support/merchant-fixture.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 import { testEncryption } from "../../support/test-deps.ts";
 
@@ -101,7 +107,9 @@ export async function startApi(options: StartOptions = {}) {
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   const statements = { count: 0 };
-  const db = openDb(databaseUrl, { max: 5, onStatement: () => void statements.count++ });
+  // The test's own connection; the api connects in its role.
+  const db = openDb(databaseUrl, { max: 2 });
+  const served = openDb(await roleUrl(databaseUrl, "api"), { max: 5, onStatement: () => void statements.count++ });
   const redis = openRedis(redisUrl, () => undefined);
   const subscriber = openRetryingRedis(redisUrl, () => undefined);
   const { enqueue, close } = openJobQueues({
@@ -126,18 +134,22 @@ export async function startApi(options: StartOptions = {}) {
   const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
   const notifiers = { enqueue, publishPaymentChanges, screeningList, log, metrics };
   const deps = { db, chains, networks, ...notifiers, ...adapters, now: () => new Date() };
-  const waiters = createWaiters({ listStatuses: (ids) => listStatuses(deps, ids), metrics, log });
+  const waiters = createWaiters({ listStatuses: (ids) => listStatuses({ ...deps, db: served }, ids), metrics, log });
   const limits = createLimits(
     { redis, prefix: namespace.prefix, metrics },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
   );
+  // A test stores the uses itself.
+  const keyUses = createKeyUses(deps);
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
   await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
   const app = buildServer({
     ...deps,
+    db: served,
     waiters,
     limits,
+    keyUses,
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
@@ -152,6 +164,7 @@ export async function startApi(options: StartOptions = {}) {
     subscriber.disconnect();
     await close();
     redis.disconnect();
+    await served.destroy();
     await db.destroy();
   });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
@@ -165,6 +178,7 @@ export async function startApi(options: StartOptions = {}) {
     app,
     deps,
     db,
+    keyUses,
     metrics,
     registry,
     publishPaymentChanges,
@@ -211,16 +225,37 @@ function createClient(url: string) {
   };
 }
 
+/** Creates an API key as an operator does. */
+export async function makeKey(
+  api: Pick<Api, "deps">,
+  args: Omit<Parameters<typeof createApiKey>[1], "actor">,
+): Promise<{ id: string; key: string }> {
+  const { apiKey, key } = unwrap(await createApiKey(api.deps, { ...args, actor: testActor }));
+  return { id: apiKey.id, key };
+}
+
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(
   api: Api,
-  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[] } = {},
+  { mode = "test" as Mode, scopes = allScopes as readonly Scope[], destinationWaitingHours = 0 } = {},
 ) {
-  const { id: accountId } = await createAccount(api.deps, { name: "Shop" });
-  const { key } = await createApiKey(api.deps, { accountId, mode, scopes });
-  const { appId } = await createAppId(api.deps, { accountId, mode });
-  const merchant = await createMerchant(api.deps, { accountId, mode, name: "Shop", email: "shop@example.test" });
-  await addDestinations(api.deps, { accountId, mode, merchantId: merchant.id, settlements: [{ asset, destination }] });
+  const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
+  const { key } = await makeKey(api, { accountId, mode, scopes });
+  const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
+  const merchant = await createMerchant(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "shop@example.test",
+  });
+  await addDestinations(api.deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    merchantId: merchant.id,
+    settlements: [{ asset, destination }],
+  });
   const wallet = { "app-id": appId, "client-id": randomBytes(8).toString("hex") };
   return { accountId, merchantId: merchant.id, key, wallet, headers: { "api-key": key, "merchant-id": merchant.id } };
 }

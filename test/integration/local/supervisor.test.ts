@@ -5,6 +5,7 @@ import { builtService } from "../../support/built-service.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { createDatabase } from "../../support/test-database.ts";
+import { testKeys } from "../../support/test-deps.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 test("a process that is killed is restarted, and none is left after the stop", async () => {
@@ -13,7 +14,7 @@ test("a process that is killed is restarted, and none is left after the stop", a
     DATABASE_URL: await createDatabase(),
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
-    ADMIN_PASSWORD: "a password for a test",
+    TOTP_PRIVATE_KEYS: testKeys.TOTP_PRIVATE_KEYS,
     LOG_LEVEL: "warn",
   };
   const deaths: string[] = [];
@@ -42,7 +43,7 @@ test("a process that is restarted ends by itself and starts again, and does not 
     DATABASE_URL: await createDatabase(),
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
-    ADMIN_PASSWORD: "a password for a test",
+    TOTP_PRIVATE_KEYS: testKeys.TOTP_PRIVATE_KEYS,
     LOG_LEVEL: "warn",
   };
   const deaths: string[] = [];
@@ -68,7 +69,7 @@ test("a process that is held starts again when it is released, and a stop does n
     DATABASE_URL: await createDatabase(),
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
-    ADMIN_PASSWORD: "a password for a test",
+    TOTP_PRIVATE_KEYS: testKeys.TOTP_PRIVATE_KEYS,
     LOG_LEVEL: "warn",
   };
   let changes = 0;

@@ -6,6 +6,7 @@ import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
 import { startTransfers } from "../../../transfers/start-transfers.ts";
 import { fundBuyer, networksFor, startChain } from "../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { makeDeps } from "../../support/test-deps.ts";
 
 const chain = await startChain();
@@ -48,7 +49,7 @@ test("a process refuses to start when an asset with unfinished transfers is miss
 
   // Its due refund and settlement wait, and the refusal repeats while a payout is in flight.
   const { id } = await fixture.settlementOf(paymentId);
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await beginSettlements(without.deps, [id])).toEqual(["unknown_asset"]);
   expect(await beginRefunds(without.deps, [refundId])).toEqual(["unknown_asset"]);
   expect(await fixture.refund(refundId)).toEqual(["begun"]);

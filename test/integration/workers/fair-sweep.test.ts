@@ -11,6 +11,7 @@ import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 
 const chain = await startChain();
@@ -129,14 +130,14 @@ test("a payment of a held merchant enqueues no payout, and the release pays ever
   const fixture = await makeMerchantFixture(chain);
   const owner = { accountId: fixture.accountId, merchantId: fixture.merchantId, mode: fixture.mode };
   await addSettlements(fixture, 250);
-  unwrap(await holdPayouts(fixture.deps, { ...owner, hold: true }));
+  unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: true }));
   fixture.clock.advance(5_000);
   await sweepAndSettle(fixture, 1);
   expect(await queueOf(fixture)).toMatchObject({ blocked_by: "held" });
   const enqueued = fixture.enqueued.length;
   const paymentId = await fixture.pay(await fundBuyer(chain));
   expect(fixture.enqueued.slice(enqueued).filter(({ queue }) => queue === "settle")).toEqual([]);
-  unwrap(await holdPayouts(fixture.deps, { ...owner, hold: false }));
+  unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: false }));
   fixture.clock.advance(5_000);
   for (let sweep = 2; sweep <= 5; sweep += 1) {
     await sweepAndSettle(fixture, sweep);
@@ -165,7 +166,7 @@ test("a refund that its merchant cannot cover waits without jobs, and so do the 
   await fixture.settle((await fixture.settlementOf(paid)).id);
   await fixture.relay();
   await fixture.watch();
-  unwrap(await refundPayment(fixture.deps, { paymentId: paid, mode: "live" }));
+  unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId: paid, mode: "live" }));
   const small = await fixture.pay(second, 100n);
   fixture.clock.advance(5_000);
   await refundJobs();

@@ -20,6 +20,7 @@ async function makeWorkerSetup() {
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [proxy.url] }),
     ...testKeys,
+    SIGNER: "embedded",
     ...chain.keys.env,
   };
   /** Stores an attempt and enqueues its job. */

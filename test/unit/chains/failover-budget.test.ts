@@ -15,6 +15,7 @@ function openTwo(...budgets: [number | undefined, number | undefined]) {
     metrics: createMetrics(registry, "worker"),
     connect: (url) => url,
     identify: { method: "id", query: async () => ({ chain, description: chain }) },
+    height: { method: "height", query: async () => 1, maxBehind: 10 },
     toError: (error) => error,
     isFailover: (error): error is ChainError => error instanceof ChainError,
   });

@@ -9,6 +9,7 @@ const rests = {
   transaction: ["final", "replaced", "expired"],
   settlement: ["paid", "netted"],
   refund: ["paid", "marked", "withdrawn"],
+  destination_change: ["applied", "rejected"],
 };
 
 describe.each(Object.entries(machines) as [keyof typeof machines, Record<string, readonly string[]>][])(

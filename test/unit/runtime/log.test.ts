@@ -28,7 +28,6 @@ test.each([
   "privateKey",
   "secretKey",
   "password",
-  "ADMIN_PASSWORD",
   "authorization",
   "Authorization",
   "signature",

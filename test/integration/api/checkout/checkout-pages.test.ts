@@ -4,6 +4,7 @@ import { addPolicy } from "../../../../payments/buyer-data/collection-policies.t
 import release from "../../../../runtime/released-pages/release.json" with { type: "json" };
 import { moveToState } from "../../../browser/browser-shop.ts";
 import { insertOptionRow } from "../../../support/insert-rows.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeMerchant, makePayment, publicUrl, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -165,7 +166,13 @@ test("the checkout routes answer 404 for an unknown payment", async () => {
 
 test("an option is refused for another payment, even of the same merchant, and accepted for its own", async () => {
   const collecting = await makeMerchant(api);
-  await addPolicy(api.deps, { merchantId: collecting.merchantId, asset: null, unit: null, minimum: null });
+  await addPolicy(api.deps, {
+    actor: testActor,
+    merchantId: collecting.merchantId,
+    asset: null,
+    unit: null,
+    minimum: null,
+  });
   const [mine, other] = [await makePayment(api, collecting), await makePayment(api, collecting)];
   const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
   const { body, headers } = await api.post(`/checkout/${other}/options`, {}, { accounts });

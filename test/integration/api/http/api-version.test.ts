@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { pinVersion } from "../../../../payments/merchants/pin-version.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeMerchant, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -36,7 +37,7 @@ test.each([
 
 test("an account that was moved to a newer version cannot go back or be pinned to a preview", async () => {
   const { accountId, headers } = await makeMerchant(api);
-  const pin = (version: string) => pinVersion(api.deps, { accountId, version });
+  const pin = (version: string) => pinVersion(api.deps, { actor: testActor, accountId, version });
   expect(await pin("2026-02-19.preview")).toMatchObject({ code: "unknown_api_version" });
   expect(await pin("2026-02-19")).toMatchObject({ ok: true });
   expect(await pin("2026-02-18")).toMatchObject({ code: "api_version_downgrade" });

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
-  type Hex,
+  hexToBytes,
   keccak256,
   parseTransaction,
   recoverAddress,
@@ -12,18 +12,12 @@ import {
 } from "viem";
 import { describe, expect, test } from "vitest";
 import { validateSignature } from "../../../../chains/evm/signature.ts";
-import { decryptKeystore, encryptKeystore } from "../../../../chains/evm/signers/keystore-file.ts";
-import { openEvmKeys } from "../../../../chains/evm/signers/open-evm-keys.ts";
+import { openSigner } from "../../../../chains/evm/signers/open-evm-keys.ts";
 import { addressOfPublicKey, parseDerSignature } from "../../../../chains/evm/signers/remote-signer.ts";
+import { decryptKeystore, encryptKeystore } from "../../../../chains/signers/keystore-file.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { makeScratch } from "../../../../local/scratch-folder.ts";
-import {
-  type EvmNetwork,
-  type KeySource,
-  readKey,
-  readSecret,
-  readText,
-} from "../../../../runtime/networks/read-networks.ts";
+import { type KeySource, readKey, readSecret, readText } from "../../../../runtime/networks/read-networks.ts";
 import { otherCurve, setCloudCredentials, startKms } from "../../../support/fake-kms.ts";
 
 const key = newKey();
@@ -31,14 +25,12 @@ const kms = await startKms(key.privateKey);
 await setCloudCredentials(kms.url);
 const folder = await makeScratch("signers");
 const keystore = join(folder, "keystore.json");
-await writeFile(keystore, await encryptKeystore(key.privateKey, "correct horse", 1_024));
+const secret = { secret: hexToBytes(key.privateKey), address: key.address };
+await writeFile(keystore, await encryptKeystore(secret, "correct horse", 1_024));
 Object.assign(process.env, { SIGNER_KEY: key.privateKey, SIGNER_PASSWORD: "correct horse", WRONG_PASSWORD: "battery" });
 
 const readers = { readKey, readSecret, readText };
-const open = async (source: KeySource, address: string = key.address) => {
-  const network = { treasury: { address, key: source }, lanes: [] } as unknown as EvmNetwork;
-  return (await openEvmKeys(network, readers)).treasury;
-};
+const open = (source: KeySource, address: string = key.address) => openSigner(address, source, readers);
 const name = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
 const aws: KeySource = { awsKms: { keyId: "alias/lane", region: "eu-central-1", endpoint: kms.url } };
 const google: KeySource = { googleKms: { name, endpoint: kms.url } };
@@ -152,8 +144,8 @@ test("the example of the keystore specification is decrypted", async () => {
     },
     version: 3,
   };
-  const secret: Hex = "0x7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d";
-  expect(await decryptKeystore(JSON.stringify(example), "testpassword")).toBe(secret);
+  const decrypted = await decryptKeystore(JSON.stringify(example), "testpassword");
+  expect(decrypted.toString("hex")).toBe("7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d");
 });
 
 test.each([

@@ -1,12 +1,16 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Hex } from "viem";
+import { bytesToHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, expect, test } from "vitest";
 import { checkEvmChain } from "../../../../chains/evm/check-evm-chain.ts";
-import { decryptKeystore } from "../../../../chains/evm/signers/keystore-file.ts";
+import { decryptKeystore } from "../../../../chains/signers/keystore-file.ts";
+import { verifySignature } from "../../../../chains/solana/ed25519-keys.ts";
+import { openSolanaKey } from "../../../../chains/solana/open-solana-keys.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
+import { readSecret, readText } from "../../../../runtime/networks/read-networks.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../../support/evm-chain.ts";
 import { createDatabase } from "../../../support/test-database.ts";
@@ -25,6 +29,11 @@ const environment = {
   DEPLOYER_KEY: deployer.privateKey,
   ...chain.keys.env,
 };
+/** Returns the actions in the audit log, oldest first. */
+const listActions = async (): Promise<string[]> =>
+  JSON.parse((await admin(["audit", "list", "--json"])).stdout)
+    .map(({ action }: { action: string }) => action)
+    .reverse();
 const admin = (args: string[], more: Record<string, string> = {}) => adminIn({ ...environment, ...more })(...args);
 
 test("the check of a chain without a Collector names the deploy command, and passes once the command has run", async () => {
@@ -39,6 +48,7 @@ test("the check of a chain without a Collector names the deploy command, and pas
   expect(await admin(["disburser", "deploy", chain.id])).toMatchObject({ code: 0 });
   await checkEvmChain(evm);
   expect((await admin(["collector", "show", chain.id])).stdout).toContain(evm.collector);
+  expect(await listActions()).toEqual(["collector.deployed", "disburser.deployed"]);
 
   await chain.client.setCode({ address: evm.collector, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Collector") });
@@ -76,6 +86,8 @@ test("the check of a chain without a Disburser names the deploy command, and the
     );
   expect(await states()).toEqual(["approved", "already approved", "approved"]);
   expect(await states()).toEqual(["already approved", "already approved", "already approved"]);
+  const approvals = (await listActions()).filter((action) => action === "disburser.approved");
+  expect(approvals.length).toBe(3);
   await own.chain.client.setCode({ address: evm.disburser, bytecode: "0xfe" });
   await expect(checkEvmChain(evm)).rejects.toMatchObject({ message: expect.stringContaining("is not the Disburser") });
 });
@@ -139,10 +151,29 @@ test("a keystore is written once, readable by its owner only, and opens with its
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
   expect(made.stdout + made.stderr).not.toContain(key.privateKey.slice(4, 30));
   expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(await decryptKeystore(await readFile(file, "utf8"), " with blanks ")).toBe(key.privateKey as Hex);
+  expect(bytesToHex(await decryptKeystore(await readFile(file, "utf8"), " with blanks "))).toBe(key.privateKey);
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
+  expect((await listActions()).filter((action) => action === "keystore.created")).toEqual(["keystore.created"]);
+}, 30_000);
+
+test("a keystore of a Solana key opens with its password, and a command for an unknown family is refused", async () => {
+  const file = join(folder, "solana-lane.json");
+  const key = newSolanaKey();
+  const args = ["keystores", "new", file, "--password", "SECRET", "--key", "OLD_KEY"];
+  const more = { SECRET: "correct horse", OLD_KEY: key.secretKey };
+  expect(await admin([...args, "--for", "tron"], more)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("tron"),
+  });
+  const made = await admin([...args, "--for", "solana"], more);
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(key.address) });
+  process.env["SOLANA_PASSWORD"] = "correct horse";
+  const account = { address: key.address, key: { keystore: file, password: { env: "SOLANA_PASSWORD" } } };
+  const signer = await openSolanaKey(account, { readSecret, readText });
+  const message = Buffer.from("a message");
+  expect(verifySignature(key.address, message, await signer.sign(message))).toBe(true);
 }, 30_000);
 
 test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {

@@ -3,6 +3,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, networksFileFor, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -12,7 +13,7 @@ const admin = adminIn({ ...environment, NETWORKS_FILE: networksFile });
 
 test("an operator lists refunds that have not begun and withdraws one, and the withdrawal is recorded", async () => {
   const paymentId = await fixture.pay(await fundBuyer(chain));
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   const listed = await admin("refunds", "list", "--merchant", fixture.merchantId, "--json");
   expect(JSON.parse(listed.stdout)).toMatchObject([{ id: refundId, paymentId, state: "due", amount: "1000000" }]);
   for (let time = 0; time < 2; time += 1)
@@ -22,12 +23,12 @@ test("an operator lists refunds that have not begun and withdraws one, and the w
     });
   expect(await admin("refunds", "list")).toMatchObject({ code: 0, stdout: "none\n" });
   const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", refundId).execute();
-  expect(actions[0]).toMatchObject({ actor_id: "night watch", action: "refunds withdraw" });
+  expect(actions.at(-1)).toMatchObject({ actor_id: "night watch", action: "refund.withdrawn" });
 });
 
 test("withdrawing a refund that has begun or does not exist exits with 1 and one sentence", async () => {
   const paymentId = await fixture.pay(await fundBuyer(chain));
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await fixture.refund(refundId)).toEqual(["begun"]);
   expect(await admin("refunds", "withdraw", refundId)).toMatchObject({
     code: 1,

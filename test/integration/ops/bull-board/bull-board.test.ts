@@ -1,21 +1,26 @@
 import { Queue, Worker } from "bullmq";
+import type { FastifyInstance } from "fastify";
 import { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import type { OperatorAction } from "../../../../ops/bull-board/allowed-writes.ts";
+import { type AuditEntry, listAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { buildBoard } from "../../../../ops/bull-board/board.ts";
+import { computeTotp, totpStep } from "../../../../payments/operators/totp.ts";
 import { createLog } from "../../../../runtime/log.ts";
 import { createMetrics } from "../../../../runtime/metrics.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
-import { execute } from "../../../support/execute-sql.ts";
+import { createOperators } from "../../../support/create-operators.ts";
+import { openTestDb } from "../../../support/open-test-db.ts";
 import { redisPrefix } from "../../../support/redis-prefix.ts";
 import { spawnProcess } from "../../../support/spawn-process.ts";
-import { createDatabase } from "../../../support/test-database.ts";
+import { makeClock, testEncryption, testKeys } from "../../../support/test-deps.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-const login = { user: "operator", password: "a long password" };
-const authorization = `Basic ${Buffer.from(`${login.user}:${login.password}`).toString("base64")}`;
 const { url: redisUrl, prefix } = redisPrefix();
+const { db, url: databaseUrl } = await openTestDb(8);
+const clock = makeClock();
+const operatorDeps = { db, now: clock.now, ...testEncryption() };
+const people = await createOperators(operatorDeps);
 
 /** A queue on the shared Redis with one failed job, as a worker leaves it. */
 async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under = prefix) {
@@ -30,49 +35,116 @@ async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under =
   return queue;
 }
 
-async function boardOver(queue: Queue, recordAction: (action: OperatorAction) => Promise<unknown>) {
+async function boardOver(queue: Queue, record: (entry: AuditEntry) => Promise<unknown>) {
   const log = createLog({ level: "silent", role: "bull-board" });
   const metrics = createMetrics(new Registry(), "bull-board");
-  const board = await buildBoard({ queues: [queue], login, deployment: "test", recordAction, log, metrics });
+  const settings = { queues: [queue], deployment: "test", trustedProxies: ["192.0.2.250"] };
+  const board = await buildBoard({ ...operatorDeps, ...settings, record, log, metrics });
   addCleanup(() => board.close());
   return board;
 }
 
+type Form = { name: string; password: string; code: string };
+
+/** Sends the login form of an operator, with the code of the present time unless it is given. */
+function logIn(board: FastifyInstance, form: Partial<Form> & { name: keyof typeof people }, headers = {}) {
+  const { password, secret } = people[form.name];
+  const code = computeTotp(secret, totpStep(clock.now()));
+  return board.inject({
+    method: "POST",
+    url: "/login",
+    headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+    payload: new URLSearchParams({ password, code, ...form }).toString(),
+    remoteAddress: "192.0.2.1",
+  });
+}
+
+/** Logs in and returns the session's cookie, as a browser sends it. */
+async function cookieOf(board: FastifyInstance, name: keyof typeof people): Promise<string> {
+  clock.advance(30_000);
+  const answer = await logIn(board, { name });
+  expect(answer.statusCode).toBe(303);
+  return String(answer.headers["set-cookie"]).split(";")[0] ?? "";
+}
+
 const queue = await queueWithFailedJob();
-const recorded: OperatorAction[] = [];
-const board = await boardOver(queue, async (action) => recorded.push(action));
+const recorded: AuditEntry[] = [];
+const board = await boardOver(queue, async (entry) => recorded.push(entry));
+const cookie = await cookieOf(board, "olga");
 const job = "/api/queues/settle/settle-1-0";
 const put = (url: string, headers: Record<string, string> = {}) =>
-  board.inject({ method: "PUT", url, headers: { authorization, ...headers } });
+  board.inject({ method: "PUT", url, headers: { cookie, ...headers }, remoteAddress: "192.0.2.1" });
 
-test("the board shows nothing without a login, with a wrong password or with a wrong name", async () => {
-  const wrong = ["operator:wrong", "root:a long password"].map(
-    (pair) => `Basic ${Buffer.from(pair).toString("base64")}`,
-  );
-  for (const url of ["/", "/api/queues", job, "/runbooks", "/static/favicon.svg"]) {
-    for (const given of [undefined, ...wrong]) {
-      const headers = given === undefined ? {} : { authorization: given };
-      const answer = await board.inject({ url, headers, remoteAddress: "192.0.2.1" });
-      expect([url, answer.statusCode, answer.headers["www-authenticate"]]).toEqual([url, 401, expect.any(String)]);
-    }
-  }
+test("the board shows nothing without a session: pages lead to the login, and other requests are refused", async () => {
+  for (const url of ["/", "/api/queues", job, "/runbooks", "/static/favicon.svg"])
+    for (const given of ["", "board=", "board=guessed", "__Host-board=guessed"])
+      expect([url, (await board.inject({ url, headers: { cookie: given } })).statusCode]).toEqual([url, 401]);
+  const page = await board.inject({ url: "/", headers: { accept: "text/html" } });
+  expect([page.statusCode, page.headers.location]).toEqual([303, "/login"]);
+  const form = await board.inject({ url: "/login" });
+  expect([form.statusCode, form.headers["x-frame-options"]]).toEqual([200, "DENY"]);
 });
 
-test("an address with ten failed logins is refused for a while, even with the right password, and no other address is", async () => {
-  const ask = (given: string, remoteAddress: string) =>
-    board.inject({ url: "/", headers: { authorization: given }, remoteAddress });
-  const wrong = `Basic ${Buffer.from("operator:wrong").toString("base64")}`;
-  for (let tries = 0; tries < 10; tries += 1) expect((await ask(wrong, "192.0.2.2")).statusCode).toBe(401);
-  for (const given of [wrong, authorization]) {
-    const refused = await ask(given, "192.0.2.2");
-    expect(refused.statusCode).toBe(429);
-    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+test("a session cookie is invisible to scripts and other sites, and behind TLS it is only sent over TLS", async () => {
+  clock.advance(30_000);
+  const plain = await logIn(board, { name: "vera" });
+  expect(plain.headers["set-cookie"]).toMatch(/^board=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/);
+  clock.advance(30_000);
+  const code = computeTotp(people.vera.secret, totpStep(clock.now()));
+  const secure = await board.inject({
+    method: "POST",
+    url: "/login",
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      "x-forwarded-proto": "https",
+      "x-forwarded-for": "198.51.100.1",
+    },
+    payload: new URLSearchParams({ name: "vera", password: people.vera.password, code }).toString(),
+    remoteAddress: "192.0.2.250",
+  });
+  expect(secure.headers["set-cookie"]).toMatch(/^__Host-board=[\w-]{43}; .*HttpOnly; SameSite=Strict; Secure$/);
+});
+
+test("a login with a wrong name, password or code, or from another site's form, is refused alike", async () => {
+  clock.advance(30_000);
+  const wrong = [{ password: "wrong" }, { code: "000000" }, { code: "" }];
+  for (const form of wrong) {
+    const answer = await logIn(board, { name: "olga", ...form });
+    expect([answer.statusCode, answer.headers["set-cookie"]]).toEqual([401, undefined]);
   }
-  expect((await ask(authorization, "192.0.2.3")).statusCode).toBe(200);
+  const nobody = await board.inject({
+    method: "POST",
+    url: "/login",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    payload: "name=nobody&password=x&code=123456",
+  });
+  expect(nobody.statusCode).toBe(401);
+  expect((await logIn(board, { name: "olga" }, { "sec-fetch-site": "cross-site" })).statusCode).toBe(403);
+});
+
+test("a session ends at the logout and twelve hours after the login", async () => {
+  const own = await cookieOf(board, "vera");
+  const read = () => board.inject({ url: "/api/queues", headers: { cookie: own } });
+  expect((await read()).statusCode).toBe(200);
+  await board.inject({ method: "POST", url: "/logout", headers: { cookie: own } });
+  expect((await read()).statusCode).toBe(401);
+  const late = await cookieOf(board, "vera");
+  clock.advance(12 * 60 * 60_000);
+  expect((await board.inject({ url: "/api/queues", headers: { cookie: late } })).statusCode).toBe(401);
+  clock.advance(-12 * 60 * 60_000);
+});
+
+test("a viewer sees everything and can retry nothing", async () => {
+  const viewer = await cookieOf(board, "vera");
+  expect((await board.inject({ url: job, headers: { cookie: viewer } })).statusCode).toBe(200);
+  for (const url of [`${job}/retry`, `${job}/promote`, "/api/queues/settle/retry/failed"])
+    expect((await put(url, { cookie: viewer })).statusCode).toBe(403);
+  expect(await queue.getJobState("settle-1-0")).toBe("failed");
+  expect(recorded).toEqual([]);
 });
 
 test("the board shows a failed job with its reason and its data", async () => {
-  const answer = await board.inject({ url: job, headers: { authorization } });
+  const answer = await board.inject({ url: job, headers: { cookie } });
   expect(answer.json()).toMatchObject({
     status: "failed",
     job: { id: "settle-1-0", data: { settlementId: "stl_1" }, failedReason: "the lane is held" },
@@ -80,7 +152,7 @@ test("the board shows a failed job with its reason and its data", async () => {
 });
 
 test("the board serves its page and forbids framing", async () => {
-  const answer = await board.inject({ url: "/", headers: { authorization } });
+  const answer = await board.inject({ url: "/", headers: { cookie } });
   expect([answer.statusCode, answer.headers["x-frame-options"]]).toEqual([200, "DENY"]);
 });
 
@@ -94,7 +166,7 @@ test.each([
   ["add a job", "POST", "/api/queues/settle/add"],
 ] as const)("a request to %s is refused and changes nothing", async (_name, method, url) => {
   const payload = { name: "settle", data: { settlementId: "stl_2" }, options: {}, jobData: {}, force: true };
-  const answer = await board.inject({ method, url, headers: { authorization }, payload });
+  const answer = await board.inject({ method, url, headers: { cookie }, payload });
   expect(answer.statusCode).toBe(403);
   expect(await queue.getJobCounts("failed", "waiting")).toEqual({ failed: 1, waiting: 0 });
   expect(await queue.isPaused()).toBe(false);
@@ -113,14 +185,23 @@ test.each([{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }
 
 test("a write that cannot be recorded is not executed", async () => {
   const boardWithoutDatabase = await boardOver(queue, () => Promise.reject(new Error("no database")));
-  const answer = await boardWithoutDatabase.inject({ method: "PUT", url: `${job}/retry`, headers: { authorization } });
+  const answer = await boardWithoutDatabase.inject({ method: "PUT", url: `${job}/retry`, headers: { cookie } });
   expect(answer.statusCode).toBe(503);
   expect(await queue.getJobState("settle-1-0")).toBe("failed");
 });
 
 test("a retry runs the job again and is recorded", async () => {
   expect((await put(`${job}/retry`, { "sec-fetch-site": "same-origin" })).statusCode).toBe(204);
-  expect(recorded).toEqual([{ actor: "operator", action: "retry", queue: "settle", jobId: "settle-1-0" }]);
+  expect(recorded).toEqual([
+    {
+      actor: { kind: "operator", id: "olga", address: "192.0.2.1" },
+      action: "job.retried",
+      subject: "settle/settle-1-0",
+      before: null,
+      after: null,
+      at: expect.any(Date),
+    },
+  ]);
   expect(await queue.getJobState("settle-1-0")).toBe("waiting");
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
   addCleanup(() => connection.disconnect());
@@ -132,22 +213,31 @@ test("a retry runs the job again and is recorded", async () => {
 });
 
 test("the process serves the board, its probes and metrics, and records each write", async () => {
-  const databaseUrl = await createDatabase();
   const own = redisPrefix();
   const failed = await queueWithFailedJob("relay-transfers", "relay-trf-1", own.prefix);
   const env = {
     DATABASE_URL: databaseUrl,
     REDIS_URL: own.url,
     REDIS_PREFIX: own.prefix,
-    ADMIN_PASSWORD: login.password,
+    TOTP_PRIVATE_KEYS: testKeys.TOTP_PRIVATE_KEYS,
   };
   const process = await spawnProcess({ role: "bull-board", env });
   expect((await fetch(process.url)).status).toBe(401);
+  const { password, secret } = people.anna;
+  const code = computeTotp(secret, totpStep(new Date()));
+  const login = await fetch(`${process.url}/login`, {
+    method: "POST",
+    body: new URLSearchParams({ name: "anna", password, code }),
+    redirect: "manual",
+  });
+  const session = login.headers.get("set-cookie")?.split(";")[0] ?? "";
   const retryUrl = `${process.url}/api/queues/relay-transfers/relay-trf-1/retry`;
-  expect((await fetch(retryUrl, { method: "PUT", headers: { authorization } })).status).toBe(204);
+  expect((await fetch(retryUrl, { method: "PUT", headers: { cookie: session } })).status).toBe(204);
   expect(await failed.getJobState("relay-trf-1")).toBe("waiting");
-  expect(await execute(databaseUrl, "select actor_id, action, subject from audit_entry")).toEqual([
-    { actor_id: "operator", action: "retry", subject: "relay-transfers:relay-trf-1" },
+  const entries = await listAuditEntries(db, { day: undefined, subject: undefined, actor: "anna", limit: 10 });
+  expect(entries.map(({ action, subject, actor_address }) => [action, subject, actor_address])).toEqual([
+    ["job.retried", "relay-transfers/relay-trf-1", "127.0.0.1"],
+    ["operator.signed_in", "anna", "127.0.0.1"],
   ]);
   const metrics = await (await fetch(process.metricsUrl)).text();
   expect(metrics).toContain('role="bull-board"');

@@ -6,6 +6,7 @@ import { createBookingHandlers } from "../../../../payments/lifecycle/book-trans
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -22,7 +23,7 @@ const makeConfirmed = (facts: Pick<ConfirmedTransfer, "purpose"> & Partial<Confi
 test("the ledger refuses to book a confirmed transfer for a payout or a refund that has not begun", async () => {
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const { id: settlement_id } = await fixture.settlementOf(paymentId);
-  const { refundId: refund_id } = unwrap(await refundPayment(deps, { paymentId, mode: "live" }));
+  const { refundId: refund_id } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
   const before = await countGroups();
   const handlers = createBookingHandlers(deps);
   for (const one of [
@@ -42,7 +43,7 @@ test("an exception cannot be assigned to a test payment, because its money is re
   const testing = await makeMerchantFixture(chain, { databaseUrl: fixture.databaseUrl, mode: "test" });
   const paymentId = await testing.create();
   const [exception] = await listExceptions(deps, 10);
-  expect(await assignException(deps, { id: exception?.id ?? 0, paymentId })).toMatchObject({
+  expect(await assignException(deps, { actor: testActor, id: exception?.id ?? 0, paymentId })).toMatchObject({
     ok: false,
     code: "payment_not_found",
   });
@@ -57,7 +58,10 @@ test("a correction cannot be booked on a payable, in-transit or lane account", a
       { debit: "losses", credit: account },
     ]) {
       const correction = { reference: "ticket-1", asset: chain.asset, amount: 5n, note: "a mistake", ...sides };
-      expect(await correctLedger(deps, correction)).toMatchObject({ ok: false, code: "invalid_state" });
+      expect(await correctLedger(deps, { ...correction, actor: testActor })).toMatchObject({
+        ok: false,
+        code: "invalid_state",
+      });
     }
   expect(await countGroups()).toBe(before);
 });

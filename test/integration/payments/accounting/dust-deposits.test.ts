@@ -16,6 +16,7 @@ import {
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeClock } from "../../../support/test-deps.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
@@ -114,8 +115,8 @@ test("a day's deposits below the dust amount become one exception and one log li
 
   // An operator closes it like any other exception.
   const id = dust[0]?.id ?? 0;
-  expect(await returnException(fixture.deps, { id })).toMatchObject({ code: "invalid_state" });
-  unwrap(await bookException(fixture.deps, { id, as: "losses", note: "dust" }));
+  expect(await returnException(fixture.deps, { actor: testActor, id })).toMatchObject({ code: "invalid_state" });
+  unwrap(await bookException(fixture.deps, { actor: testActor, id, as: "losses", note: "dust" }));
   expect(await booked(fixture, "losses")).toBe(-259n);
   expect(await booked(fixture, "treasury")).toBe(await usdcBalance(chain, treasury));
 });

@@ -2,6 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import {
   assignException,
   bookException,
@@ -12,6 +13,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 
 const chain = await startChain();
@@ -46,6 +48,7 @@ async function sendUnknown(amount = 3_000_000n) {
 
 async function expectEven(of: MerchantFixture = fixture) {
   expect(await booked("treasury", of)).toBe(await usdcBalance(chain, treasury));
+  expect(await checkLedger(of.db, { since: undefined })).toEqual([]);
 }
 
 test("money that arrives for an ended payment is booked as an exception and does not affect other payments", async () => {
@@ -77,7 +80,9 @@ describe("exceptions", () => {
     const owed = await booked(`payable:${fixture.merchantId}`);
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
-        index % 2 ? assignException(fixture.deps, { id, paymentId: late }) : returnException(fixture.deps, { id }),
+        index % 2
+          ? assignException(fixture.deps, { actor: testActor, id, paymentId: late })
+          : returnException(fixture.deps, { actor: testActor, id }),
       ),
     );
     expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1);
@@ -91,10 +96,12 @@ describe("exceptions", () => {
   test("an exception assigned to a payment is paid out to its merchant, and the payment's state does not change", async () => {
     const { late } = await payLate();
     const { id } = await newest();
-    expect(await assignException(fixture.deps, { id, paymentId: `pay_${"0".repeat(32)}` })).toMatchObject({
+    expect(
+      await assignException(fixture.deps, { actor: testActor, id, paymentId: `pay_${"0".repeat(32)}` }),
+    ).toMatchObject({
       code: "payment_not_found",
     });
-    unwrap(await assignException(fixture.deps, { id, paymentId: late }));
+    unwrap(await assignException(fixture.deps, { actor: testActor, id, paymentId: late }));
     const before = await usdcBalance(chain, fixture.destination);
     const due = await fixture.db
       .selectFrom("settlement")
@@ -118,8 +125,10 @@ describe("exceptions", () => {
     const { buyer, amount } = await sendUnknown();
     const one = await newest();
     expect(one).toMatchObject({ what: "unknown", paymentId: null, perhaps: null, amount });
-    unwrap(await returnException(fixture.deps, { id: one.id }));
-    expect(await returnException(fixture.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
+    unwrap(await returnException(fixture.deps, { actor: testActor, id: one.id }));
+    expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject({
+      code: "invalid_state",
+    });
     const refund = await fixture.db
       .selectFrom("refund")
       .select("id")
@@ -145,10 +154,12 @@ describe("exceptions", () => {
   test("an operator books their own deposit as capital and lost money as a loss", async () => {
     const { amount } = await sendUnknown(7_000_000n);
     const one = await newest();
-    unwrap(await bookException(fixture.deps, { id: one.id, as: "capital", note: "inventory" }));
+    unwrap(await bookException(fixture.deps, { actor: testActor, id: one.id, as: "capital", note: "inventory" }));
     expect(await booked("operator_capital")).toBe(-amount);
     await sendUnknown(1n);
-    unwrap(await bookException(fixture.deps, { id: (await newest()).id, as: "losses", note: "dust" }));
+    unwrap(
+      await bookException(fixture.deps, { actor: testActor, id: (await newest()).id, as: "losses", note: "dust" }),
+    );
     expect(await booked("losses")).toBe(-1n);
     await expectEven();
   });
@@ -163,8 +174,8 @@ test("money that leaves the treasury without the service is listed as left and c
   await robbed.watch();
   const one = await newest(robbed);
   expect(one).toMatchObject({ what: "left", amount: -2_000_000n, receiver: thief.toLowerCase() });
-  expect(await returnException(robbed.deps, { id: one.id })).toMatchObject({ code: "invalid_state" });
-  unwrap(await bookException(robbed.deps, { id: one.id, as: "losses", note: "stolen" }));
+  expect(await returnException(robbed.deps, { actor: testActor, id: one.id })).toMatchObject({ code: "invalid_state" });
+  unwrap(await bookException(robbed.deps, { actor: testActor, id: one.id, as: "losses", note: "stolen" }));
   expect(await booked("losses", robbed)).toBe(2_000_000n);
   expect(await booked("treasury", robbed)).toBe(await usdcBalance(own, own.keys.treasury.address));
 });
@@ -174,7 +185,7 @@ test("a restored database adopts a refund that the backup lacks and does not sen
   const first = await makeMerchantFixture(own);
   const buyer = await fundBuyer(own);
   const paymentId = await first.pay(buyer);
-  const { refundId } = unwrap(await refundPayment(first.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(first.deps, { actor: testActor, paymentId, mode: "live" }));
   await first.db.destroy();
   const backup = await copyDatabase(first.databaseUrl);
   const lost = await makeMerchantFixture(own, { databaseUrl: first.databaseUrl });
@@ -245,14 +256,15 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
   expect(JSON.parse((await admin("ledger", "balances", "--day", "2020-01-01", "--json")).stdout)).toEqual([]);
   const actions = await fixture.db
     .selectFrom("audit_entry")
-    .select(["actor_id", "action"])
+    .select(["action"])
+    .where("actor_id", "<>", testActor.id)
     .orderBy("sequence")
     .execute();
   expect(actions.map(({ action }) => action)).toEqual([
-    `exceptions assign ${one}`,
-    "exceptions return",
-    "ledger book-capital",
-    "ledger correct",
+    "exception.assigned",
+    "exception.returned",
+    "exception.booked",
+    "ledger.corrected",
   ]);
   await expectEven();
 });

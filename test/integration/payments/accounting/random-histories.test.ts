@@ -15,6 +15,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyers, mine, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 /** Blocks until finality: more than any reorg of a history removes. */
 const FINAL = 8;
@@ -130,7 +131,7 @@ async function makeWorld() {
           .executeTakeFirst()) ?? {};
       const value = ((paid ?? 0n) * BigInt(step.quarters)) / 4n;
       const amount = step.quarters === 4 ? undefined : { unit: `caip19/${asset}`, value };
-      const made = await refundPayment(one.deps, { paymentId, mode: "live", amount });
+      const made = await refundPayment(one.deps, { actor: testActor, paymentId, mode: "live", amount });
       if (made.ok) await one.refund(made.value.refundId);
     } else if (step.do === "unsolicited") {
       const buyer = nextBuyer();
@@ -140,9 +141,10 @@ async function makeWorld() {
       const paymentId = pick(world.payments, step.which);
       if (!exception) return;
       const { id } = exception;
-      if (step.how === "return") unwrap(await returnException(one.deps, { id }));
-      else if (step.how === "capital") unwrap(await bookException(one.deps, { id, as: "capital", note: "" }));
-      else if (paymentId) unwrap(await assignException(one.deps, { id, paymentId }));
+      if (step.how === "return") unwrap(await returnException(one.deps, { actor: testActor, id }));
+      else if (step.how === "capital")
+        unwrap(await bookException(one.deps, { actor: testActor, id, as: "capital", note: "" }));
+      else if (paymentId) unwrap(await assignException(one.deps, { actor: testActor, id, paymentId }));
     } else if (step.do === "reorg") {
       const reorg = await prepareReorg(chain);
       await work();
@@ -152,6 +154,7 @@ async function makeWorld() {
       await one.watch();
     } else if (step.do === "fee") {
       await setFee(one.deps, {
+        actor: testActor,
         accountId: one.accountId,
         merchantId: null,
         basisPoints: step.basisPoints,

@@ -7,8 +7,11 @@ import { listDifferences } from "../../../../db/queries/reconciliations.ts";
 import { reconcileChain, takeReconciliations } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { builtService } from "../../../support/built-service.ts";
+import { inRole } from "../../../support/database-roles.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const differences = async (fixture: MerchantFixture, chain: TestChain, block?: number) =>
   unwrap(await reconcileChain(fixture.deps, { chain: chain.id, block })).filter(({ difference }) => difference !== 0n);
@@ -62,7 +65,7 @@ test("a transfer out of the treasury that the service did not make is a mismatch
     expect.objectContaining({ chain: chain.id, asset: chain.asset, difference: 2_000_000n }),
   );
   const [exception] = await listExceptions(fixture.deps, 10);
-  unwrap(await bookException(fixture.deps, { id: exception?.id ?? 0, as: "losses", note: "stolen" }));
+  unwrap(await bookException(fixture.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "stolen" }));
   expect(await differences(fixture, chain)).toEqual([]);
 });
 
@@ -132,7 +135,10 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   const fixture = await makeMerchantFixture(chain);
   await settle(fixture, await fixture.pay(await fundBuyer(chain), 500n));
   await fixture.pay(await fundBuyer(chain), 300n);
-  const env = { DATABASE_URL: fixture.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) };
+  const env = await inRole("admin", {
+    DATABASE_URL: fixture.databaseUrl,
+    NETWORKS_FILE: await networksFileFor(chain),
+  });
   const run = (...args: string[]) =>
     promisify(execFile)(process.execPath, [`${builtService}/reconcile.js`, ...args], { env }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -145,7 +151,7 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   await fixture.watch();
   const bad = await run("--json");
   expect(bad.code).toBe(1);
-  expect(JSON.parse(bad.stdout)).toContainEqual(
+  expect(JSON.parse(bad.stdout).lines).toContainEqual(
     expect.objectContaining({
       account: "treasury",
       asset: chain.asset,
@@ -153,6 +159,24 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
       held: "2999999",
       difference: "-1",
     }),
+  );
+  // A payout to a stranger, written into the database without a payment behind it.
+  const id = "mrch_thief";
+  await execute(
+    fixture.databaseUrl,
+    `insert into merchant (id, account_id, mode, name, email, created_at)
+      values ('${id}', '${fixture.accountId}', 'live', 'Thief', 'thief@example.test', now())`,
+    `insert into settlement_destination (id, merchant_id, asset, destination, created_at, updated_at)
+      values ('crypto_thief', '${id}', '${chain.asset}', '${chain.id}:${(await fundBuyer(chain)).address}', now(), now())`,
+    `insert into merchant_balance (merchant_id, asset, amount) values ('${id}', '${chain.asset}', 5000000)`,
+    `insert into settlement (id, merchant_id, mode, asset, number, amount, state, created_at, due_at)
+      values ('stl_thief', '${id}', 'live', '${chain.asset}', 1, 5000000, 'due', now(), now())`,
+  );
+  const planted = await run();
+  expect(planted.code).toBe(1);
+  expect(planted.stdout).toContain(`balance_differs  ${id}  ${chain.asset}  found 5000000  expected 0\n`);
+  expect(planted.stdout).toContain(
+    `settlement_without_payments  stl_thief  ${chain.asset}  found 5000000  expected 0\n`,
   );
   expect(await run("--chain", chain.id, "--block", String(Number(chain.since)))).toMatchObject({ code: 0 });
   expect(await run("--chain", "eip155:5")).toMatchObject({ code: 2 });

@@ -5,6 +5,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -23,7 +24,13 @@ async function on<T>(days: number, work: () => Promise<T>): Promise<T> {
 }
 
 test("a statement lists every payment, fee, payout and refund, and its balances follow from them", async () => {
-  await setFee(deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 100, fixedMicros: 0n });
+  await setFee(deps, {
+    actor: testActor,
+    accountId: fixture.accountId,
+    merchantId: null,
+    basisPoints: 100,
+    fixedMicros: 0n,
+  });
   const one = await fixture.pay(await fundBuyer(chain), 1_000n);
   const two = await fixture.pay(await fundBuyer(chain), 500n);
   const settlement = await fixture.settlementOf(one);
@@ -33,7 +40,12 @@ test("a statement lists every payment, fee, payout and refund, and its balances 
     await fixture.watch();
   });
   const { refundId } = unwrap(
-    await refundPayment(deps, { paymentId: two, mode: "live", amount: { unit: "iso4217/USD", value: 100n } }),
+    await refundPayment(deps, {
+      actor: testActor,
+      paymentId: two,
+      mode: "live",
+      amount: { unit: "iso4217/USD", value: 100n },
+    }),
   );
   await on(2, () => fixture.refund(refundId));
 

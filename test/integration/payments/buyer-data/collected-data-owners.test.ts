@@ -6,11 +6,18 @@ import { addPolicy } from "../../../../payments/buyer-data/collection-policies.t
 import { createVerify } from "../../../../payments/lifecycle/verify-batches.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { createVerifier } from "../../../../transfers/verifier.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeMerchant, makePayment, startApi } from "../../api/start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
-await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
+await addPolicy(api.deps, {
+  actor: testActor,
+  merchantId: merchant.merchantId,
+  asset: null,
+  unit: null,
+  minimum: null,
+});
 
 type Option = {
   id: string;

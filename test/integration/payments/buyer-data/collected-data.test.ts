@@ -9,6 +9,7 @@ import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createDecrypt } from "../../../../runtime/encryption.ts";
 import { createVerifier } from "../../../../transfers/verifier.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import {
   asset,
@@ -40,13 +41,14 @@ async function setUp(...policies: { asset?: string; unit?: string; minimum?: big
   const merchant = await makeMerchant(api);
   const { accountId, merchantId, wallet } = merchant;
   await addDestinations(api.deps, {
+    actor: testActor,
     accountId,
     mode: "test",
     merchantId,
     settlements: [{ asset: secondAsset, destination }],
   });
   for (const { asset = null, unit = null, minimum = null } of policies)
-    await addPolicy(api.deps, { merchantId, asset, unit, minimum });
+    await addPolicy(api.deps, { actor: testActor, merchantId, asset, unit, minimum });
   const buyer = privateKeyToAccount(newKey().privateKey);
   const options = async (id: string) => {
     const { body } = await api.post(`/v1/gateway/payment/${id}/options`, wallet, {
@@ -330,8 +332,14 @@ test("collected data is deleted when its retention ends, and not earlier", async
 
 test("a policy that was removed no longer asks for data", async () => {
   const merchant = await setUp();
-  const { id } = await addPolicy(api.deps, { merchantId: merchant.merchantId, asset: null, unit: null, minimum: null });
-  expect(await removePolicy(api.deps, id)).toBe(true);
-  expect(await removePolicy(api.deps, id)).toBe(false);
+  const { id } = await addPolicy(api.deps, {
+    actor: testActor,
+    merchantId: merchant.merchantId,
+    asset: null,
+    unit: null,
+    minimum: null,
+  });
+  expect(await removePolicy(api.deps, { actor: testActor, id: id })).toBe(true);
+  expect(await removePolicy(api.deps, { actor: testActor, id: id })).toBe(false);
   expect((await merchant.options(await makePayment(api, merchant))).whole).toBeNull();
 });

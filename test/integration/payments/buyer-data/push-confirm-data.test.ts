@@ -6,11 +6,18 @@ import { addPolicy } from "../../../../payments/buyer-data/collection-policies.t
 import { acceptConfirm } from "../../../../payments/lifecycle/confirm-payment.ts";
 import { nameRequester } from "../../../../payments/requester.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
 
 const { chain, change, assets } = await startTokenKinds();
 const fixture = await makeMerchantFixture(chain, { change, assets: [assets.push] });
-await addPolicy(fixture.deps, { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null });
+await addPolicy(fixture.deps, {
+  actor: testActor,
+  merchantId: fixture.merchantId,
+  asset: null,
+  unit: null,
+  minimum: null,
+});
 
 const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(

@@ -8,10 +8,17 @@ import { nameRequester } from "../../../../payments/requester.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
-await addPolicy(fixture.deps, { merchantId: fixture.merchantId, asset: null, unit: null, minimum: null });
+await addPolicy(fixture.deps, {
+  actor: testActor,
+  merchantId: fixture.merchantId,
+  asset: null,
+  unit: null,
+  minimum: null,
+});
 
 const makeFields = (fullName: string): CollectedField[] =>
   Object.entries({ fullName, dob: "1990-02-28", tosConfirmed: "true", porCountry: "SE", porAddress: "Uppsala 17" }).map(

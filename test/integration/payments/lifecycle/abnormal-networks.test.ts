@@ -17,6 +17,7 @@ import {
   usdcBalance,
 } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const adminAbi = parseAbi([
   "function blacklist(address)",
@@ -268,7 +269,7 @@ test("a reorg below the final height that makes a payment impossible is counted,
   expect(missing).toMatchObject([{ account: "treasury", asset: chain.asset, difference: -UNIT }]);
 
   const loss = { debit: "losses", credit: "treasury", asset: chain.asset, amount: UNIT };
-  unwrap(await correctLedger(fixture.deps, { ...loss, reference: "OPS-1", note: "lost in a reorg" }));
+  unwrap(await correctLedger(fixture.deps, { actor: testActor, ...loss, reference: "OPS-1", note: "lost in a reorg" }));
   await expectEqualBalances(chain, fixture);
 });
 

@@ -6,6 +6,7 @@ import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { createPayment } from "../../../support/create-payment.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -47,7 +48,7 @@ describe("payment creation", () => {
   });
 
   test("a payment for a merchant of another account or mode is refused as merchant_not_found", async () => {
-    const { id: accountId } = await createAccount(fixture.deps, { name: "Other" });
+    const { id: accountId } = await createAccount(fixture.deps, { actor: testActor, name: "Other" });
     const stranger = { ...caller, accountId };
     expect(await create({ caller: stranger })).toMatchObject({ code: "merchant_not_found" });
     expect(await create({ caller: { ...caller, mode: "test" } })).toMatchObject({ code: "merchant_not_found" });
@@ -70,8 +71,9 @@ describe("payment creation", () => {
 describe("settlement destinations", () => {
   const add = async (settlements: { asset: string; destination: string }[]) => {
     const whom = { accountId: fixture.accountId, mode: "live" as const, name: "Shop", email: "shop@example.test" };
-    const { id: merchantId } = await createMerchant(fixture.deps, whom);
+    const { id: merchantId } = await createMerchant(fixture.deps, { ...whom, actor: testActor });
     const result = await addDestinations(fixture.deps, {
+      actor: testActor,
       accountId: fixture.accountId,
       mode: "live",
       merchantId,
@@ -95,6 +97,7 @@ describe("settlement destinations", () => {
       asset: valid.asset.replace(/0x[0-9a-f]{40}/, (token) => `0x${token.slice(2).toUpperCase()}`),
     };
     const refused = await addDestinations(fixture.deps, {
+      actor: testActor,
       accountId: fixture.accountId,
       mode: "live",
       merchantId,

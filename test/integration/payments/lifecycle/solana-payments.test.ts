@@ -5,6 +5,7 @@ import { beginRefunds } from "../../../../payments/payouts/begin-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -28,7 +29,7 @@ test("the ledger matches the chain after a payment, its fees, rents and a refund
   const buyer = await fundSolanaBuyer(solana);
   const before = await tokenBalance(solana, buyer.address);
   const paymentId = await fixture.pay(buyer, 300n);
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await beginRefunds(fixture.deps, [refundId])).toEqual(["begun"]);
   await fixture.submit();
   const isPaid = async () =>

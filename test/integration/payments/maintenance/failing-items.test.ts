@@ -5,6 +5,7 @@ import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
 import { fundBuyers, startChain } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 import { makeWebhookFixture } from "../../../support/webhook-endpoint.ts";
 
@@ -48,7 +49,7 @@ test("a refund that cannot begin does not stop the other refunds from beginning 
   const refundIds: string[] = [];
   for (const buyer of await fundBuyers(chain, 3)) {
     const paymentId = await fixture.pay(buyer);
-    refundIds.push(unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" })).refundId);
+    refundIds.push(unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" })).refundId);
   }
   await refuseRows(fixture, "transfer", `new.refund_id = '${refundIds[0]}'`);
   fixture.enqueued.splice(0);

@@ -47,7 +47,7 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
       `update chain_cursor set reached_head_at = '${after(seconds).toISOString()}',
       epoch = (select id from database_epoch)`,
     );
-    const deps = { db, chains, now: () => after(seconds), keys: new Map(), startedAt: after(-60), epoch };
+    const deps = { db, chains, now: () => after(seconds), startedAt: after(-60), epoch };
     expect((await takeDueWork(deps)).settlements).toHaveLength(1);
     expect((await read(seconds)).overdue).toContainEqual({ table: "settlement", seconds });
   }

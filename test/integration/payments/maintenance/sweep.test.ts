@@ -29,7 +29,7 @@ const sweepAt = async (seconds: number) => {
     `update chain_cursor set reached_head_at = '${now().toISOString()}',
     epoch = (select id from database_epoch) where chain = '${here}'`,
   );
-  return takeDueWork({ db, chains, now, keys: new Map(), startedAt: after(-60), epoch });
+  return takeDueWork({ db, chains, now, startedAt: after(-60), epoch });
 };
 
 await execute(

@@ -5,6 +5,7 @@ import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const first = await makeMerchantFixture(chain);
@@ -13,7 +14,8 @@ const UNIT = 1_000_000n;
 
 const open = () => makeMerchantFixture(chain, { databaseUrl: first.databaseUrl, clock: first.clock });
 const owner = ({ accountId, merchantId }: MerchantFixture) => ({ accountId, merchantId, mode: "live" as const });
-const remove = async (fixture: MerchantFixture) => unwrap(await deleteMerchant(fixture.deps, owner(fixture)));
+const remove = async (fixture: MerchantFixture) =>
+  unwrap(await deleteMerchant(fixture.deps, { ...owner(fixture), actor: testActor }));
 async function destinationOf(fixture: MerchantFixture): Promise<string> {
   const [one] = unwrap(await listDestinations(fixture.deps, owner(fixture)));
   return one?.id ?? "";
@@ -50,7 +52,9 @@ test("an operator holds and releases a deleted merchant, and its accumulated pay
 test("a deleted merchant without a destination keeps a visible balance, which is paid once an operator registers a destination", async () => {
   const fixture = await open();
   const paymentId = await fixture.pay(await fundBuyer(chain), 300n);
-  unwrap(await deleteDestination(fixture.deps, { ...owner(fixture), id: await destinationOf(fixture) }));
+  unwrap(
+    await deleteDestination(fixture.deps, { actor: testActor, ...owner(fixture), id: await destinationOf(fixture) }),
+  );
   await remove(fixture);
   expect(await settle(fixture, paymentId)).toEqual(["no_destination"]);
   const owed = [{ asset: chain.asset, amount: String(3n * UNIT) }];

@@ -10,6 +10,7 @@ import { setEndpoint } from "../../../../payments/webhooks/webhook-endpoints.ts"
 import { toPayload } from "../../../../payments/webhooks/webhook-payload.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -33,10 +34,10 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
   unwrap(
     await setEndpoint(
       { ...deps, validateUrl: () => undefined },
-      { accountId, mode: "live", url: "https://shop.example/hooks" },
+      { actor: testActor, accountId, mode: "live", url: "https://shop.example/hooks" },
     ),
   );
-  await setFee(deps, { accountId, merchantId: null, basisPoints: 150, fixedMicros: 100_000n });
+  await setFee(deps, { actor: testActor, accountId, merchantId: null, basisPoints: 150, fixedMicros: 100_000n });
   const before = await usdcBalance(chain, fixture.destination);
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.pay(buyer, 1_000n);
@@ -90,21 +91,21 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
 });
 
 test("a merchant's own fee policy replaces its account's, and an option keeps the fee it was created with", async () => {
-  await setFee(deps, { accountId, merchantId, basisPoints: 1_000, fixedMicros: 0n });
+  await setFee(deps, { actor: testActor, accountId, merchantId, basisPoints: 1_000, fixedMicros: 0n });
   const paymentId = await fixture.create(1_000n);
   const buyer = await fundBuyer(chain);
   const [option] = await fixture.offer(paymentId, buyer);
   if (!option) throw new Error("there is no way to pay");
   expect(option.amount.value).toBe(10_000_000n);
-  await setFee(deps, { accountId, merchantId, basisPoints: 5_000, fixedMicros: 0n });
+  await setFee(deps, { actor: testActor, accountId, merchantId, basisPoints: 5_000, fixedMicros: 0n });
   const { attemptId } = unwrap(await fixture.confirm(paymentId, option.id, await signOption(option, buyer)));
   await fixture.verify(attemptId ?? "");
   await fixture.relay();
   await fixture.watch();
   expect((await fixture.settlementOf(paymentId)).amount).toBe(9_000_000n);
   await settle(paymentId);
-  expect(await clearFee(deps, { accountId, merchantId })).toBe(true);
-  expect(await clearFee(deps, { accountId, merchantId })).toBe(false);
+  expect(await clearFee(deps, { actor: testActor, accountId, merchantId })).toBe(true);
+  expect(await clearFee(deps, { actor: testActor, accountId, merchantId })).toBe(false);
   const next = await fixture.pay(await fundBuyer(chain), 1_000n);
   expect((await fixture.settlementOf(next)).amount).toBe(9_750_000n);
   await settle(next);
@@ -113,7 +114,7 @@ test("a merchant's own fee policy replaces its account's, and an option keeps th
 test("a refund returns the buyer's full amount, and the merchant bears the fee", async () => {
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.pay(buyer, 1_000n);
-  const { refundId } = unwrap(await refundPayment(deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await fixture.refund(refundId)).toEqual(["balance_short"]);
   await fixture.pay(await fundBuyer(chain), 100n);
   expect(await fixture.refund(refundId)).toEqual(["begun"]);

@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import { addFrameOrigin, listFrameOrigins } from "../../../../payments/buyer-data/frame-origins.ts";
 import { createAccount } from "../../../../payments/merchants/accounts.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const { db } = await openTestDb(2);
 const deps = { db, now: () => new Date() };
-const { id: accountId } = await createAccount(deps, { name: "Shop" });
+const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
 const insert = (origin: string) =>
   db.insertInto("frame_origin").values({ account_id: accountId, origin, created_at: new Date() }).execute();
 
@@ -17,7 +18,7 @@ test.each([
   "http://localhost:5173",
 ])("%s can be added as a frame origin, also twice", async (origin) => {
   for (let times = 0; times < 2; times += 1)
-    expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({ ok: true });
+    expect(await addFrameOrigin(deps, { actor: testActor, accountId, origin })).toMatchObject({ ok: true });
   const listed = await listFrameOrigins(deps, accountId);
   expect(listed.filter((one) => one.origin === origin)).toHaveLength(1);
 });
@@ -46,7 +47,7 @@ test.each([
   "",
   `https://${"a".repeat(260)}.example`,
 ])("%j is refused as a frame origin by the function and by the database", async (origin) => {
-  expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({
+  expect(await addFrameOrigin(deps, { actor: testActor, accountId, origin })).toMatchObject({
     code: "params_validation",
     message: expect.stringContaining("origin: expected"),
   });
@@ -56,6 +57,8 @@ test.each([
 test.each(["https://wallet.example:443", "https://wallet.example:99999", "https://1.2.3"])(
   "%s is refused, because browsers serialize this origin differently",
   async (origin) => {
-    expect(await addFrameOrigin(deps, { accountId, origin })).toMatchObject({ code: "params_validation" });
+    expect(await addFrameOrigin(deps, { actor: testActor, accountId, origin })).toMatchObject({
+      code: "params_validation",
+    });
   },
 );

@@ -9,6 +9,7 @@ import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-polic
 import { createPayment } from "../../../support/create-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
 
@@ -63,13 +64,13 @@ describe("the assets that the checkout page names", () => {
 
   test("the page names other assets of the currency if the merchant's destination takes them", async () => {
     const owner = await destinationOf(fixture);
-    unwrap(await setAcceptsOtherAssets(fixture.deps, { ...owner, accept: true }));
+    unwrap(await setAcceptsOtherAssets(fixture.deps, { actor: testActor, ...owner, accept: true }));
     const paymentId = await fixture.create();
     const buyer = privateKeyToAccount(newKey().privateKey);
     await mintTestToken(chain, assets.permit, buyer.address);
     const [option] = await fixture.offer(paymentId, buyer);
     expect(await ways(fixture, paymentId)).toContain(option?.amount.display.assetSymbol);
-    unwrap(await setAcceptsOtherAssets(fixture.deps, { ...owner, accept: false }));
+    unwrap(await setAcceptsOtherAssets(fixture.deps, { actor: testActor, ...owner, accept: false }));
     expect(await ways(fixture, paymentId)).toEqual(["USDC"]);
   });
 

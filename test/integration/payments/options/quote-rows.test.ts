@@ -9,6 +9,7 @@ import { fundBuyer } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { createEuroPayment, PAST_QUOTE_MS, startQuotes } from "../../../support/quote-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken } from "../../../support/token-kinds.ts";
 
 const { chain, assets, setPrice, makeMerchant } = await startQuotes();
@@ -27,7 +28,7 @@ async function offerOne(fixture: MerchantFixture, paymentId: string, buyer: { ad
   return option;
 }
 const setFeePoints = ({ deps, accountId }: MerchantFixture, basisPoints: number) =>
-  setFee(deps, { accountId, merchantId: null, basisPoints, fixedMicros: 0n });
+  setFee(deps, { actor: testActor, accountId, merchantId: null, basisPoints, fixedMicros: 0n });
 const idsOf = async (fixture: MerchantFixture, paymentId: string) => {
   const rows = await fixture.db.selectFrom("payment_option").select("id").where("payment_id", "=", paymentId).execute();
   return rows.map(({ id }) => id);

@@ -14,6 +14,7 @@ import {
   setDirect,
   startQuotes,
 } from "../../../support/quote-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken, testTokenBalance } from "../../../support/token-kinds.ts";
 
 const { chain, assets, setPrice, makeMerchant } = await startQuotes();
@@ -124,7 +125,13 @@ describe("renewed quotes", () => {
 
   test("a quote renewed after `direct` is switched off is paid to the treasury with the whole fee", async () => {
     const fixture = await makeMerchant([assets.usdc]);
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, {
+      actor: testActor,
+      accountId: fixture.accountId,
+      merchantId: null,
+      basisPoints: 500,
+      fixedMicros: 0n,
+    });
     await setDirect(fixture, assets.usdc, true);
     await setPrice(120n);
     const buyer = await fundBuyer(chain);
@@ -140,7 +147,13 @@ describe("renewed quotes", () => {
 
   test("a quote renewed after `direct` is switched on is paid to the destination without a fee", async () => {
     const fixture = await makeMerchant([assets.usdc]);
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, {
+      actor: testActor,
+      accountId: fixture.accountId,
+      merchantId: null,
+      basisPoints: 500,
+      fixedMicros: 0n,
+    });
     await setPrice(120n);
     const buyer = await fundBuyer(chain);
     const paymentId = await createEuroPayment(fixture);

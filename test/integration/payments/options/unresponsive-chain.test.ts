@@ -6,6 +6,7 @@ import { listEvmNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const chain = await startChain();
@@ -28,7 +29,15 @@ test("an unresponsive chain neither hides nor delays the options on another chai
     .where("id", "=", paymentId)
     .executeTakeFirstOrThrow();
   const settlements = [{ asset: elsewhere.asset, destination: `eip155:31338:${buyer.address}` }];
-  unwrap(await addDestinations(fixture.deps, { accountId: fixture.accountId, mode: "live", merchantId, settlements }));
+  unwrap(
+    await addDestinations(fixture.deps, {
+      actor: testActor,
+      accountId: fixture.accountId,
+      mode: "live",
+      merchantId,
+      settlements,
+    }),
+  );
 
   const deps = { ...fixture.deps, chains: new Map([...fixture.deps.chains, ["eip155:31338", hanging] as const]) };
   const accounts = [`eip155:31338:${buyer.address}`, fixture.accountOf(buyer)];

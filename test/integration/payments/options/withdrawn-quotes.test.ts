@@ -10,6 +10,7 @@ import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap, walletActions } from "../../../support/merchant-fixture.ts";
 import { destinationOf, setDirect, startQuotes } from "../../../support/quote-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken } from "../../../support/token-kinds.ts";
 
 const { chain, assets, makeMerchant } = await startQuotes();
@@ -27,7 +28,7 @@ const sign = (fixture: MerchantFixture, buyer: PrivateKeyAccount, on: TestChain 
 async function changeAddress(fixture: MerchantFixture): Promise<Hex> {
   const { address } = newKey();
   const entry = await destinationOf(fixture, assets.usdc);
-  unwrap(await changeDestination(fixture.deps, { ...entry, destination: `${chain.id}:${address}` }));
+  unwrap(await changeDestination(fixture.deps, { actor: testActor, ...entry, destination: `${chain.id}:${address}` }));
   return address;
 }
 const stateOf = async (fixture: MerchantFixture, paymentId: string) => (await fixture.status(paymentId)).state;
@@ -133,17 +134,13 @@ test("a destination that changes while its payout is signed receives the payout,
   const fixture = await makeMerchant([assets.usdc]);
   const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
   const { id } = await fixture.settlementOf(paymentId);
-  const keys = fixture.deps.keys.get(chain.id);
-  if (!keys) throw new Error("there are no keys");
+  const { signer } = fixture.deps;
   let destination: Hex | undefined;
-  const signer: typeof keys.treasury = {
-    ...keys.treasury,
-    async sign(args) {
-      destination ??= await changeAddress(fixture);
-      return keys.treasury.sign(args);
-    },
+  const signPayouts: typeof signer.signPayouts = async (payouts) => {
+    destination ??= await changeAddress(fixture);
+    return signer.signPayouts(payouts);
   };
-  fixture.deps.keys.set(chain.id, { ...keys, treasury: signer });
+  Object.assign(fixture.deps, { signer: { ...signer, signPayouts } });
   await fixture.settle(id);
   expect((await fixture.settlementOf(paymentId)).state).toBe("due");
   await fixture.settle(id);
@@ -155,7 +152,7 @@ test("a destination that changes while its payout is signed receives the payout,
 
 describe("a deleted destination", () => {
   const deleteFor = async (fixture: MerchantFixture, asset: string) =>
-    unwrap(await deleteDestination(fixture.deps, await destinationOf(fixture, asset)));
+    unwrap(await deleteDestination(fixture.deps, { ...(await destinationOf(fixture, asset)), actor: testActor }));
 
   test.each([true, false])("a deleted destination withdraws the options of its asset (direct: %s)", async (direct) => {
     const fixture = direct ? await makeDirect() : await makeMerchant([assets.usdc]);

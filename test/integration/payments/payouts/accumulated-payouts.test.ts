@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { listDestinationChanges } from "../../../../db/queries/destinations.ts";
+import { listDestinationChanges } from "../../../../db/queries/destination-changes.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
@@ -13,6 +13,7 @@ import { holdPayouts, setPayoutSchedule } from "../../../../payments/payouts/pay
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 
@@ -75,7 +76,7 @@ test("an accumulated payout of a held merchant stays open, and later payments ar
   const owner = { accountId: fixture.accountId, merchantId: fixture.merchantId, mode: fixture.mode };
   await fixture.pay(await fundBuyer(chain), 100n);
   const [first] = await settlements(fixture);
-  unwrap(await holdPayouts(fixture.deps, { ...owner, hold: true }));
+  unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: true }));
   await fixture.settle(first?.id ?? "");
   expect(await settlements(fixture)).toMatchObject([{ state: "accumulating", amount: 1_000_000n }]);
   await fixture.pay(await fundBuyer(chain), 200n);
@@ -106,7 +107,7 @@ test("switching back to immediate payouts leaves the accumulated payout unchange
   const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: undefined }));
+  unwrap(await setPayoutSchedule(deps, { actor: testActor, ...owner, id: destination?.id ?? "", schedule: undefined }));
   await fixture.pay(await fundBuyer(chain), 200n);
   expect(await settlements(fixture)).toMatchObject([
     { state: "accumulating", amount: 1_000_000n },
@@ -119,15 +120,17 @@ test("the accumulation amount defaults to a thousand units of the asset and is r
   const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
-  expect(await setPayoutSchedule(deps, { ...owner, id, schedule: { ms: 600_000 } })).toMatchObject({
+  expect(await setPayoutSchedule(deps, { actor: testActor, ...owner, id, schedule: { ms: 600_000 } })).toMatchObject({
     value: { seconds: 600, amount: 1_000_000_000n, minimum: null },
   });
   const { networks: _, ...bare } = deps;
-  expect(await setPayoutSchedule(bare, { ...owner, id, schedule: { ms: 600_000 } })).toMatchObject({
+  expect(await setPayoutSchedule(bare, { actor: testActor, ...owner, id, schedule: { ms: 600_000 } })).toMatchObject({
     code: "params_validation",
   });
   const bad = { ms: 600_000, amount: 5n, minimum: 6n };
-  expect(await setPayoutSchedule(deps, { ...owner, id, schedule: bad })).toMatchObject({ code: "params_validation" });
+  expect(await setPayoutSchedule(deps, { actor: testActor, ...owner, id, schedule: bad })).toMatchObject({
+    code: "params_validation",
+  });
 });
 
 test("an accumulated payout below the minimum stays open after its time and is paid once it reaches the minimum", async () => {
@@ -150,7 +153,7 @@ test("a held merchant is not paid, keeps its balance and does not delay other me
   const fixture = await makeMerchantFixture(chain);
   const other = await makeMerchantFixture(chain, { databaseUrl: fixture.databaseUrl });
   const owner = { accountId: fixture.accountId, merchantId: fixture.merchantId, mode: fixture.mode };
-  unwrap(await holdPayouts(fixture.deps, { ...owner, hold: true }));
+  unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: true }));
   const [one, two] = [await fixture.pay(await fundBuyer(chain)), await other.pay(await fundBuyer(chain))];
   const ids = [(await fixture.settlementOf(one)).id, (await fixture.settlementOf(two)).id];
   expect(await fixture.settle(...ids)).toEqual(["held", "begun"]);
@@ -162,7 +165,7 @@ test("a held merchant is not paid, keeps its balance and does not delay other me
   // The operator holds it on purpose, so it must not raise an alert.
   expect((await readSystemStatus(fixture.deps)).overdue.find(({ table }) => table === "settlement")?.seconds).toBe(0);
   fixture.clock.advance(-7_200_000);
-  unwrap(await holdPayouts(fixture.deps, { ...owner, hold: false }));
+  unwrap(await holdPayouts(fixture.deps, { actor: testActor, ...owner, hold: false }));
   expect(await fixture.settle(ids[0] ?? "")).toEqual(["begun"]);
 });
 
@@ -194,20 +197,24 @@ test("a screened destination and the service's own accounts are refused, and eve
     fixture.evm.permit2,
     fixture.evm.multicall,
   ])
-    expect(await addDestinations(deps, { ...owner, settlements: to(address) })).toMatchObject({
+    expect(await addDestinations(deps, { actor: testActor, ...owner, settlements: to(address) })).toMatchObject({
       code: "params_validation",
     });
-  const [{ id } = { id: "" }] = unwrap(await addDestinations(deps, { ...owner, settlements: to(first) }));
-  expect(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${bad}` })).toMatchObject({
+  const [{ id } = { id: "" }] = unwrap(
+    await addDestinations(deps, { actor: testActor, ...owner, settlements: to(first) }),
+  );
+  expect(
+    await changeDestination(deps, { actor: testActor, ...owner, id, destination: `${chain.id}:${bad}` }),
+  ).toMatchObject({
     code: "params_validation",
   });
-  unwrap(await changeDestination(deps, { ...owner, id, destination: `${chain.id}:${second}` }));
-  unwrap(await deleteDestination(deps, { ...owner, id }));
+  unwrap(await changeDestination(deps, { actor: testActor, ...owner, id, destination: `${chain.id}:${second}` }));
+  unwrap(await deleteDestination(deps, { actor: testActor, ...owner, id }));
   const [a, b] = [`${chain.id}:${first}`, `${chain.id}:${second}`];
-  expect(await listDestinationChanges(deps.db, merchantId)).toMatchObject([
-    { before: null, after: a },
-    { before: a, after: b },
-    { before: b, after: null },
+  expect(await listDestinationChanges(deps.db, { merchantId }, { limit: 10 })).toMatchObject([
+    { before: b, after: null, state: "applied" },
+    { before: a, after: b, state: "applied" },
+    { before: null, after: a, state: "applied" },
   ]);
   await expect(fixture.db.deleteFrom("destination_change").execute()).rejects.toThrow(/append only/);
 });

@@ -8,6 +8,7 @@ import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { acceptOtherAssets, startQuotes } from "../../../support/quote-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken } from "../../../support/token-kinds.ts";
 import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../support/webhook-endpoint.ts";
 
@@ -22,7 +23,9 @@ async function makeMerchant() {
 }
 async function refund(fixture: MerchantFixture, paymentId: string, cents?: bigint) {
   const amount = cents === undefined ? undefined : { unit: "iso4217/USD", value: cents };
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: fixture.mode, amount }));
+  const { refundId } = unwrap(
+    await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: fixture.mode, amount }),
+  );
   expect(await fixture.refund(refundId)).toEqual(["begun"]);
   await fixture.relay();
   await fixture.watch();

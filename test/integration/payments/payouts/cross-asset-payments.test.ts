@@ -21,6 +21,7 @@ import { submitReady } from "../../../../transfers/solana/submit-ready.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -61,7 +62,7 @@ async function addInventory(amount: bigint) {
   await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, amount);
   await fixture.watch();
   const one = (await listExceptions(deps, 50)).at(-1);
-  unwrap(await bookException(deps, { id: one?.id ?? 0, as: "capital", note: "inventory" }));
+  unwrap(await bookException(deps, { actor: testActor, id: one?.id ?? 0, as: "capital", note: "inventory" }));
 }
 
 /** Returns what blocks the merchant's USDC payouts, or null. */
@@ -75,7 +76,7 @@ test("another asset is offered only if its merchant takes other assets", async (
 });
 
 test("a payment in another asset is settled in the merchant's asset once inventory covers it, and never with other merchants' money", async () => {
-  unwrap(await setAcceptsOtherAssets(deps, { ...owner, id: destination, accept: true }));
+  unwrap(await setAcceptsOtherAssets(deps, { actor: testActor, ...owner, id: destination, accept: true }));
   const other = await makeMerchantFixture(chain, {
     change: kinds.change,
     assets: [assets.usdc],
@@ -135,12 +136,12 @@ test("two converted payouts that compete for inventory for one are paid one afte
 });
 
 test("a refund returns the asset that was paid and deducts it, fee included, from the merchant's balance", async () => {
-  await setFee(deps, { accountId, merchantId: null, basisPoints: 1_000, fixedMicros: 0n });
+  await setFee(deps, { actor: testActor, accountId, merchantId: null, basisPoints: 1_000, fixedMicros: 0n });
   const buyer = await makeBuyer();
   const paymentId = await payWith(buyer);
   expect((await fixture.settlementOf(paymentId)).amount).toBe(9n * UNIT);
   expect(await booked("fees", assets.permit)).toBe(-UNIT);
-  const { refundId } = unwrap(await refundPayment(deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
   expect(await fixture.refund(refundId)).toEqual(["balance_short"]);
   const more = await fixture.pay(await fundBuyer(chain), 200n);
   expect(await settle(fixture, more)).toEqual(["refund_pending"]);
@@ -170,11 +171,11 @@ test("a payment on Solana is settled in the merchant's EVM asset from the invent
   const { deps: here, mode } = across;
   const own = { accountId: across.accountId, merchantId: across.merchantId, mode };
   const [registered] = unwrap(await listDestinations(here, own));
-  unwrap(await setAcceptsOtherAssets(here, { ...own, id: registered?.id ?? "", accept: true }));
+  unwrap(await setAcceptsOtherAssets(here, { actor: testActor, ...own, id: registered?.id ?? "", accept: true }));
   await sendUsdc(evm, await fundBuyer(evm), evm.keys.treasury.address, 12n * UNIT);
   await across.watch();
   const deposit = (await listExceptions(here, 50)).find(({ amount }) => amount === 12n * UNIT);
-  unwrap(await bookException(here, { id: deposit?.id ?? 0, as: "capital", note: "inventory" }));
+  unwrap(await bookException(here, { actor: testActor, id: deposit?.id ?? 0, as: "capital", note: "inventory" }));
 
   const buyer = await fundSolanaBuyer(solana);
   const paymentId = await across.create(1_000n);

@@ -14,6 +14,7 @@ import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { startTokenKinds } from "../../../support/token-kinds.ts";
 
 const chain = await startChain();
@@ -22,7 +23,7 @@ async function enableDirect(fixture: MerchantFixture, asset: string, direct = tr
   const { accountId, merchantId, mode, deps } = fixture;
   const owner = { accountId, merchantId, mode };
   const { id } = unwrap(await listDestinations(deps, owner)).find((one) => one.asset === asset) ?? { id: "" };
-  return setDirectPayment(deps, { ...owner, id, direct });
+  return setDirectPayment(deps, { actor: testActor, ...owner, id, direct });
 }
 async function makeDirect(options: Parameters<typeof makeMerchantFixture>[1] = {}) {
   const fixture = await makeMerchantFixture(chain, options);
@@ -74,7 +75,13 @@ describe("direct destinations", () => {
 
   test("a direct payment is settled the moment it succeeds, and the treasury never holds its money", async () => {
     const fixture = await makeDirect();
-    await setFee(fixture.deps, { accountId: fixture.accountId, merchantId: null, basisPoints: 500, fixedMicros: 0n });
+    await setFee(fixture.deps, {
+      actor: testActor,
+      accountId: fixture.accountId,
+      merchantId: null,
+      basisPoints: 500,
+      fixedMicros: 0n,
+    });
     const before = await usdcBalance(chain, treasury);
     const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
     expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
@@ -150,7 +157,7 @@ describe("direct destinations", () => {
   test("a refund of a direct payment is only marked, because we never held the money", async () => {
     const fixture = await makeDirect();
     const paymentId = await fixture.pay(await fundBuyer(chain));
-    const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
     const row = await fixture.db
       .selectFrom("refund")
       .select(["state", "due_at"])

@@ -3,6 +3,7 @@ import { listDestinations } from "../../../../payments/merchants/destinations.ts
 import { setPayoutSchedule } from "../../../../payments/payouts/payout-policies.ts";
 import { fundBuyers, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 /** Payments in a full batch (docs/decisions/gas-per-payment.md): `batchGas` by the gas limit of a transfer. */
 const PAYMENTS = 61;
@@ -24,7 +25,9 @@ async function openBusyShop() {
   await fixture.relay();
   await sendUsdc(chain, first, chain.keys.treasury.address, 1n);
   const [destination] = unwrap(await listDestinations(deps, owner));
-  unwrap(await setPayoutSchedule(deps, { ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }));
+  unwrap(
+    await setPayoutSchedule(deps, { actor: testActor, ...owner, id: destination?.id ?? "", schedule: { ms: 60_000 } }),
+  );
   await fixture.watch();
 
   /** Pays the payments of a batch, each by the next of the buyers, and pays them out. Returns the gas per payment. */

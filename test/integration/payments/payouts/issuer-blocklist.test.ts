@@ -14,6 +14,7 @@ import {
   usdcBalance,
 } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const AMOUNT = 1_000_000n;
 const blocklistAbi = parseAbi(["function blacklist(address)", "function unBlacklist(address)"]);
@@ -112,9 +113,9 @@ test("a merchant whose destination the issuer blocks is not paid, keeps its bala
 
 async function addMerchant({ deps, accountId, mode }: MerchantFixture, chain: TestChain) {
   const whom = { accountId, mode, name: "Other shop", email: "other@example.test" };
-  const { id: merchantId } = await createMerchant(deps, whom);
+  const { id: merchantId } = await createMerchant(deps, { ...whom, actor: testActor });
   const destination = newKey().address;
   const settlements = [{ asset: chain.asset, destination: `${chain.id}:${destination}` }];
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements }));
   return { merchantId, destination };
 }

@@ -9,6 +9,7 @@ import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-polic
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { callTestToken, mintTestToken, startTokenKinds, tokenOf } from "../../../support/token-kinds.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -17,7 +18,7 @@ const { chain, assets } = kinds;
 
 const requestRefund = async (of: MerchantFixture, paymentId: string, value?: bigint) => {
   const amount = value === undefined ? undefined : { unit: "iso4217/USD", value };
-  return unwrap(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
+  return unwrap(await refundPayment(of.deps, { actor: testActor, paymentId, mode: of.mode, amount })).refundId;
 };
 const balanceOf = async (of: MerchantFixture) =>
   (await of.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
@@ -83,7 +84,16 @@ test("a refund in another asset waits if the treasury no longer holds that asset
   const fixture = await makeMerchantFixture(chain, { change: kinds.change, assets: [assets.usdc] });
   const { accountId, merchantId, mode, deps } = fixture;
   const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
-  unwrap(await setAcceptsOtherAssets(deps, { accountId, merchantId, mode, id: destination?.id ?? "", accept: true }));
+  unwrap(
+    await setAcceptsOtherAssets(deps, {
+      actor: testActor,
+      accountId,
+      merchantId,
+      mode,
+      id: destination?.id ?? "",
+      accept: true,
+    }),
+  );
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
   const paymentId = await fixture.pay(buyer, 200n);

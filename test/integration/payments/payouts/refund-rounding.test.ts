@@ -6,6 +6,7 @@ import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-polic
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
 
@@ -13,7 +14,7 @@ const kinds = await startTokenKinds();
 const { chain, assets } = kinds;
 
 const requestRefund = (of: MerchantFixture, paymentId: string, amount?: RefundAmount) =>
-  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
+  refundPayment(of.deps, { actor: testActor, paymentId, mode: of.mode, amount });
 const refund = async (of: MerchantFixture, paymentId: string, amount?: RefundAmount) => {
   const { refundId } = unwrap(await requestRefund(of, paymentId, amount));
   return of.db.selectFrom("refund").selectAll().where("id", "=", refundId).executeTakeFirstOrThrow();
@@ -50,7 +51,16 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   });
   const { accountId, merchantId, mode, deps } = fixture;
   const [destination] = unwrap(await listDestinations(deps, { accountId, merchantId, mode }));
-  unwrap(await setAcceptsOtherAssets(deps, { accountId, merchantId, mode, id: destination?.id ?? "", accept: true }));
+  unwrap(
+    await setAcceptsOtherAssets(deps, {
+      actor: testActor,
+      accountId,
+      merchantId,
+      mode,
+      id: destination?.id ?? "",
+      accept: true,
+    }),
+  );
   const buyer = privateKeyToAccount(newKey().privateKey);
   await mintTestToken(chain, assets.permit, buyer.address);
   const paymentId = await fixture.pay(buyer);

@@ -9,6 +9,7 @@ import {
 } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const chain = await startChain();
@@ -17,9 +18,9 @@ const UNIT = 1_000_000n;
 
 const requestRefund = async (of: MerchantFixture, paymentId: string, cents?: bigint) => {
   const amount = cents === undefined ? undefined : { unit: "iso4217/USD", value: cents };
-  return unwrap(await refundPayment(of.deps, { paymentId, mode: of.mode, amount })).refundId;
+  return unwrap(await refundPayment(of.deps, { actor: testActor, paymentId, mode: of.mode, amount })).refundId;
 };
-const withdraw = (of: MerchantFixture, refundId: string) => withdrawRefund(of.deps, { refundId });
+const withdraw = (of: MerchantFixture, refundId: string) => withdrawRefund(of.deps, { actor: testActor, refundId });
 const stateOf = async (of: MerchantFixture, id: string) =>
   (await of.db.selectFrom("refund").select("state").where("id", "=", id).executeTakeFirstOrThrow()).state;
 const movesOf = async (of: MerchantFixture, id: string) =>

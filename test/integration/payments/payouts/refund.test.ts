@@ -8,6 +8,7 @@ import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
 
@@ -16,7 +17,7 @@ const fixture = await makeMerchantFixture(chain);
 const UNIT = 1_000_000n;
 
 const requestRefund = (of: MerchantFixture, paymentId: string, amount?: RefundAmount) =>
-  refundPayment(of.deps, { paymentId, mode: of.mode, amount });
+  refundPayment(of.deps, { actor: testActor, paymentId, mode: of.mode, amount });
 /** Requests a refund, begins it if possible, relays it and confirms it. Returns its id and the outcome of the begin. */
 async function refund(of: MerchantFixture, paymentId: string, amount?: RefundAmount) {
   const { refundId } = unwrap(await requestRefund(of, paymentId, amount));
@@ -218,13 +219,22 @@ test("a merchant that repeatedly pays itself, is paid out and refunds ends with 
   await honest.pay(await fundBuyer(own), 5_000n);
   const purse = await fundBuyer(own, 100n * UNIT);
   const { id: merchantId } = await createMerchant(honest.deps, {
+    actor: testActor,
     accountId: honest.accountId,
     mode: "live",
     name: "Loop",
     email: "loop@example.test",
   });
   const settlements = [{ asset: own.asset, destination: `${own.id}:${purse.address}` }];
-  unwrap(await addDestinations(honest.deps, { accountId: honest.accountId, mode: "live", merchantId, settlements }));
+  unwrap(
+    await addDestinations(honest.deps, {
+      actor: testActor,
+      accountId: honest.accountId,
+      mode: "live",
+      merchantId,
+      settlements,
+    }),
+  );
   const open: string[] = [];
   for (let round = 0; round < 6; round += 1) {
     const paymentId = await honest.create(1_000n, { merchantId });

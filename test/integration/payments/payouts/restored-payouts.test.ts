@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
@@ -10,6 +11,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 import type { DepsOptions } from "../../../support/test-deps.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
@@ -66,6 +68,7 @@ const sumOf = async (fixture: MerchantFixture, account: string, asset: string) =
 async function expectReconciled(fixture: MerchantFixture, chain: TestChain) {
   expect(await sumOf(fixture, "treasury", chain.asset)).toBe(await usdcBalance(chain, chain.keys.treasury.address));
   expect(await sumOf(fixture, "in_transit", chain.asset)).toBe(0n);
+  expect(await checkLedger(fixture.db, { since: undefined })).toEqual([]);
 }
 
 test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
@@ -109,7 +112,7 @@ async function restoreAfterRefund({ sent, requested }: { sent: bigint; requested
   const paymentId = await first.pay(buyer, 500n);
   const requestRefund = async (fixture: MerchantFixture, value: bigint) => {
     const amount = { unit: `caip19/${chain.asset}`, value };
-    return unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live", amount })).refundId;
+    return unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
   };
   const before = await usdcBalance(chain, buyer.address);
   const restored = await restore(first, chain, async (lost) => {
@@ -189,7 +192,8 @@ test("a restored database adopts a payout that paid more than it owes and report
     return lines.find(({ account }) => account === "treasury")?.difference;
   };
   expect(await difference()).toBe(-2n * UNIT);
-  for (const { id } of open) unwrap(await bookException(restored.deps, { id, as: "capital", note: "paid before" }));
+  for (const { id } of open)
+    unwrap(await bookException(restored.deps, { actor: testActor, id, as: "capital", note: "paid before" }));
   expect(await difference()).toBe(0n);
   expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
@@ -242,7 +246,9 @@ test("a restored database adopts a lost payout to an earlier destination that an
     await lost.relay();
   });
   const [exception] = await listExceptions(restored.deps, 10);
-  unwrap(await bookException(restored.deps, { id: exception?.id ?? 0, as: "losses", note: "unexplained" }));
+  unwrap(
+    await bookException(restored.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "unexplained" }),
+  );
   const elsewhere = newKey().address;
   await restored.db
     .updateTable("settlement_destination")

@@ -3,6 +3,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 
@@ -47,7 +48,7 @@ test("a payout and a refund whose transactions race a failover are rolled back a
   fixture.deps.epoch.check = late;
   expect(await fixture.settle(id)).toEqual(["watcher_behind"]);
   await reread();
-  const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+  const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   fixture.deps.epoch.check = late;
   expect(await fixture.refund(refundId)).toEqual(["watcher_behind"]);
   expect((await fixture.transfers()).filter(({ purpose }) => purpose !== "payment")).toEqual([]);

@@ -7,6 +7,7 @@ import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -28,17 +29,15 @@ const register = (of: MerchantFixture, address: Address) =>
     .execute();
 /** Runs `happen` after the next payout is read and before it is signed. */
 async function beforeNextSignature(of: MerchantFixture, happen: () => Promise<void>): Promise<void> {
-  const keys = of.deps.keys.get(chain.id);
-  if (!keys?.treasury) throw new Error("the treasury has no key");
-  const { treasury } = keys;
+  const { signer } = of.deps;
   let next: (() => Promise<void>) | undefined = happen;
-  const sign: typeof treasury.sign = async (digest) => {
+  const signPayouts: typeof signer.signPayouts = async (payouts) => {
     const now = next;
     next = undefined;
     await now?.();
-    return treasury.sign(digest);
+    return signer.signPayouts(payouts);
   };
-  Object.assign(of.deps, { keys: new Map([[chain.id, { ...keys, treasury: { ...treasury, sign } }]]) });
+  Object.assign(of.deps, { signer: { ...signer, signPayouts } });
 }
 
 describe("settlements", () => {
@@ -168,7 +167,9 @@ describe("settlements", () => {
     await other.watch();
     await beforeNextSignature(own, async () => {
       const amount = { unit: "iso4217/USD", value: 400n };
-      const { refundId } = unwrap(await refundPayment(own.deps, { paymentId: id, mode: "live", amount }));
+      const { refundId } = unwrap(
+        await refundPayment(own.deps, { actor: testActor, paymentId: id, mode: "live", amount }),
+      );
       expect(await other.refund(refundId)).toEqual(["begun"]);
     });
     await own.settle(settlementId);

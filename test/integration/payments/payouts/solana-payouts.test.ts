@@ -14,6 +14,7 @@ import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeConfirmSteps } from "../../../support/solana-confirm-steps.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { closeAccount, freeze, moveTokens, thaw } from "../../../support/solana-token-moves.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, fundSolanaBuyers, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana();
@@ -24,9 +25,15 @@ const balanceOf = (owner: string) => tokenBalance(solana, owner);
 /** Creates a merchant with a given destination. Returns its id. */
 async function openShop(destination: string, at: SolanaMerchantFixture = fixture): Promise<string> {
   const { accountId, mode, deps } = at;
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Shop", email: "a@example.test" });
+  const { id: merchantId } = await createMerchant(deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Shop",
+    email: "a@example.test",
+  });
   const settlements = [{ asset: solana.asset, destination: `${solana.id}:${destination}` }];
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements }));
+  unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements }));
   return merchantId;
 }
 /** Creates one succeeded payment for each merchant. Returns the payments and their due settlements. */
@@ -157,7 +164,7 @@ describe("Solana payouts", () => {
     const buyer = await fundSolanaBuyer(solana, 1_000_000n);
     const paymentId = await fixture.pay(buyer);
     expect(await balanceOf(buyer.address)).toBe(0n);
-    const { refundId } = unwrap(await refundPayment(fixture.deps, { paymentId, mode: "live" }));
+    const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
     await fixture.settle();
     expect(await beginRefunds(fixture.deps, [refundId])).toEqual(["begun"]);
     const state = async () =>

@@ -11,6 +11,7 @@ import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeSolanaMerchantFixture, type SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
@@ -90,9 +91,15 @@ async function restore(
 /** Gives the treasury another merchant's money, which a duplicate payout could spend. */
 async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
   const { accountId, mode, deps } = fixture;
-  const { id: merchantId } = await createMerchant(deps, { accountId, mode, name: "Other", email: "o@example.test" });
+  const { id: merchantId } = await createMerchant(deps, {
+    actor: testActor,
+    accountId,
+    mode,
+    name: "Other",
+    email: "o@example.test",
+  });
   const asset = { asset: solana.asset, destination: `${solana.id}:${newSolanaKey().address}` };
-  unwrap(await addDestinations(deps, { accountId, mode, merchantId, settlements: [asset] }));
+  unwrap(await addDestinations(deps, { actor: testActor, accountId, mode, merchantId, settlements: [asset] }));
   const paymentId = await fixture.create(1_000n, { merchantId });
   await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
   await fixture.submit();

@@ -14,6 +14,7 @@ import { createSafeFetch, validateUrl } from "../../../../runtime/safe-fetch.ts"
 import { startChain } from "../../../support/evm-chain.ts";
 import { insertPaymentRow } from "../../../support/insert-rows.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import {
   deliverAll,
@@ -251,7 +252,7 @@ describe("webhook secrets", () => {
 
   test("a rotated secret signs beside the new one for one day", async () => {
     const { fixture, endpoint, owner, secret, deliver } = await makeWebhookFixture(chain);
-    const next = unwrap(await rotateSecret(fixture.deps, owner)).secret;
+    const next = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor })).secret;
     await fixture.create();
     await deliver();
     const [both] = endpoint.arrivals as [ReceivedWebhook];
@@ -270,8 +271,8 @@ describe("webhook secrets", () => {
 
   test("a secret rotated with now stops signing at once, and so does the one before it", async () => {
     const { fixture, endpoint, owner, secret: first, deliver } = await makeWebhookFixture(chain);
-    const second = unwrap(await rotateSecret(fixture.deps, owner)).secret;
-    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, now: true })).secret;
+    const second = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor })).secret;
+    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor, now: true })).secret;
     await fixture.create();
     await deliver();
     const [arrival] = endpoint.arrivals as [ReceivedWebhook];
@@ -292,7 +293,10 @@ describe("webhook endpoints", () => {
     ["shop.example.test", "expected a URL"],
   ])("an endpoint at %s is refused", async (url, reason) => {
     const fixture = await makeMerchantFixture(chain, { databaseUrl });
-    const set = await setEndpoint({ ...fixture.deps, ...strict }, { accountId: fixture.accountId, mode: "live", url });
+    const set = await setEndpoint(
+      { ...fixture.deps, ...strict },
+      { actor: testActor, accountId: fixture.accountId, mode: "live", url },
+    );
     expect(set).toEqual({ ok: false, code: "params_validation", message: `url: ${reason}` });
     expect(await findEndpoint(fixture.deps, { accountId: fixture.accountId, mode: "live" })).toMatchObject({
       ok: false,
@@ -302,7 +306,7 @@ describe("webhook endpoints", () => {
   test("an endpoint of an unknown account is refused", async () => {
     const fixture = await makeMerchantFixture(chain, { databaseUrl });
     const args = { accountId: "acct_0", mode: "live" as const, url: "https://shop.example.test/" };
-    expect(await setEndpoint({ ...fixture.deps, ...strict }, args)).toMatchObject({
+    expect(await setEndpoint({ ...fixture.deps, ...strict }, { ...args, actor: testActor })).toMatchObject({
       ok: false,
       code: "params_validation",
     });
@@ -333,15 +337,15 @@ describe("webhook endpoints", () => {
     await fixture.create();
     await deliver();
     await fixture.create();
-    expect(unwrap(await deleteEndpoint(fixture.deps, owner))).toEqual({ id });
+    expect(unwrap(await deleteEndpoint(fixture.deps, { ...owner, actor: testActor }))).toEqual({ id });
     fixture.clock.advance(HOUR);
     expect(await deliver()).toBe(0);
     expect(endpoint.arrivals).toHaveLength(1);
     expect((await deliveries()).map((row) => row.last_outcome)).toEqual(["endpoint deleted", "endpoint deleted"]);
     for (const refused of [
-      await deleteEndpoint(fixture.deps, owner),
-      await rotateSecret(fixture.deps, owner),
-      await replayEvents(fixture.deps, { ...owner, state: "given_up" }),
+      await deleteEndpoint(fixture.deps, { ...owner, actor: testActor }),
+      await rotateSecret(fixture.deps, { ...owner, actor: testActor }),
+      await replayEvents(fixture.deps, { actor: testActor, ...owner, state: "given_up" }),
       await listDeliveries(fixture.deps, { ...owner, limit: 10 }),
     ])
       expect(refused).toMatchObject({ ok: false, code: "invalid_params" });
@@ -372,7 +376,7 @@ describe("replays", () => {
     await fixture.create();
     await deliver();
     const [first] = endpoint.arrivals as [ReceivedWebhook];
-    expect(await replayEvents(fixture.deps, { ...owner, eventId: first.event.id })).toEqual({
+    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, eventId: first.event.id })).toEqual({
       ok: true,
       value: { count: 1 },
     });
@@ -393,7 +397,10 @@ describe("replays", () => {
     const late = await fixture.create();
     await deliver();
     const until = new Date(since.getTime() + MINUTE);
-    expect(await replayEvents(fixture.deps, { ...owner, since, until })).toEqual({ ok: true, value: { count: 1 } });
+    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, since, until })).toEqual({
+      ok: true,
+      value: { count: 1 },
+    });
     await deliver();
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([1, 2]);
 
@@ -402,7 +409,7 @@ describe("replays", () => {
       .set({ state: "given_up" })
       .where("payment_id", "=", early)
       .execute();
-    expect(await replayEvents(fixture.deps, { ...owner, state: "given_up" })).toEqual({
+    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, state: "given_up" })).toEqual({
       ok: true,
       value: { count: 1 },
     });
@@ -417,10 +424,14 @@ describe("replays", () => {
     await one.deliver();
     const eventId = one.endpoint.arrivals[0]?.event.id ?? "";
     const refused = { ok: false, code: "invalid_params" };
-    expect(await replayEvents(other.fixture.deps, { ...other.owner, eventId })).toMatchObject(refused);
-    expect(await replayEvents(one.fixture.deps, { ...one.owner, mode: "test", eventId })).toMatchObject(refused);
+    expect(await replayEvents(other.fixture.deps, { actor: testActor, ...other.owner, eventId })).toMatchObject(
+      refused,
+    );
+    expect(
+      await replayEvents(one.fixture.deps, { actor: testActor, ...one.owner, mode: "test", eventId }),
+    ).toMatchObject(refused);
     const all = { since: new Date(0), until: new Date(Date.now() + HOUR) };
-    expect(await replayEvents(other.fixture.deps, { ...other.owner, ...all })).toEqual({
+    expect(await replayEvents(other.fixture.deps, { actor: testActor, ...other.owner, ...all })).toEqual({
       ok: true,
       value: { count: 0 },
     });

@@ -11,6 +11,7 @@ import {
 } from "../../../../payments/webhooks/webhook-endpoints.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import { testEncryption } from "../../../support/test-deps.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -22,7 +23,7 @@ const base = { db: db as Db, ...encryption, now: () => new Date(), validateUrl: 
 const to = (path: string) => `https://shop.example/${path}`;
 
 async function makeOwner() {
-  const { id: accountId } = await createAccount(base, { name: "Shop" });
+  const { id: accountId } = await createAccount(base, { actor: testActor, name: "Shop" });
   return { accountId, mode: "live" as const };
 }
 
@@ -55,20 +56,20 @@ async function race<A, B>(first: (own: typeof base) => Promise<A>, second: () =>
 
 test("a secret rotated while its endpoint moves keeps signing beside the newest secret", async () => {
   const owner = await makeOwner();
-  const { id } = unwrap(await setEndpoint(base, { ...owner, url: to("a") }));
+  const { id } = unwrap(await setEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
   const [rotated, moved] = await race(
-    (own) => rotateSecret(own, owner),
-    () => setEndpoint(base, { ...owner, url: to("b") }),
+    (own) => rotateSecret(own, { ...owner, actor: testActor }),
+    () => setEndpoint(base, { actor: testActor, ...owner, url: to("b") }),
   );
   expect(await signingSecrets(id)).toEqual([unwrap(moved).secret, unwrap(rotated).secret]);
 });
 
 test("an endpoint registered while the previous one is being deleted is a new endpoint", async () => {
   const owner = await makeOwner();
-  const before = unwrap(await setEndpoint(base, { ...owner, url: to("a") }));
+  const before = unwrap(await setEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
   const [, registered] = await race(
-    (own) => deleteEndpoint(own, owner),
-    () => setEndpoint(base, { ...owner, url: to("b") }),
+    (own) => deleteEndpoint(own, { ...owner, actor: testActor }),
+    () => setEndpoint(base, { actor: testActor, ...owner, url: to("b") }),
   );
   const { id } = unwrap(registered);
   expect(id).not.toBe(before.id);

@@ -4,8 +4,10 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { cancelPayment } from "../../../../payments/lifecycle/cancel-payment.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { simulatePayment } from "../../../../payments/lifecycle/simulate-payment.ts";
+import { nameRequester } from "../../../../payments/requester.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { makeWebhookFixture, verifyReceivedWebhook } from "../../../support/webhook-endpoint.ts";
 
 const chain = await startChain();
@@ -106,7 +108,9 @@ describe("payment events", () => {
     const { fixture, endpoint, deliver } = await openShop({ mode: "test" });
     const query = (paymentId: string) => ({ paymentId, mode: fixture.mode });
     const [late, gone, bad] = [await fixture.create(), await fixture.create(), await fixture.create()];
-    unwrap(await cancelPayment(fixture.deps, query(gone), "cancelled_by_user"));
+    const account = { id: fixture.accountId, actor: testActor };
+    const by = { account, requester: nameRequester("key", ["a key"], { isOne: true }) };
+    unwrap(await cancelPayment(fixture.deps, query(gone), "cancelled_by_user", by));
     unwrap(await simulatePayment(fixture.deps, query(bad), "failed"));
     fixture.clock.advance(600_000);
     await expirePayment(fixture.deps, late);

@@ -9,6 +9,7 @@ import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../support/webhook-endpoint.ts";
 
 /** Sends a payout of one real payment and `more` inserted ones, without confirming it. */
@@ -120,7 +121,7 @@ test("an endpoint gets only the events of payouts that arrived while it was regi
   const { fixture, endpointId } = await sendPayout(700);
   await fixture.watch();
   const owner = { accountId: fixture.accountId, mode: fixture.mode };
-  unwrap(await deleteEndpoint(fixture.deps, owner));
+  unwrap(await deleteEndpoint(fixture.deps, { ...owner, actor: testActor }));
   expect(await unfinished(fixture)).toEqual([]);
   // The second endpoint is registered after the payout arrived.
   const second = await registerEndpoint(fixture, "https://shop.example/later");

@@ -1,7 +1,7 @@
 import { MINT_SIZE, MintLayout } from "@solana/spl-token";
 import { Connection, PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { type TokenProgram, tokenPrograms } from "../../../../chains/solana/build-payment.ts";
-import type { SolanaSigner } from "../../../../chains/solana/ed25519-keys.ts";
+import type { Keypair } from "../../../../chains/solana/ed25519-keys.ts";
 import { firstSignature, parseTransaction, withSignature } from "../../../../chains/solana/wire-format.ts";
 import { keyOf } from "../../../../local/solana/account-store.ts";
 import { historyMethods } from "../../../../local/solana/history-methods.ts";
@@ -39,7 +39,7 @@ export function openBank() {
     },
     read: (address: string) => ledger.bank.accounts.read(keyFor(address)),
     /** Signs a transaction with these keys, executes it, and returns it as a Connection reads it. */
-    async land(bytes: Uint8Array, ...signers: SolanaSigner[]): Promise<VersionedTransactionResponse> {
+    async land(bytes: Uint8Array, ...signers: Keypair[]): Promise<VersionedTransactionResponse> {
       const signed = signers.reduce(signWith, bytes);
       const landed = ledger.land(readTransaction(signed));
       if (!landed) throw new Error("the ledger refused the transaction");
@@ -52,7 +52,7 @@ export function openBank() {
   };
 }
 
-function signWith(bytes: Uint8Array, signer: SolanaSigner): Uint8Array {
+function signWith(bytes: Uint8Array, signer: Keypair): Uint8Array {
   const parsed = parseTransaction(bytes);
   if ("error" in parsed) throw new Error(parsed.error);
   return withSignature(parsed, signer.address, signer.sign(parsed.message));

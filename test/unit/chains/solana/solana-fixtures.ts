@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { base58 } from "@scure/base";
 import type { SplTransfer } from "../../../../chains/solana/build-payment.ts";
-import { openKeypair, parseSecret, type SolanaSigner } from "../../../../chains/solana/ed25519-keys.ts";
+import { type Keypair, openKeypair, parseSecret } from "../../../../chains/solana/ed25519-keys.ts";
 
 /** Returns a new key pair in the 64-byte format that wallets export. */
 export function makeSecret(): Uint8Array {
@@ -9,7 +9,7 @@ export function makeSecret(): Uint8Array {
   return Buffer.concat([Buffer.from(jwk.d ?? "", "base64url"), Buffer.from(jwk.x ?? "", "base64url")]);
 }
 
-export function makeSigner(): SolanaSigner {
+export function makeSigner(): Keypair {
   const secret = parseSecret(base58.encode(makeSecret()));
   if (!secret) throw new Error("the new key pair is invalid");
   return openKeypair(secret);

@@ -32,9 +32,8 @@ test("the filter allows exactly three of the board's writing routes", () => {
 test("an action names the queue and the job", () => {
   const params = { queueName: "settle", jobId: "settle-1" };
   expect(findAction({ method: "PUT", route: "/api/queues/:queueName/:jobId/retry", params })).toEqual({
-    action: "retry",
-    queue: "settle",
-    jobId: "settle-1",
+    action: "job.retried",
+    subject: "settle/settle-1",
   });
 });
 

@@ -42,6 +42,11 @@ test("only the processes that use Postgres and Redis share a network with them",
       expect([network, networks[network]?.internal]).toEqual([network, true]);
 });
 
+test("the signer shares no network with a process that it does not need, and no secret", () => {
+  for (const name of ["postgres", "redis", "grafana"]) expect(neighboursOf("signer")).not.toContain(name);
+  expect(services["signer"]?.secrets).toEqual([]);
+});
+
 test("published ports are on this machine only", () => {
   for (const { ports } of Object.values(services)) for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
 });
@@ -58,6 +63,7 @@ test("each container mounts the secrets that its variables name, and no other", 
   const holders = (secret: string) => names.filter((name) => services[name]?.secrets.includes(secret));
   expect(holders("buyer-data-private-keys")).toEqual(["admin"]);
   expect(holders("webhook-private-keys")).toEqual(["worker"]);
+  expect(holders("totp-private-keys")).toEqual(["bull-board"]);
   expect(holders("owner-database-url")).toEqual(["migrate"]);
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, describe, expect, test } from "vitest";
 import { countEndpoints, readAgreementThreshold } from "../../../../chains/endpoint-agreement.ts";
-import { openEvmKeys } from "../../../../chains/evm/signers/open-evm-keys.ts";
+import { openTreasury } from "../../../../chains/evm/signers/open-evm-keys.ts";
 import { ConfigError } from "../../../../runtime/config.ts";
 import { listEvmNetworks, parseNetworks, readKey, readNetworks } from "../../../../runtime/networks/read-networks.ts";
 
@@ -235,7 +235,7 @@ describe("a key in a variable", () => {
     const [first] = listEvmNetworks(parsed);
     if (!first) throw new Error("no network");
     const readers = { readKey: () => key, readSecret: () => "", readText: () => "" };
-    const error = await openEvmKeys(first, readers).then(String, String);
+    const error = await openTreasury(first, readers).then(String, String);
     expect(error).toContain(other);
     expect(error).not.toContain(key.slice(4, 40));
   });

@@ -1,10 +1,11 @@
 import { GoogleAuth } from "google-auth-library";
 import { z } from "zod";
-import type { RemoteKey } from "./remote-signer.ts";
+import type { RemoteKey, SigningScheme } from "./remote-key.ts";
 
 /**
- * A key version in Google Cloud KMS (EC_SIGN_SECP256K1_SHA256). `name` is the full resource name. Credentials are Google's
- * Application Default Credentials (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the machine's service account).
+ * A key version in Google Cloud KMS (EC_SIGN_SECP256K1_SHA256 or EC_SIGN_ED25519). `name` is the full resource name.
+ * Credentials are Google's Application Default Credentials (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the machine's
+ * service account).
  */
 export type GoogleKmsKey = { name: string; endpoint?: string | undefined };
 
@@ -24,8 +25,21 @@ class KmsError extends Error {
   }
 }
 
+/**
+ * How each scheme is called. EC_SIGN_ED25519 is EdDSA in pure mode, which takes the message as `data` and no digest:
+ * https://cloud.google.com/kms/docs/reference/rest/v1/CryptoKeyVersionAlgorithm and
+ * https://cloud.google.com/kms/docs/reference/rest/v1/projects.locations.keyRings.cryptoKeys.cryptoKeyVersions/asymmetricSign
+ */
+const bodyOfScheme: Record<SigningScheme, (message: string) => unknown> = {
+  secp256k1: (sha256) => ({ digest: { sha256 } }),
+  ed25519: (data) => ({ data }),
+};
+
 /** Opens the key without sending a request. */
-export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis.com" }: GoogleKmsKey): RemoteKey {
+export function openGoogleKmsKey(
+  { name, endpoint = "https://cloudkms.googleapis.com" }: GoogleKmsKey,
+  scheme: SigningScheme,
+): RemoteKey {
   // With a project id the library makes no request to find it.
   const [, projectId = ""] = name.split("/");
   const auth = new GoogleAuth({ scopes: "https://www.googleapis.com/auth/cloudkms", projectId });
@@ -43,8 +57,9 @@ export function openGoogleKmsKey({ name, endpoint = "https://cloudkms.googleapis
   };
   return {
     readPublicKey: async () => (await call("/publicKey")).pem ?? "",
-    async signDigest(digest) {
-      const { signature } = await call(":asymmetricSign", { digest: { sha256: digest.toString("base64") } });
+    async sign(message) {
+      const body = bodyOfScheme[scheme](Buffer.from(message).toString("base64"));
+      const { signature } = await call(":asymmetricSign", body);
       return Buffer.from(signature ?? "", "base64");
     },
     isTransient,

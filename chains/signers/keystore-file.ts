@@ -8,16 +8,18 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { type Hex, keccak256 } from "viem";
+import { keccak256 } from "viem";
 import { z } from "zod";
-import { ChainError } from "../../errors.ts";
-import { addressOfKey } from "../signature.ts";
+import { ChainError } from "../errors.ts";
 
 const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
 const count = z.number().int().min(1);
 const powerOfTwo = count.max(2 ** 22).refine((n) => Number.isInteger(Math.log2(n)));
 
-/** Web3 Secret Storage, version 3: the format of Geth, Foundry and most wallets. */
+/**
+ * Web3 Secret Storage, version 3: the format of Geth, Foundry and most wallets. It encrypts 32 bytes, which are the key of an
+ * EVM account or the seed of a Solana keypair.
+ */
 const Keystore = z.object({
   version: z.literal(3),
   crypto: z
@@ -47,11 +49,14 @@ const Keystore = z.object({
 });
 type Crypto = z.infer<typeof Keystore>["crypto"];
 
+/** Length of a private key of secp256k1 and of a seed of Ed25519, in bytes. */
+const KEY_BYTES = 32;
+
 /**
- * Decrypts the private key of a keystore file. Throws ChainError `wrong_key` if the text is not a keystore or the password
- * is wrong. The error contains neither.
+ * Decrypts the 32 secret bytes of a keystore file. Throws ChainError `wrong_key` if the text is not a keystore or the
+ * password is wrong. The error contains neither.
  */
-export async function decryptKeystore(text: string, password: string): Promise<Hex> {
+export async function decryptKeystore(text: string, password: string): Promise<Buffer> {
   const parsed = Keystore.safeParse(parse(text));
   if (!parsed.success)
     throw new ChainError("wrong_key", { detail: "the file is not a version 3 keystore (Web3 Secret Storage)" });
@@ -60,20 +65,26 @@ export async function decryptKeystore(text: string, password: string): Promise<H
   const ciphertext = Buffer.from(crypto.ciphertext, "hex");
   if (!timingSafeEqual(macOf(derived, ciphertext), Buffer.from(crypto.mac, "hex")))
     throw new ChainError("wrong_key", { detail: "the password of the keystore is wrong" });
+  if (ciphertext.length !== KEY_BYTES)
+    throw new ChainError("wrong_key", { detail: `the keystore does not hold a key of ${KEY_BYTES} bytes` });
   const decipher = createDecipheriv("aes-128-ctr", derived.subarray(0, 16), Buffer.from(crypto.cipherparams.iv, "hex"));
-  return `0x${Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString("hex")}`;
+  return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
 }
 
 /** scrypt parameters of Geth. Deriving a key takes about a second. */
 const SCRYPT = { n: 2 ** 18, r: 8, p: 1, dklen: 32 } as const;
 
-/** Encrypts a private key and returns the text of a keystore file. `n` is the scrypt cost. */
-export async function encryptKeystore(key: Hex, password: string, n: number = SCRYPT.n): Promise<string> {
+/** Encrypts the 32 secret bytes of an address and returns the text of a keystore file. `n` is the scrypt cost. */
+export async function encryptKeystore(
+  { secret, address }: { secret: Uint8Array; address: string },
+  password: string,
+  n: number = SCRYPT.n,
+): Promise<string> {
   const [salt, iv] = [randomBytes(32), randomBytes(16)];
   const kdfparams = { ...SCRYPT, n, salt: salt.toString("hex") };
   const derived = await derive({ kdf: "scrypt", kdfparams }, password);
   const cipher = createCipheriv("aes-128-ctr", derived.subarray(0, 16), iv);
-  const ciphertext = Buffer.concat([cipher.update(Buffer.from(key.slice(2), "hex")), cipher.final()]);
+  const ciphertext = Buffer.concat([cipher.update(secret), cipher.final()]);
   const crypto = {
     cipher: "aes-128-ctr",
     ciphertext: ciphertext.toString("hex"),
@@ -82,7 +93,7 @@ export async function encryptKeystore(key: Hex, password: string, n: number = SC
     kdfparams,
     mac: macOf(derived, ciphertext).toString("hex"),
   };
-  return `${JSON.stringify({ version: 3, id: randomUUID(), address: addressOfKey(key).slice(2), crypto }, null, 2)}\n`;
+  return `${JSON.stringify({ version: 3, id: randomUUID(), address, crypto }, null, 2)}\n`;
 }
 
 async function derive(crypto: Pick<Crypto, "kdf" | "kdfparams">, password: string): Promise<Buffer> {

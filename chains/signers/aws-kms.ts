@@ -1,18 +1,28 @@
 import { GetPublicKeyCommand, KMSClient, SignCommand } from "@aws-sdk/client-kms";
 import { z } from "zod";
-import type { RemoteKey } from "./remote-signer.ts";
+import type { RemoteKey, SigningScheme } from "./remote-key.ts";
 
 /**
- * A key in AWS KMS (ECC_SECG_P256K1, SIGN_VERIFY). Credentials come from the AWS provider chain (environment, role,
- * profile).
+ * A key in AWS KMS (key usage SIGN_VERIFY; key spec ECC_SECG_P256K1 or ECC_NIST_EDWARDS25519). Credentials come from the AWS
+ * provider chain (environment, role, profile).
  */
 export type AwsKmsKey = { keyId: string; region: string; endpoint?: string | undefined };
 
 /** Timeout of one attempt in milliseconds. The client makes two; together they are shorter than a lane's lease. */
 const TIMEOUT_MS = 2_000;
 
+/**
+ * How each scheme is called. ED25519_SHA_512 is pure Ed25519, which requires the message itself (RAW, at most 4,096 bytes):
+ * https://docs.aws.amazon.com/kms/latest/developerguide/symm-asymm-choose-key-spec.html and
+ * https://docs.aws.amazon.com/kms/latest/APIReference/API_Sign.html
+ */
+const callOfScheme = {
+  secp256k1: { MessageType: "DIGEST", SigningAlgorithm: "ECDSA_SHA_256" },
+  ed25519: { MessageType: "RAW", SigningAlgorithm: "ED25519_SHA_512" },
+} as const satisfies Record<SigningScheme, unknown>;
+
 /** Opens the key without sending a request. */
-export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey): RemoteKey {
+export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey, scheme: SigningScheme): RemoteKey {
   const client = new KMSClient({
     region,
     ...(endpoint ? { endpoint } : {}),
@@ -25,14 +35,8 @@ export function openAwsKmsKey({ keyId: KeyId, region, endpoint }: AwsKmsKey): Re
       const { PublicKey } = await client.send(new GetPublicKeyCommand({ KeyId }));
       return Buffer.from(PublicKey ?? []);
     },
-    async signDigest(digest) {
-      const command = new SignCommand({
-        KeyId,
-        Message: digest,
-        MessageType: "DIGEST",
-        SigningAlgorithm: "ECDSA_SHA_256",
-      });
-      const { Signature } = await client.send(command);
+    async sign(Message) {
+      const { Signature } = await client.send(new SignCommand({ KeyId, Message, ...callOfScheme[scheme] }));
       return Signature ?? Buffer.alloc(0);
     },
     isTransient,

@@ -1,0 +1,100 @@
+import { isHash } from "viem";
+import { readAgreementThreshold } from "../endpoint-agreement.ts";
+import { isTransientChainError } from "../errors.ts";
+import type { FinalTransaction } from "../final-transaction.ts";
+import type { EvmMovement } from "../token-movement.ts";
+import { readFinalHeight } from "./blocks.ts";
+import { readReceipt } from "./evm-broadcast.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import type { EvmChain } from "./open-evm-chain.ts";
+import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
+
+/** Receipts that are asked for at the same time. */
+const CONCURRENT_RECEIPTS = 8;
+
+/**
+ * Reads transactions by hash, with the natural keys of their movements. All are read from one endpoint. A transaction that
+ * moves a large amount into the treasury (`agreementThreshold`) is final only when a second endpoint shows the same. Throws
+ * ChainError when no endpoint answers.
+ */
+export async function readFinalMovements(
+  chain: EvmChain,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, FinalTransaction>> {
+  const { by, value: found } = await chain.readFromOneEndpoint((rpc) => readAll(chain, rpc, hashes));
+  const large = [...found].filter(([, one]) => one.state === "final" && isLarge(chain, one.movements));
+  if (large.length === 0) return found;
+  const others = chain.endpoints.filter(({ name }) => name !== by);
+  const agreed = new Set<string>();
+  for (const { rpc } of others) {
+    const open = large.filter(([hash]) => !agreed.has(hash));
+    if (open.length === 0) break;
+    const second = await readAll(
+      chain,
+      rpc,
+      open.map(([hash]) => hash),
+    ).catch((error: unknown) => {
+      if (isTransientChainError(error)) return new Map<string, FinalTransaction>();
+      throw error;
+    });
+    for (const [hash, one] of open) if (isSame(one, second.get(hash))) agreed.add(hash);
+  }
+  return new Map([...found].map(([hash, one]) => [hash, mustAgree(hash) ? { state: "not_final" } : one]));
+
+  function mustAgree(hash: string): boolean {
+    return large.some(([name]) => name === hash) && !agreed.has(hash);
+  }
+}
+
+async function readAll(chain: EvmChain, rpc: Rpc, hashes: readonly string[]): Promise<Map<string, FinalTransaction>> {
+  const final = await readFinalHeight(chain, rpc);
+  const found = new Map<string, FinalTransaction>();
+  for (let first = 0; first < hashes.length; first += CONCURRENT_RECEIPTS) {
+    const some = hashes.slice(first, first + CONCURRENT_RECEIPTS);
+    const read = await Promise.all(some.map((hash) => readOne(chain, { rpc, final, hash })));
+    for (const [index, hash] of some.entries()) found.set(hash, read[index] ?? { state: "not_found" });
+  }
+  return found;
+}
+
+async function readOne(
+  chain: EvmChain,
+  { rpc, final, hash }: { rpc: Rpc; final: number; hash: string },
+): Promise<FinalTransaction> {
+  if (!isHash(hash)) return { state: "not_found" };
+  const receipt = await readReceipt(rpc, hash);
+  if (!receipt) return { state: "not_found" };
+  if (receipt.blockNumber > final) return { state: "not_final" };
+  if (receipt.reverted) return { state: "final", movements: [] };
+  const movements = readTransferLogs(receipt.logs, chain);
+  await matchPushes(
+    rpc,
+    movements.filter((one) => one.authorizationNonce === null && isPush(chain, one)),
+  );
+  return { state: "final", movements };
+}
+
+function isPush(chain: EvmChain, { token, receiver }: EvmMovement): boolean {
+  return receiver === chain.treasury && tokenAt(chain, token)?.kind === "push";
+}
+
+/** Returns true if the networks file requires a second endpoint for one of these movements. */
+function isLarge(chain: EvmChain, movements: readonly { token: string; receiver: string; amount: bigint }[]): boolean {
+  return movements.some(({ token, receiver, amount }) => {
+    const known = tokenAt(chain, token);
+    const threshold = known && readAgreementThreshold(chain.network, known);
+    return receiver === chain.treasury && threshold !== undefined && amount >= threshold;
+  });
+}
+
+const tokenAt = (chain: EvmChain, address: string) => [...chain.tokens.values()].find(({ token }) => token === address);
+
+/** Returns true if two endpoints show the same movements in the same block. */
+function isSame(one: FinalTransaction, other: FinalTransaction | undefined): boolean {
+  if (one.state !== "final" || other?.state !== "final") return false;
+  const describe = ({ movements }: Extract<FinalTransaction, { state: "final" }>) =>
+    movements.map(
+      (m) => `${m.blockId} ${m.logIndex} ${m.token} ${m.payer} ${m.receiver} ${m.amount} ${m.authorizationNonce}`,
+    );
+  return describe(one).join("\n") === describe(other).join("\n");
+}

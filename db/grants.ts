@@ -1,0 +1,282 @@
+import type { Tables } from "./tables.ts";
+
+/**
+ * The database roles of the processes. The owner, which runs the migrations, needs no entry. `admin` is the command
+ * line of operators, `reader` is for people and dashboards that only look.
+ */
+export const roles = {
+  api: "pay_api",
+  worker: "pay_worker",
+  board: "pay_board",
+  admin: "pay_admin",
+  reader: "pay_reader",
+} as const;
+
+export type Role = keyof typeof roles;
+
+type Columns<T> = "all" | readonly (keyof T & string)[];
+/** What a role may do with a table, and with which columns. */
+type Privileges<T> = {
+  readonly select?: Columns<T>;
+  readonly insert?: Columns<T>;
+  readonly update?: Columns<T>;
+  readonly delete?: true;
+};
+/** The same of any table. */
+export type AnyPrivileges = { readonly [P in keyof Privileges<object>]?: true | string | readonly string[] };
+type TableGrants<T> = { readonly [R in Role]?: Privileges<T> };
+
+const read = { select: "all" } as const;
+/** Rows of these tables are added and never changed. */
+const append = { select: "all", insert: "all" } as const;
+const write = { select: "all", insert: "all", update: "all" } as const;
+const writeAndDelete = { ...write, delete: true } as const;
+
+/** Most tables are read by api, worker, command line and readers. A table names what differs. */
+const readers = { api: read, worker: read, admin: read, reader: read } as const;
+/** A table that only workers write. */
+const ofWorkers = { ...readers, worker: write } as const;
+
+/** The columns that a process writes when it appends to the audit log. */
+const auditColumns = ["at", "actor_kind", "actor_id", "actor_address", "action", "subject", "before", "after"] as const;
+
+/** The columns that a new secret of an API key changes. */
+const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until", "approval_public_key"] as const;
+
+/** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
+type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
+type Granted = Tables & MigrationTables;
+
+/**
+ * Which role may do what with which table. Every migration applies it, and takes away everything else. A role without an
+ * entry may not even read the table. The reasons are in docs/decisions/database-roles.md.
+ */
+export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } = {
+  kysely_migration: { ...readers, board: read },
+  kysely_migration_lock: {},
+
+  // Accounts
+  account: {
+    ...readers,
+    api: { ...read, update: ["api_version"] },
+    admin: { ...append, update: ["api_version", "wallet_cancellation_allowed", "destination_waiting_hours"] },
+  },
+  api_key: {
+    api: { ...append, update: [...rotatedColumns, "revoked_at", "last_used_at", "last_used_address"] },
+    admin: { ...append, update: [...rotatedColumns, "revoked_at"] },
+    reader: {
+      select: [
+        "id",
+        "account_id",
+        "mode",
+        "hint",
+        "scopes",
+        "merchant_ids",
+        "allowed_cidrs",
+        "expires_at",
+        "created_by",
+        "created_at",
+        "revoked_at",
+        "last_used_at",
+        "last_used_address",
+      ],
+    },
+  },
+  app_id: { api: read, admin: { ...append, update: ["revoked_at"] }, reader: read },
+  frame_origin: { api: read, admin: { ...append, delete: true }, reader: read },
+  idempotency: {
+    api: writeAndDelete,
+    worker: { select: "all", delete: true },
+    reader: { select: ["account_id", "mode", "operation", "key", "status", "created_at"] },
+  },
+
+  // The audit log. A trigger numbers and chains the entries.
+  audit_entry: {
+    api: { insert: auditColumns },
+    worker: { select: "all", insert: auditColumns },
+    board: { insert: auditColumns },
+    admin: { select: "all", insert: auditColumns },
+    reader: read,
+  },
+  audit_head: { worker: { ...append, update: ["exported_at"] }, admin: read, reader: read },
+
+  // Operators: the command line manages them, bull-board signs them in.
+  operator: {
+    board: { select: "all", update: ["totp_step"] },
+    admin: write,
+    reader: { select: ["name", "role", "created_at", "disabled_at"] },
+  },
+  operator_session: { board: { ...append, delete: true }, admin: { select: "all", delete: true } },
+  operator_login_attempt: { board: { ...append, delete: true } },
+
+  // Merchants
+  logo: { ...readers, api: append },
+  merchant: {
+    ...readers,
+    api: {
+      select: "all",
+      insert: ["id", "account_id", "mode", "name", "email", "status", "logo_id", "created_at", "deleted_at"],
+      update: ["name", "email", "status", "logo_id", "deleted_at"],
+    },
+    admin: { ...append, update: ["name", "email", "status", "logo_id", "payouts_held_at", "deleted_at"] },
+  },
+  settlement_destination: {
+    ...readers,
+    api: { ...append, update: ["destination", "updated_at"], delete: true },
+    worker: writeAndDelete,
+    admin: writeAndDelete,
+  },
+  destination_change: { api: write, worker: write, admin: write, reader: read },
+  fee_policy: { ...readers, admin: writeAndDelete },
+  collection_policy: { ...readers, admin: { ...append, delete: true } },
+
+  // Payments
+  payment: {
+    ...readers,
+    api: {
+      select: "all",
+      insert: [
+        "id",
+        "account_id",
+        "merchant_id",
+        "mode",
+        "reference_id",
+        "unit",
+        "value",
+        "state",
+        "checkout",
+        "created_at",
+        "updated_at",
+        "expires_at",
+        "due_at",
+      ],
+      update: [
+        "state",
+        "state_version",
+        "updated_at",
+        "due_at",
+        "failure_code",
+        "cancelled_reason",
+        "requester",
+        "has_other_requesters",
+      ],
+    },
+    worker: { select: "all", update: "all" },
+    admin: { select: "all", update: ["settlement_id", "due_at", "due_retries"] },
+  },
+  payment_option: {
+    ...readers,
+    api: { ...append, update: ["blockhash_until"] },
+    worker: { select: "all", update: ["blockhash_until"], delete: true },
+  },
+  attempt: {
+    api: { ...append, update: ["state", "refusal", "due_at", "due_retries"], delete: true },
+    worker: writeAndDelete,
+    admin: { select: "all", update: ["due_at", "due_retries"] },
+    reader: {
+      select: [
+        "id",
+        "payment_id",
+        "option_id",
+        "chain",
+        "merchant_id",
+        "verification",
+        "state",
+        "refusal",
+        "created_at",
+      ],
+    },
+  },
+  collected_data: {
+    api: writeAndDelete,
+    worker: { select: "all", update: "all", delete: true },
+    admin: read,
+    reader: {
+      select: ["id", "payment_id", "account", "attempt_id", "key_id", "created_at", "delete_at", "keep_until"],
+    },
+  },
+
+  // What moves money
+  transfer: { ...ofWorkers, admin: { select: "all", update: ["due_at", "hold_until"] } },
+  burned_gas: { ...readers, worker: writeAndDelete },
+  lane: ofWorkers,
+  transaction: ofWorkers,
+  created_account: ofWorkers,
+  payout_marker: { ...readers, worker: writeAndDelete },
+
+  // What is owed and was paid
+  settlement: { ...ofWorkers, admin: write },
+  settlement_deduction: { ...readers, worker: append },
+  refund: {
+    ...readers,
+    api: {
+      select: "all",
+      insert: ["id", "payment_id", "number", "amount", "owed_asset", "owed_amount", "state", "created_at", "due_at"],
+      update: ["state", "due_at"],
+    },
+    worker: write,
+    admin: write,
+  },
+  payout_queue: { ...readers, worker: { select: "all", update: "all" }, admin: { select: "all", update: "all" } },
+  merchant_balance: { ...ofWorkers, admin: write },
+
+  // The ledger and the events
+  transition: readers,
+  event: { api: append, worker: append, admin: append, reader: read },
+  ledger_group: { ...readers, worker: append, admin: append },
+  ledger_entry: { ...readers, worker: append, admin: append },
+  ledger_day: readers,
+  reconciliation: {
+    ...readers,
+    worker: { ...append, delete: true },
+    admin: { ...append, delete: true },
+  },
+  ledger_check: { ...ofWorkers, worker: { select: "all", update: "all" } },
+  ledger_finding: { ...readers, worker: { ...append, delete: true } },
+
+  // Chains
+  chain_cursor: ofWorkers,
+  chain_block: { ...readers, worker: writeAndDelete },
+  observation: ofWorkers,
+  dust: ofWorkers,
+  failed_booking: {
+    ...readers,
+    worker: writeAndDelete,
+    admin: { select: "all", update: ["retry_at"] },
+  },
+  asset_backfill: { ...readers, worker: writeAndDelete },
+  account_cursor: ofWorkers,
+  history_entry: { ...readers, worker: writeAndDelete },
+  database_epoch: { ...readers, worker: { select: "all", update: "all" } },
+
+  // Webhooks
+  webhook_endpoint: {
+    // The secrets are encrypted, and the api has no key that decrypts them.
+    api: read,
+    worker: { select: "all", update: ["owner", "lease_until", "due_retries"] },
+    admin: write,
+    reader: { select: ["id", "account_id", "mode", "url", "owner", "lease_until", "created_at", "deleted_at"] },
+  },
+  webhook_delivery: {
+    // Sends an event again.
+    api: { select: "all", update: ["state", "attempts_made", "delivered_at", "due_at"] },
+    worker: write,
+    admin: { select: "all", update: "all" },
+    reader: read,
+  },
+  webhook_fanout: {
+    worker: { select: "all", update: ["after_payment"], delete: true },
+    admin: { select: "all", delete: true },
+    reader: read,
+  },
+};
+
+/** Functions that a role may call, by their signature. Trigger functions need no privilege, and nobody else may use them. */
+export const callable: Readonly<Record<string, readonly Role[]>> = {
+  "ledger_day_of(timestamptz)": ["api", "worker", "admin", "reader"],
+  "database_identity(oid)": ["api", "worker", "admin", "reader"],
+  "lock_audit_chain()": ["worker", "admin"],
+  "wake_payouts(text, text, text)": ["api", "worker", "admin"],
+  "attach_signatures(text, bytea, bytea, timestamptz)": ["api"],
+  "record_simulated_payment(text, text, text, numeric)": ["api"],
+};

@@ -1,0 +1,35 @@
+-- Requests to change where merchants are paid: who asked, who decided, and when each applies. settlement_destination
+-- holds the result of the applied ones; payouts and buyers' options read nothing else.
+
+create table destination_change (
+  id text primary key,
+  merchant_id text not null references merchant,
+  destination_id text not null,
+  asset text not null,
+  before text,
+  after text,
+  state text not null,
+  requester_kind text not null check (requester_kind in ('key', 'operator')),
+  requester_id text not null,
+  requester_address text,
+  created_at timestamptz not null,
+  applies_at timestamptz not null,
+  decider_kind text check (decider_kind in ('key', 'operator')),
+  decider_id text,
+  decider_address text,
+  decided_at timestamptz,
+  rejection text check (rejection in ('decided', 'withdrawn', 'replaced')),
+  applied_at timestamptz,
+  check ((state = 'applied') = (applied_at is not null)),
+  check ((state = 'rejected') = (rejection is not null)),
+  check ((decider_kind is null) = (decided_at is null) and (decider_kind is null) = (decider_id is null))
+);
+create unique index destination_change_waiting on destination_change (merchant_id, asset) where state = 'requested';
+create index destination_change_due on destination_change (applies_at) where state = 'requested';
+create index destination_change_merchant on destination_change (merchant_id, created_at, id);
+create index destination_change_left on destination_change (applied_at) where before is not null and state = 'applied';
+
+create trigger destination_change_insert_event after insert on destination_change
+  for each row execute function record_insert_event();
+create trigger destination_change_kept before delete or truncate on destination_change
+  for each statement execute function reject_change();

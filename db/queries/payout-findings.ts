@@ -1,0 +1,142 @@
+import { sql } from "kysely";
+import type { Finding } from "../findings.ts";
+import type { Db } from "../tables.ts";
+import { beginOf, type CheckScope } from "./balance-findings.ts";
+
+/**
+ * SQL: what a payment (`p`) adds to its settlement (`s`), minor units, less what refunds have deducted from it. A payment
+ * adds nothing unless the ledger has booked it, for the settlement's merchant and in its asset.
+ */
+const part = sql`
+  case when p.state = 'succeeded' and p.merchant_id = s.merchant_id and coalesce(p.owed_asset, p.paid_asset) = s.asset
+      and exists (
+        select from transfer t join ledger_group g on g.kind = 'payment' and g.subject = t.id
+        where t.payment_id = p.id and t.purpose = 'payment')
+    then coalesce(p.owed_amount, p.paid_amount - p.fee)
+      - (select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)
+    else 0 end`;
+
+/** SQL: settlements that hold money now, or were paid since the beginning of the scope. */
+const settlementsOf = (scope: CheckScope) => sql`
+  select * from settlement where state in ('due', 'accumulating')
+  union all select * from settlement where state = 'paying'
+  union all select * from settlement where paid_at >= ${beginOf(scope)} and state = 'paid'`;
+
+/**
+ * Finds settlements whose amount does not follow from their payments: settlements without payments, and those with
+ * another amount.
+ *
+ * Some settlements differ from their payments for a reason that the ledger shows: an exception was assigned to the
+ * merchant, a refund was reduced, or a restored database had forgotten a payout. The amounts of all of the merchant's
+ * settlements in the asset then add up to those of their payments and of these bookings. A difference is reported when
+ * they do not. Reads the merchant's history only in that case.
+ */
+export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
+  const { rows } = await sql<Finding>`
+    with candidate as (${settlementsOf(scope)}), explained as (
+      select s.id, s.merchant_id, s.asset, s.amount, count(p.id) as payments, coalesce(sum(${part}), 0) as parts
+      from candidate s left join payment p on p.settlement_id = s.id group by s.id, s.merchant_id, s.asset, s.amount
+    ), differing as materialized (select * from explained where amount <> parts),
+    owner as (select distinct merchant_id, asset from differing), accepted as (
+      select o.merchant_id, o.asset from owner o
+      where (select coalesce(sum(amount), 0) from settlement s where s.merchant_id = o.merchant_id and s.asset = o.asset)
+        - (select coalesce(sum(${part}), 0) from settlement s join payment p on p.settlement_id = s.id
+           where s.merchant_id = o.merchant_id and s.asset = o.asset)
+        = (select coalesce(sum(-e.amount), 0) from ledger_entry e join ledger_group g on g.id = e.group_id
+           where e.account = 'payable:' || o.merchant_id and e.asset = o.asset
+             and g.kind in ('exception_resolved', 'exception_reversed', 'refund_begun', 'refund_reduced'))
+        + (select coalesce(sum(d.amount), 0) from settlement s join settlement_deduction d on d.settlement_id = s.id
+           where s.merchant_id = o.merchant_id and s.asset = o.asset)
+    )
+    select case when payments = 0 then 'settlement_without_payments' else 'settlement_differs' end as kind,
+      id as subject, asset, amount::text as found, parts::text as expected
+    from differing where (merchant_id, asset) not in (select merchant_id, asset from accepted) order by 1, 2`.execute(
+    db,
+  );
+  return rows;
+}
+
+/** Finds settlements that are being paid or were paid, with another amount than the ledger has booked, or without a transfer. */
+export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
+  const { rows } = await sql<Finding>`
+    with begun as materialized (
+      select s.id, s.asset, s.amount, s.tx_hash, (
+        select coalesce(sum(e.amount), 0) from ledger_group g join ledger_entry e on e.group_id = g.id
+        where g.kind in ('settlement_begun', 'settlement_changed') and g.subject = s.id
+          and e.account = 'payable:' || s.merchant_id and e.asset = s.asset
+      ) as booked
+      from (${settlementsOf(scope)}) s where s.state in ('paying', 'paid')
+    )
+    select 'settlement_unbooked' as kind, id as subject, asset, amount::text as found, booked::text as expected
+    from begun where amount <> booked
+    union all
+    select 'settlement_without_transfer', id, asset, amount::text, '0' from begun b
+    where not exists (select from transfer t where t.settlement_id = b.id)
+      and not (tx_hash is not null and exists (select from payment p where p.settlement_id = b.id and p.direct))
+    order by 1, 2`.execute(db);
+  return rows;
+}
+
+/**
+ * Finds refunds that are being paid with another amount than the ledger has booked or without a transfer, refunds to
+ * another account than the payer's, and refunds that exceed their payment together. Reads refunds that have not been paid.
+ */
+export async function findWrongRefunds(db: Db): Promise<Finding[]> {
+  const { rows } = await sql<Finding>`
+    with open as materialized (
+      select r.id, r.payment_id, r.exception_id, r.asset, r.amount, r.receiver, r.state, (
+        select coalesce(sum(-e.amount), 0) from ledger_group g join ledger_entry e on e.group_id = g.id
+        where g.subject in (r.id, r.exception_id::text)
+          and g.kind in ('refund_begun', 'refund_reduced', 'exception_resolved')
+          and e.account = 'in_transit' and e.asset = r.asset
+      ) as booked
+      from refund r where r.state in ('due', 'held', 'paying')
+    )
+    select 'refund_unbooked' as kind, id as subject, asset, amount::text as found, booked::text as expected
+    from open where amount <> booked and (state = 'paying' or exception_id is not null)
+    union all
+    select 'refund_without_transfer', id, asset, amount::text, '0' from open r
+    where r.state = 'paying' and not exists (select from transfer t where t.refund_id = r.id)
+    union all
+    select 'refund_receiver_differs', r.id, r.asset, r.receiver, o.payer
+    from open r join payment p on p.id = r.payment_id
+    left join payment_option o on o.payment_id = p.id and o.id = p.option_id
+    where r.state in ('due', 'held') and r.receiver is distinct from o.payer
+    union all
+    select 'refunds_exceed_payment', p.id, p.paid_asset, sum(r.amount)::text, p.paid_amount::text
+    from payment p join refund r on r.payment_id = p.id and r.state <> 'withdrawn'
+    where p.id in (select payment_id from open)
+    group by p.id, p.paid_asset, p.paid_amount having sum(r.amount) > coalesce(p.paid_amount, 0)
+    order by 1, 2`.execute(db);
+  return rows;
+}
+
+/**
+ * Finds transfers of payouts that no settlement or refund has begun, and those with another amount, asset or receiver.
+ * Reads transfers that have not ended, and those booked since the beginning of the scope.
+ */
+export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promise<Finding[]> {
+  const { rows } = await sql<Finding>`
+    with candidate as (
+      select * from transfer where purpose <> 'payment' and state not in ('confirmed', 'ended')
+      union
+      select t.* from ledger_group g join transfer t on t.id = g.subject
+      where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${beginOf(scope)}
+    ), compared as (
+      select t.id, t.asset, t.amount, t.receiver, coalesce(s.state, r.state) in ('paying', 'paid') as begun,
+        coalesce(s.asset, r.asset) as owed_asset, coalesce(s.amount, r.amount) as owed,
+        coalesce(split_part(s.destination, ':', 3), r.receiver) as destination
+      from candidate t left join settlement s on s.id = t.settlement_id left join refund r on r.id = t.refund_id
+    )
+    select 'transfer_without_purpose' as kind, id as subject, asset, amount::text as found, '0' as expected
+    from compared where begun is not true
+    union all
+    select 'transfer_differs', id, asset, amount::text, owed::text from compared
+    where begun and (amount <> owed or asset <> owed_asset)
+    union all
+    select 'transfer_receiver_differs', id, asset, receiver, destination from compared
+    where begun and case when asset like 'eip155:%' then lower(receiver) is distinct from lower(destination)
+      else receiver is distinct from destination end
+    order by 1, 2`.execute(db);
+  return rows;
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import { decideChange, findChangeOwner, listAllChanges } from "../../payments/merchants/decide-changes.ts";
+import { type AddAction, oneOf, RefusedError, unwrap, wholeNumber } from "./command.ts";
+
+const parseState = oneOf("requested", "approved", "applied", "rejected");
+
+/** Adds the commands that list and decide requested changes of destinations. */
+export function addDestinationChangeCommands(destinations: Command, addAction: AddAction): void {
+  addAction(
+    destinations
+      .command("list")
+      .description("list requested changes of destinations with the key or operator that requested each, newest first")
+      .option("--state <state>", "requested (these wait), approved, applied or rejected", parseState)
+      .option("--merchant <id>", "only of this merchant")
+      .option("--limit <number>", "most rows to list", wholeNumber, "50"),
+    async (context, _args, { state, merchant: merchantId, limit }) => {
+      const filter = { merchantId, state: state === undefined ? undefined : parseState(state), limit: Number(limit) };
+      return { value: await listAllChanges(context, filter) };
+    },
+  );
+  for (const [decision, what] of [
+    ["approve", "apply a requested change now, before its waiting period ends"],
+    ["reject", "reject a requested change; the destination stays as it is"],
+  ] as const)
+    addAction(destinations.command(`${decision} <change>`).description(what), async (context, [changeId = ""]) => {
+      const owner = await findChangeOwner(context, changeId);
+      if (!owner) throw new RefusedError(`there is no change ${changeId}`);
+      const actor = await context.actor();
+      return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision })) };
+    });
+}

@@ -1,0 +1,117 @@
+import { createHash, randomBytes } from "node:crypto";
+import { inTransaction } from "../../db/in-transaction.ts";
+import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import {
+  deleteLoginAttempts,
+  deleteSession,
+  findOldestOf,
+  findSessionOperator,
+  insertLoginAttempt,
+  insertSession,
+  lockLogins,
+} from "../../db/queries/operator-sessions.ts";
+import { findOperator, useTotpStep } from "../../db/queries/operators.ts";
+import type { Db } from "../../db/tables.ts";
+import type { Decrypt } from "../../runtime/encryption.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import type { OperatorRole } from "./operators.ts";
+import { hashPassword, isPasswordOf } from "./passwords.ts";
+import { findTotpStep } from "./totp.ts";
+
+/** Refused logins of one operator, and of one address, within a window, milliseconds, after which all are refused. */
+const MOST_REFUSED = 10;
+const WINDOW_MS = 15 * 60_000;
+/** How long a session lasts, milliseconds. */
+export const SESSION_MS = 12 * 60 * 60_000;
+
+/** Longest name that is looked up or stored. */
+const LONGEST_NAME = 64;
+
+export type Login = { name: string; password: string; code: string; address: string };
+/** A session's token, or the time until the next login is accepted, ms; 0 after a wrong name, password or code. */
+export type SignedIn = { token: string } | { token: undefined; waitMs: number };
+
+type Deps = Pick<PaymentDeps, "now"> & { db: Db; decryptTotpSecret: Decrypt };
+
+/**
+ * Signs an operator in with name, password and TOTP code. A code is accepted once. After ten refused logins of an operator,
+ * or from an address, within 15 minutes all further ones are refused, also correct ones, until the oldest is 15 minutes
+ * old. The count is in Postgres, so it survives restarts.
+ */
+export async function signIn(deps: Deps, login: Login): Promise<SignedIn> {
+  const name = login.name.slice(0, LONGEST_NAME);
+  const waitMs = await countAttempt(deps, { name, address: login.address });
+  if (waitMs > 0) return { token: undefined, waitMs };
+  const step = await verify(deps, { ...login, name });
+  if (step === undefined) return { token: undefined, waitMs: 0 };
+  const token = randomBytes(32).toString("base64url");
+  const at = deps.now();
+  return inTransaction(deps.db, async (db) => {
+    if (!(await useTotpStep(db, { name, step }))) return { token: undefined, waitMs: 0 };
+    await deleteLoginAttempts(db, name);
+    const expires_at = new Date(at.getTime() + SESSION_MS);
+    await insertSession(db, {
+      token_hash: hashToken(token),
+      operator: name,
+      address: login.address,
+      created_at: at,
+      expires_at,
+    });
+    const actor = { kind: "operator", id: name, address: login.address } as const;
+    await insertAuditEntries(db, [
+      { actor, action: "operator.signed_in", subject: name, before: null, after: null, at },
+    ]);
+    return { token };
+  });
+}
+
+/** Returns the operator of a session; undefined when it has ended or the operator is disabled. */
+export async function findSignedIn(
+  { db, now }: Pick<Deps, "db" | "now">,
+  token: string,
+): Promise<{ name: string; role: OperatorRole } | undefined> {
+  return findSessionOperator(db, { tokenHash: hashToken(token), now: now() });
+}
+
+/** Ends a session. */
+export async function signOut({ db }: Pick<Deps, "db">, token: string): Promise<void> {
+  await deleteSession(db, hashToken(token));
+}
+
+/**
+ * Counts a login before it is checked, so that concurrent ones are counted too. Returns how long no login is accepted,
+ * milliseconds; 0 when this one is.
+ */
+function countAttempt({ db, now }: Deps, { name, address }: { name: string; address: string }): Promise<number> {
+  const at = now();
+  const since = new Date(at.getTime() - WINDOW_MS);
+  return inTransaction(db, async (db) => {
+    await lockLogins(db);
+    const window = { since, limit: MOST_REFUSED };
+    const oldest = [
+      await findOldestOf(db, { by: "operator", value: name, ...window }),
+      await findOldestOf(db, { by: "address", value: address, ...window }),
+    ];
+    const waits = oldest.map((one) => (one ? one.getTime() + WINDOW_MS - at.getTime() : 0));
+    const waitMs = Math.max(...waits);
+    if (waitMs === 0) await insertLoginAttempt(db, { operator: name, address, at, since });
+    return waitMs;
+  });
+}
+
+/** Returns the step of the login's code when name, password and code are right. */
+async function verify(
+  { db, decryptTotpSecret, now }: Deps,
+  { name, password, code }: Login,
+): Promise<number | undefined> {
+  const row = await findOperator(db, name);
+  // The same work is done for an unknown name, so that the time reveals no name.
+  const isRight = await isPasswordOf(row?.password_hash ?? (await nobody), password);
+  if (!row || !isRight) return undefined;
+  const secret = await decryptTotpSecret({ keyId: row.totp_key_id, ciphertext: row.totp_secret }, name);
+  return findTotpStep(secret, code, now());
+}
+
+const nobody = hashPassword(randomBytes(16).toString("hex"));
+
+const hashToken = (token: string): Buffer => createHash("sha256").update(token).digest();

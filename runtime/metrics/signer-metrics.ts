@@ -1,0 +1,17 @@
+import type { MetricFactory } from "./metric-factory.ts";
+
+/** Returns the metrics of the signer's process. */
+export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory) => ({
+  signerPayouts: counter("pay_signer_payouts_total", "Payouts that the signer has authorized and signed", ["kind"]),
+  signerRefusals: counter("pay_signer_refusals_total", "Payouts that the signer has refused, by reason", ["reason"]),
+  signerDeposits: counter("pay_signer_deposits_total", "Deposits that the signer was asked to verify, by result", [
+    "result",
+  ]),
+  signerRequestSeconds: histogram(
+    "pay_signer_request_seconds",
+    "Time in which the signer answered a request",
+    ["path"],
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  ),
+  signerPaused: gauge("pay_signer_paused", "1 while the limits file pauses all payouts, or is missing or invalid"),
+});

@@ -1,0 +1,169 @@
+import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import type { Token } from "../chains/open-chains.ts";
+import { findDestinationRefusal, isNewMerchant, recordDestination } from "./destinations.ts";
+import type { AssetLimits, Limits } from "./limits.ts";
+import { chainOfAsset, payoutNonce } from "./payout-nonce.ts";
+import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused } from "./protocol.ts";
+import {
+  findAuthorized,
+  insertPayout,
+  listPaymentDeposits,
+  sumDeposits,
+  sumMerchantPayouts,
+  sumRefunds,
+  sumWindow,
+} from "./records.ts";
+import { isTransientRefusal } from "./refusals.ts";
+import { refuse } from "./refuse.ts";
+import { type DecimalAmount, findFundsRefusal, findLimitRefusal, findRefundRefusal } from "./rules.ts";
+import { signAuthorized } from "./sign-payouts.ts";
+import type { SignerDeps } from "./signer-deps.ts";
+import { isAuthorized } from "./solana/transaction-records.ts";
+import { inStoreTransaction } from "./store.ts";
+import { verifyDeposits } from "./verify-deposits.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A payout with its ids in canonical form, and what the files say about its asset. */
+type Decidable = { payout: PayoutRequest; nonce: string; token: Token; limits: Limits; assetLimits: AssetLimits };
+
+/**
+ * Decides on payouts and signs those that are authorized. First verifies the deposits that the requests name. Then decides and
+ * records all payouts in one transaction, before any signature exists: if the process ends in between, the same request is
+ * signed again and counts nothing more. Returns one result for each payout, in their order.
+ */
+export async function authorizePayouts(deps: SignerDeps, payouts: readonly PayoutRequest[]): Promise<PayoutResult[]> {
+  const claims = payouts.flatMap((payout) => ("deposits" in payout ? payout.deposits : []));
+  const verified = deps.readLimits() === undefined ? [] : await verifyDeposits(deps, claims);
+  const results = new Map<DepositClaim, DepositResult>(
+    claims.map((claim, at) => [claim, verified[at] ?? { ok: true }]),
+  );
+  // Read again after the chain has answered: a pause applies at once.
+  const limits = deps.readLimits();
+  const decided = payouts.map(canonical);
+  const refusals = inStoreTransaction(deps.store, () =>
+    decided.map((payout, index) => {
+      const refused = decide(deps, payout, limits);
+      return refused && explain(refused, payouts[index], results);
+    }),
+  );
+  const authorized = decided.filter((_payout, index) => refusals[index] === undefined);
+  const signed = new Map((await signAuthorized(deps, authorized)).map((result, at) => [authorized[at], result]));
+  return decided.map((payout, index) => {
+    const result = refusals[index] ?? signed.get(payout) ?? refuse("signer_unavailable");
+    report(deps, payout, result);
+    return result;
+  });
+}
+
+function canonical(payout: PayoutRequest): PayoutRequest {
+  const asset = canonicalAsset(payout.asset);
+  return { ...payout, asset, receiver: canonicalAddress(chainOfAsset(asset), payout.receiver) };
+}
+
+/** Decides on one payout and records it when it is authorized. */
+function decide(deps: SignerDeps, payout: PayoutRequest, limits: Limits | undefined): Refused | undefined {
+  if (!limits) return refuse("limits_invalid");
+  if (limits.paused) return refuse("paused");
+  const token = deps.chains.get(chainOfAsset(payout.asset))?.tokens.get(payout.asset);
+  const assetLimits = limits.assets[payout.asset];
+  if (!token || !assetLimits) return refuse("unknown_asset");
+  const nonce = payoutNonce(deps.deployment, payout);
+  switch (payout.kind) {
+    case "settlement":
+    case "refund":
+      return decideForMerchant(deps, { payout, nonce, token, limits, assetLimits }, payout);
+    case "return":
+      return refuse("approval_missing");
+  }
+}
+
+function decideForMerchant(
+  deps: SignerDeps,
+  { nonce, token, limits, assetLimits }: Decidable,
+  payout: Exclude<PayoutRequest, { kind: "return" }>,
+): Refused | undefined {
+  const { store } = deps;
+  const { asset, amount, merchantId, receiver } = payout;
+  const at = deps.now();
+  const before = findAuthorized(store, { nonce, asset });
+  const increase = amount > before ? amount - before : 0n;
+  const paymentId = payout.kind === "refund" ? payout.paymentId : null;
+  const waiting = { at, waitingHours: limits.destinationWaitingHours };
+
+  const reason =
+    (paymentId === null ? undefined : findRefundReason(deps, { merchantId, paymentId, asset, receiver, increase })) ??
+    findFundsRefusal({
+      ...listFunds(deps, merchantId, token),
+      increase: { amount: increase, decimals: token.decimals },
+    }) ??
+    findLimitRefusal(assetLimits, {
+      amount,
+      increase,
+      assetHour: sumWindow(store, { asset }, { at, windowMs: HOUR_MS }),
+      merchantDay: sumWindow(store, { asset, merchantId }, { at, windowMs: DAY_MS }),
+      isNewMerchant: isNewMerchant(store, merchantId, waiting),
+    });
+  if (reason) return refuse(reason);
+  if (payout.kind === "settlement") {
+    // A destination is recorded only for a payout that everything else allows, so that invented settlements register none.
+    recordDestination(store, { merchantId, asset, receiver }, waiting);
+    const refused = findDestinationRefusal(store, { merchantId, asset, receiver }, at);
+    if (refused) return refuse(refused);
+  }
+  if (increase > 0n || !isAuthorized(store, { nonce, asset, amount, receiver }))
+    insertPayout(
+      store,
+      { nonce, kind: payout.kind, asset, amount, counted: increase, receiver, merchantId, paymentId },
+      at,
+    );
+  return undefined;
+}
+
+function findRefundReason(
+  { store }: SignerDeps,
+  of: { merchantId: string; paymentId: string; asset: string; receiver: string; increase: bigint },
+) {
+  return findRefundRefusal({ ...of, deposits: listPaymentDeposits(store, of), refunded: sumRefunds(store, of) });
+}
+
+/** Returns the sums of a merchant's deposits and payouts in every asset of a currency. */
+function listFunds({ store, chains }: SignerDeps, merchantId: string, { peg }: Token) {
+  const tokens = [...chains.values()]
+    .flatMap((chain): Token[] => [...chain.tokens.values()])
+    .filter((one) => one.peg === peg);
+  const sums = (sum: (of: { asset: string; merchantId: string }) => bigint): DecimalAmount[] =>
+    tokens.map(({ asset, decimals }) => ({ amount: sum({ asset, merchantId }), decimals }));
+  return {
+    deposits: sums((of) => sumDeposits(store, of)),
+    payouts: sums((of) => sumMerchantPayouts(store, of)),
+  };
+}
+
+/** Names the deposit that is not verified as the reason of a payout that lacks money. A transient reason comes first. */
+function explain(
+  refused: Refused,
+  payout: PayoutRequest | undefined,
+  results: ReadonlyMap<DepositClaim, DepositResult>,
+): Refused {
+  const isShort = refused.reason === "funds_short" || refused.reason === "receiver_not_payer";
+  if (!isShort || payout === undefined || !("deposits" in payout)) return refused;
+  const failed = payout.deposits.flatMap((claim) => {
+    const result = results.get(claim);
+    return result === undefined || result.ok ? [] : result;
+  });
+  return failed.find(({ reason }) => isTransientRefusal(reason)) ?? failed[0] ?? refused;
+}
+
+function report({ metrics, log }: SignerDeps, payout: PayoutRequest, result: PayoutResult): void {
+  const { kind, asset, amount } = payout;
+  if (result.ok) {
+    metrics.signerPayouts.inc({ kind });
+    return;
+  }
+  metrics.signerRefusals.inc({ reason: result.reason });
+  const merchant = "merchantId" in payout ? payout.merchantId : undefined;
+  const { reason, detail } = result;
+  log.warn({ kind, asset, amount: String(amount), merchant, reason, detail }, "payout is refused");
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
+import { z } from "zod";
+import { canonicalAsset } from "../chains/canonical-ids.ts";
+import { assetPattern } from "../runtime/caip-patterns.ts";
+import { describeIssues } from "../runtime/config.ts";
+import type { Log } from "../runtime/log.ts";
+import { errorCode } from "../runtime/redaction.ts";
+
+/** Minor units, as a string. */
+const amount = z
+  .string()
+  .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
+  .transform(BigInt);
+
+const assetLimits = z.strictObject({
+  /** Most of one payout. */
+  perPayout: amount,
+  /** Most that one merchant is paid within 24 hours, refunds included. */
+  perMerchantDay: amount,
+  /** The same for a merchant whose first destination is younger than the waiting period. */
+  newMerchantPerDay: amount,
+  /** Most that leaves the treasury within one hour. */
+  perHour: amount,
+});
+export type AssetLimits = z.infer<typeof assetLimits>;
+
+/** The signer's file of limits. Only its operator can change it; a file that is missing or invalid stops all payouts. */
+const limitsSchema = z.strictObject({
+  paused: z.boolean(),
+  /** How long a changed destination waits before it applies, unless it is approved earlier. */
+  destinationWaitingHours: z.number().min(0).max(8_760).default(72),
+  /** By asset (CAIP-19). The signer pays no asset that is missing here. */
+  assets: z.record(z.string().regex(assetPattern).transform(canonicalAsset), assetLimits),
+  /** Who can approve what needs two operators. `publicKey` is an Ed25519 key, 32 bytes in hex. */
+  operators: z
+    .array(z.strictObject({ name: z.string().regex(/^[\w.@-]{1,64}$/), publicKey: z.string().regex(/^[0-9a-f]{64}$/) }))
+    .default([]),
+});
+export type Limits = Readonly<z.infer<typeof limitsSchema>>;
+
+/**
+ * Opens the limits file. The returned function reads it again each time and returns undefined while it is missing or invalid.
+ * It logs each change.
+ */
+export function openLimits(file: string, { log }: { log: Pick<Log, "info" | "error"> }): () => Limits | undefined {
+  let text: string | undefined;
+  let error: string | undefined;
+  let limits: Limits | undefined;
+  const set = (next: { limits: Limits } | { error: string }) => {
+    if ("limits" in next) {
+      limits = next.limits;
+      error = undefined;
+      log.info({ file, paused: limits.paused, assets: Object.keys(limits.assets).length }, "limits file was read");
+      return;
+    }
+    limits = undefined;
+    if (error !== next.error) log.error({ file, error: next.error }, "limits file is not usable: nothing is signed");
+    error = next.error;
+  };
+  return () => {
+    try {
+      const found = readFileSync(file, "utf8");
+      if (found !== text || error !== undefined) set(parseLimits(found));
+      text = found;
+    } catch (cause) {
+      text = undefined;
+      set({ error: `the file cannot be read (${errorCode(cause) ?? "unknown"})` });
+    }
+    return limits;
+  };
+}
+
+/** Parses a limits file (JSON with comments and trailing commas). Returns what is wrong with it, without its values. */
+export function parseLimits(text: string): { limits: Limits } | { error: string } {
+  const errors: ParseError[] = [];
+  const document: unknown = parse(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first) return { error: `the file is not JSON (${printParseErrorCode(first.error)} at ${first.offset})` };
+  const parsed = limitsSchema.safeParse(document, { reportInput: false });
+  return parsed.success ? { limits: parsed.data } : { error: describeIssues("the file", parsed.error) };
+}

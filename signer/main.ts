@@ -1,0 +1,80 @@
+import { Registry } from "prom-client";
+import { checkChain, openChains } from "../chains/open-chains.ts";
+import { ConfigError, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
+import { createLog, type Log } from "../runtime/log.ts";
+import { createMetrics } from "../runtime/metrics.ts";
+import { readNetworks } from "../runtime/networks/read-networks.ts";
+import { startProbes } from "../runtime/probes.ts";
+import { describeBriefly } from "../runtime/redaction.ts";
+import { createShutdown, installSignals } from "../runtime/shutdown.ts";
+import { openLimits } from "./limits.ts";
+import { openTreasuryKeys } from "./open-treasury-keys.ts";
+import { readListen } from "./read-listen.ts";
+import { startServer } from "./server.ts";
+import type { SignerDeps } from "./signer-deps.ts";
+import { createStore, openStore } from "./store.ts";
+
+/** How long the process waits for running requests after SIGTERM, milliseconds. */
+const DRAIN_MS = 20_000;
+
+/** Serves payouts until a signal. */
+async function serve(config: SignerConfig, log: Log): Promise<void> {
+  const networks = readNetworks(config.NETWORKS_FILE);
+  const shutdown = createShutdown({ log });
+  installSignals(shutdown, { log });
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "signer");
+  const store = openStore(config.SIGNER_STORE);
+  shutdown.onClose("store", () => store.close());
+  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
+  const state = { listening: false };
+  const probes = await startProbes({
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    registry,
+    isDraining: () => shutdown.signal.aborted,
+    ready: async () => {
+      const checks = { listening: state.listening, limits: readLimits() !== undefined };
+      return { ok: Object.values(checks).every(Boolean), checks };
+    },
+  });
+  shutdown.onClose("probes", () => probes.close());
+  log.info({ port: probes.port }, "metrics listening");
+  const setPaused = () => metrics.signerPaused.set(readLimits()?.paused === false ? 0 : 1);
+  setPaused();
+  const timer = setInterval(setPaused, 1_000);
+  shutdown.onClose("limits", () => clearInterval(timer));
+
+  const chains = openChains(networks, metrics);
+  const treasuryKeys = await openTreasuryKeys(chains);
+  for (const id of chains.keys())
+    void checkChain(chains, id).catch((err: unknown) =>
+      log.error({ err, chain: id }, "chain does not match the networks file"),
+    );
+  const deps: SignerDeps = {
+    store,
+    chains,
+    deployment: networks.deployment,
+    treasuryKeys,
+    readLimits,
+    log,
+    metrics,
+    now: () => new Date(),
+  };
+  const server = await startServer(deps, readListen(config));
+  shutdown.onClose("server", () => server.close(), { timeoutMs: DRAIN_MS });
+  state.listening = true;
+  log.info({ url: server.url }, "listening");
+}
+
+const [command = "serve"] = process.argv.slice(2);
+try {
+  const config = readSignerConfig(process.env);
+  const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
+  if (command === "serve") await serve(config, log);
+  else if (command === "init") createStore(config.SIGNER_STORE).close();
+  else throw new ConfigError(`unknown command ${command}; expected serve or init`);
+} catch (error) {
+  console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
+  process.exit(1);
+}

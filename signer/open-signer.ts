@@ -1,0 +1,48 @@
+import { readFileSync } from "node:fs";
+import type { Chains } from "../chains/open-chains.ts";
+import type { PayoutSigner } from "../chains/payout-signer.ts";
+import { ConfigError, type SignerTarget } from "../runtime/config.ts";
+import type { Log } from "../runtime/log.ts";
+import { createSignerClient } from "./client.ts";
+import { createEmbeddedSigner } from "./embedded-signer.ts";
+import type { TreasurySigner } from "./treasury-signer.ts";
+
+/**
+ * Opens the signer that the environment of a worker names. Throws ConfigError for an address without its certificates.
+ * @param deps.treasuryKeys the keys of an embedded signer, by CAIP-2 id; chains may be added later
+ */
+export function openSigner(
+  target: SignerTarget,
+  deps: { treasuryKeys: ReadonlyMap<string, PayoutSigner>; chains: Chains; deployment: string; log: Log },
+): TreasurySigner {
+  const { SIGNER: address } = target;
+  if (address === "embedded") {
+    deps.log.warn("SIGNER=embedded: this process holds the treasury's keys and signs whatever the database asks for");
+    return createEmbeddedSigner(deps);
+  }
+  if (address?.startsWith("unix:")) return createSignerClient({ socketPath: address.slice("unix:".length) }, deps);
+  if (address?.startsWith("https:")) return createSignerClient({ url: address, ...readCertificates(target) }, deps);
+  throw new ConfigError("SIGNER is missing: set embedded, unix:/path or https://host:port");
+}
+
+/** Creates the signer of a process that pays nothing out: it has no keys and no connection. */
+export function createKeylessSigner(
+  _target: SignerTarget,
+  { chains, deployment, log }: { chains: Chains; deployment: string; log: Log },
+): TreasurySigner {
+  return createEmbeddedSigner({ treasuryKeys: new Map(), chains, deployment, log });
+}
+
+/** Reads the files of a TLS connection that both sides authenticate. Throws ConfigError. */
+export function readCertificates(of: Omit<SignerTarget, "SIGNER">): { ca: Buffer; cert: Buffer; key: Buffer } {
+  const read = (name: keyof typeof of) => {
+    const file = of[name];
+    if (file === undefined) throw new ConfigError(`${name} is missing: an https signer requires it`);
+    try {
+      return readFileSync(file);
+    } catch (cause) {
+      throw new ConfigError(`the file that ${name} names cannot be read`, { cause });
+    }
+  };
+  return { ca: read("SIGNER_CA_FILE"), cert: read("SIGNER_CERT_FILE"), key: read("SIGNER_KEY_FILE") };
+}

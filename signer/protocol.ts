@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { assetPattern } from "../runtime/caip-patterns.ts";
+import { refusalReasons } from "./refusals.ts";
+
+// The messages between workers and the signer: JSON over HTTP. Amounts are strings of minor units on the wire and bigint in
+// code. Every schema is strict: a member that the signer does not know is an error, never ignored.
+
+/** Most payouts of one request. */
+export const MAX_PAYOUTS = 200;
+/** Most deposits of one request, over all of its payouts. */
+export const MAX_DEPOSITS = 1_000;
+
+const id = z.string().regex(/^[\w-]{1,128}$/);
+const asset = z.string().regex(assetPattern).max(256);
+const address = z.string().min(1).max(128);
+const number = z.number().int().min(0);
+const amount = z
+  .string()
+  .regex(/^[1-9]\d{0,77}$/)
+  .transform(BigInt);
+/** A movement into the treasury: the transaction and the log's index in its block, or on Solana in its transaction. */
+const place = { txHash: z.string().min(1).max(128), logIndex: number };
+
+/** A claim that a movement paid a payment of a merchant. The movement's nonce on chain proves or refutes it. */
+export const depositClaim = z.strictObject({ asset, merchantId: id, paymentId: id, ...place });
+
+/**
+ * A text that an operator, or an API key with the scope `settlements:approve`, has signed with Ed25519. `signer` is the
+ * operator's name in the limits file or the hex public key of the API key, `signature` is base64.
+ */
+export const statement = z.strictObject({
+  text: z.string().max(2_000),
+  signer: z.string().max(128),
+  signature: z.string().max(128),
+});
+
+const deposits = z.array(depositClaim).max(MAX_DEPOSITS);
+const paid = { asset, amount, receiver: address };
+
+/** A payout that a worker asks for. The signer derives its nonce itself. */
+export const payoutRequest = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("settlement"), merchantId: id, number, ...paid, deposits }),
+  z.strictObject({ kind: z.literal("refund"), merchantId: id, paymentId: id, number, ...paid, deposits }),
+  /** Returns money that paid no payment to its sender. */
+  z.strictObject({ kind: z.literal("return"), ...paid, ...place, approvals: z.array(statement).max(10) }),
+]);
+
+export const payoutsRequest = z.strictObject({ payouts: z.array(payoutRequest).min(1).max(MAX_PAYOUTS) });
+export const depositsRequest = z.strictObject({ deposits: deposits.min(1) });
+
+const refused = z.strictObject({ ok: z.literal(false), reason: z.enum(refusalReasons), detail: z.string() });
+
+/**
+ * The signature of a payout, 0x hex. Null on Solana, where the payout is recorded as authorized and the transaction that
+ * makes it is signed later.
+ */
+const signed = z.strictObject({
+  ok: z.literal(true),
+  signature: z
+    .string()
+    .regex(/^0x[0-9a-f]+$/)
+    .nullable(),
+});
+
+/** One result for each payout, in the order of the request. */
+export const payoutsResponse = z.strictObject({ results: z.array(z.discriminatedUnion("ok", [signed, refused])) });
+/** One result for each deposit, in the order of the request. */
+export const depositsResponse = z.strictObject({
+  results: z.array(z.discriminatedUnion("ok", [z.strictObject({ ok: z.literal(true) }), refused])),
+});
+
+/**
+ * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements about
+ * them, and the keys that may sign such statements besides operators. The signer decides by its own clock.
+ */
+export const destinationsRequest = z.strictObject({
+  destinations: z.array(z.strictObject({ merchantId: id, asset, receiver: address })).max(MAX_PAYOUTS),
+  statements: z.array(statement).max(MAX_PAYOUTS),
+  /** Ed25519 public keys, in hex, of API keys that may approve the destinations of a merchant. */
+  approvalKeys: z
+    .array(z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) }))
+    .max(MAX_PAYOUTS),
+});
+export const destinationsResponse = z.strictObject({
+  /** The state of each destination of the request, in its order. `appliesAt` is in Unix milliseconds. */
+  destinations: z.array(
+    z.strictObject({ state: z.enum(["applied", "waiting", "rejected"]), appliesAt: z.number().int().nullable() }),
+  ),
+  statements: z.array(z.strictObject({ ok: z.boolean(), detail: z.string() })),
+});
+
+export type DepositClaim = z.output<typeof depositClaim>;
+export type Statement = z.output<typeof statement>;
+export type PayoutRequest = z.output<typeof payoutRequest>;
+export type SettlementRequest = Extract<PayoutRequest, { kind: "settlement" }>;
+export type RefundRequest = Extract<PayoutRequest, { kind: "refund" }>;
+export type ReturnRequest = Extract<PayoutRequest, { kind: "return" }>;
+export type Refused = z.output<typeof refused>;
+export type PayoutResult = z.output<typeof signed> | Refused;
+export type DepositResult = { ok: true } | Refused;
+export type DestinationsRequest = z.output<typeof destinationsRequest>;
+export type DestinationsResponse = z.output<typeof destinationsResponse>;

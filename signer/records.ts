@@ -1,0 +1,137 @@
+import type { PaymentDeposit } from "./rules.ts";
+import type { Store } from "./store.ts";
+
+// Reads and writes the store's deposits and payouts. Amounts are texts there, because SQLite's integers have 64 bits.
+
+/** A deposit that the chain has shown to be final. `chain` is CAIP-2, `payer` in the canonical form of the chain. */
+export type Deposit = {
+  chain: string;
+  txHash: string;
+  logIndex: number;
+  asset: string;
+  amount: bigint;
+  payer: string;
+  merchantId: string;
+  paymentId: string;
+  blockNumber: number;
+};
+
+/** Returns true if the store has a deposit at a place on the chain, whatever payment it belongs to. */
+export function findDeposit(
+  store: Store,
+  { chain, txHash, logIndex }: Pick<Deposit, "chain" | "txHash" | "logIndex">,
+): { merchantId: string; paymentId: string; asset: string } | undefined {
+  const row = store
+    .prepare("select merchant_id, payment_id, asset from deposit where chain = ? and tx_hash = ? and log_index = ?")
+    .get(chain, txHash, logIndex);
+  return row && { merchantId: text(row["merchant_id"]), paymentId: text(row["payment_id"]), asset: text(row["asset"]) };
+}
+
+/** Records deposits. A log that was recorded before stays as it is. Call it inside a transaction. */
+export function insertDeposits(store: Store, deposits: readonly Deposit[], at: Date): void {
+  const insert =
+    store.prepare(`insert into deposit (chain, tx_hash, log_index, asset, amount, payer, merchant_id, payment_id,
+    block_number, merchant_total, verified_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  for (const one of deposits) {
+    if (findDeposit(store, one)) continue;
+    const { chain, txHash, logIndex, asset, amount, payer, merchantId, paymentId, blockNumber } = one;
+    const total = sumDeposits(store, one) + amount;
+    const place = [chain, txHash, logIndex, asset, String(amount), payer, merchantId, paymentId, blockNumber] as const;
+    insert.run(...place, String(total), at.getTime());
+  }
+}
+
+/** Returns the sum of a merchant's deposits of an asset, minor units. */
+export function sumDeposits(store: Store, { merchantId, asset }: { merchantId: string; asset: string }): bigint {
+  const last = store
+    .prepare("select merchant_total as total from deposit where merchant_id = ? and asset = ? order by id desc limit 1")
+    .get(merchantId, asset);
+  return toAmount(last?.["total"]);
+}
+
+/** Returns the deposits of a payment in an asset. */
+export function listPaymentDeposits(
+  store: Store,
+  of: { merchantId: string; paymentId: string; asset: string },
+): PaymentDeposit[] {
+  return store
+    .prepare("select payer, amount from deposit where payment_id = ? and asset = ? and merchant_id = ?")
+    .all(of.paymentId, of.asset, of.merchantId)
+    .map((row) => ({ payer: text(row["payer"]), amount: toAmount(row["amount"]) }));
+}
+
+/** A payout that is authorized now. Refunds name their payment; payouts to nobody's credit have no merchant. */
+export type AuthorizedPayout = {
+  nonce: string;
+  kind: string;
+  asset: string;
+  amount: bigint;
+  counted: bigint;
+  receiver: string;
+  merchantId: string | null;
+  paymentId: string | null;
+};
+
+/** Records a payout before its signature is made. Call it inside a transaction. */
+export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date): void {
+  const { nonce, kind, asset, amount, counted, receiver, merchantId, paymentId } = payout;
+  const assetTotal = sumPayouts(store, { asset }) + counted;
+  const merchantTotal = merchantId === null ? null : String(sumPayouts(store, { asset, merchantId }) + counted);
+  store
+    .prepare(`insert into payout (nonce, kind, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
+      asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    .run(
+      ...([nonce, kind, asset, String(amount), String(counted), receiver, merchantId, paymentId] as const),
+      ...([merchantTotal, String(assetTotal), at.getTime()] as const),
+    );
+}
+
+/** Returns the highest amount that was authorized for a nonce; 0 if none was. */
+export function findAuthorized(store: Store, { nonce, asset }: { nonce: string; asset: string }): bigint {
+  const rows = store.prepare("select counted from payout where nonce = ? and asset = ?").all(nonce, asset);
+  return rows.reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
+}
+
+/** The payouts of an asset, or those of one merchant. */
+type Payer = { asset: string; merchantId?: string };
+
+/** Returns the sum of what was counted for payouts up to a time (inclusive), or of all, minor units. */
+function sumPayouts(store: Store, { asset, merchantId }: Payer, until?: Date): bigint {
+  const [column, where] = merchantId === undefined ? ["asset_total", ""] : ["merchant_total", "and merchant_id = ?"];
+  const time = until === undefined ? "" : "and signed_at <= ?";
+  const given = [...(merchantId === undefined ? [] : [merchantId]), ...(until === undefined ? [] : [until.getTime()])];
+  const last = store
+    .prepare(`select ${column} as total from payout where asset = ? ${where} ${time}
+      order by ${until === undefined ? "" : "signed_at desc,"} id desc limit 1`)
+    .get(asset, ...given);
+  return toAmount(last?.["total"]);
+}
+
+/** Returns the sum of what was counted for a merchant's payouts of an asset, minor units. */
+export function sumMerchantPayouts(store: Store, of: { asset: string; merchantId: string }): bigint {
+  return sumPayouts(store, of);
+}
+
+/** Returns what was counted within a sliding window that ends now, minor units. */
+export function sumWindow(store: Store, of: Payer, { at, windowMs }: { at: Date; windowMs: number }): bigint {
+  return sumPayouts(store, of) - sumPayouts(store, of, new Date(at.getTime() - windowMs));
+}
+
+/** Returns what was counted for refunds of a payment in an asset, minor units. */
+export function sumRefunds(store: Store, of: { merchantId: string; paymentId: string; asset: string }): bigint {
+  return store
+    .prepare("select counted from payout where payment_id = ? and asset = ? and merchant_id = ?")
+    .all(of.paymentId, of.asset, of.merchantId)
+    .reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
+}
+
+/** Returns how many rows the store has, for its operator. */
+export function countRecords(store: Store): { deposits: number; payouts: number } {
+  const row = store
+    .prepare("select (select count(*) from deposit) as deposits, (select count(*) from payout) as payouts")
+    .get();
+  return { deposits: Number(row?.["deposits"]), payouts: Number(row?.["payouts"]) };
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const toAmount = (value: unknown): bigint => (typeof value === "string" ? BigInt(value) : 0n);

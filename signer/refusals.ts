@@ -1,0 +1,38 @@
+/**
+ * The reasons why the signer refuses a payout. A transient reason may go away without a person: the payout is asked for
+ * again.
+ */
+export const refusals = {
+  paused: { transient: false, message: "the limits file pauses all payouts" },
+  limits_invalid: { transient: false, message: "the limits file is missing or invalid" },
+  unknown_asset: { transient: false, message: "the signer's networks file or limits file lacks the asset" },
+  not_final: { transient: true, message: "a deposit is not final yet" },
+  chain_unavailable: { transient: true, message: "the signer's endpoints do not answer" },
+  signer_unavailable: { transient: true, message: "the signer does not answer" },
+  deposit_not_found: { transient: false, message: "the chain shows no such deposit" },
+  deposit_mismatch: { transient: false, message: "the deposit on chain belongs to another payment, merchant or asset" },
+  funds_short: { transient: false, message: "the verified deposits do not cover the payout" },
+  destination_unapproved: { transient: false, message: "the receiver is not the merchant's destination" },
+  destination_waiting: { transient: false, message: "the merchant's new destination is within its waiting period" },
+  receiver_not_payer: { transient: false, message: "the receiver of the refund did not pay" },
+  limit_payout: { transient: false, message: "the payout exceeds the limit of one payout" },
+  limit_merchant_day: { transient: false, message: "the payout exceeds the merchant's limit of 24 hours" },
+  limit_asset_hour: { transient: false, message: "the payout exceeds the asset's limit of one hour" },
+  payout_unauthorized: { transient: false, message: "a payout of the transaction was not authorized" },
+  payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
+  fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },
+  nonce_stale: { transient: true, message: "the durable nonce has another value now" },
+  marker_in_use: {
+    transient: true,
+    message: "a payout is not final, or one of its transactions could still be included",
+  },
+  approval_missing: { transient: false, message: "approvals of two operators are required" },
+} as const satisfies Record<string, { transient: boolean; message: string }>;
+
+export type RefusalReason = keyof typeof refusals;
+export const refusalReasons = Object.keys(refusals) as [RefusalReason, ...RefusalReason[]];
+
+/** Returns true if the same payout may be signed later without a person's help. */
+export function isTransientRefusal(reason: RefusalReason): boolean {
+  return refusals[reason].transient;
+}

@@ -1,0 +1,78 @@
+import { chmodSync, rmSync } from "node:fs";
+import Fastify, { type FastifyInstance } from "fastify";
+import type { z } from "zod";
+import { describeBriefly } from "../runtime/redaction.ts";
+import { authorizePayouts } from "./authorize-payouts.ts";
+import { claimDestinations } from "./claim-destinations.ts";
+import { depositsRequest, destinationsRequest, payoutsRequest } from "./protocol.ts";
+import { countRecords } from "./records.ts";
+import type { SignerDeps } from "./signer-deps.ts";
+import { authorizeMarkerClosing, authorizePayoutTransaction } from "./solana/authorize-transactions.ts";
+import { markerClosingRequest, payoutTransactionRequest } from "./solana/transaction-protocol.ts";
+import { verifyDeposits } from "./verify-deposits.ts";
+
+/** Where the signer listens: a Unix socket that only its user can open, or TLS with client certificates. */
+export type Listen = { socketPath: string } | { host: string; port: number; ca: Buffer; cert: Buffer; key: Buffer };
+
+/** Most of a request, bytes: 200 payouts and 1,000 deposits need less. */
+const BODY_LIMIT = 1_000_000;
+
+/** Serves the protocol of signer/protocol.ts. Returns the server and its address. */
+export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ url: string; close(): Promise<void> }> {
+  const app = createApp(listen);
+  /** Serves one path: a request that its schema refuses gets 400 with the names of the members and none of their values. */
+  const serve = <T>(path: string, schema: z.ZodType<T>, answer: (body: T) => Promise<unknown>) =>
+    app.post(path, async (request, reply) => {
+      const body = schema.safeParse(request.body);
+      if (!body.success) return reply.code(400).send({ error: body.error.issues.map(({ path }) => path.join(".")) });
+      const end = deps.metrics.signerRequestSeconds.startTimer({ path });
+      const result = await answer(body.data);
+      end();
+      return result ?? reply.code(503).send({ error: "the limits file is missing or invalid" });
+    });
+  serve("/v1/payouts", payoutsRequest, async ({ payouts }) => ({ results: await authorizePayouts(deps, payouts) }));
+  serve("/v1/deposits", depositsRequest, async ({ deposits }) => ({ results: await verifyDeposits(deps, deposits) }));
+  serve("/v1/destinations", destinationsRequest, async (request) => claimDestinations(deps, request));
+  serve("/v1/solana/transactions", payoutTransactionRequest, (request) => authorizePayoutTransaction(deps, request));
+  serve("/v1/solana/markers", markerClosingRequest, (request) => authorizeMarkerClosing(deps, request));
+  app.get("/v1/status", async () => {
+    const limits = deps.readLimits();
+    return {
+      limits: limits === undefined ? "invalid" : limits.paused ? "paused" : "valid",
+      ...countRecords(deps.store),
+    };
+  });
+  app.setErrorHandler((error, _request, reply) => {
+    const status = error instanceof Error && "statusCode" in error ? Number(error.statusCode) : 500;
+    deps.log.error({ err: error }, "request failed");
+    return reply.code(status).send({ error: describeBriefly(error) });
+  });
+  if ("port" in listen) {
+    const url = await app.listen({ host: listen.host, port: listen.port });
+    return { url, close: () => app.close() };
+  }
+  const url = await listenOnSocket(app, listen.socketPath);
+  return { url, close: () => app.close() };
+}
+
+function createApp(listen: Listen): FastifyInstance {
+  const options = { bodyLimit: BODY_LIMIT, logger: false, forceCloseConnections: "idle" } as const;
+  if ("socketPath" in listen) return Fastify(options);
+  const { ca, cert, key } = listen;
+  const https = { ca, cert, key, requestCert: true, rejectUnauthorized: true, minVersion: "TLSv1.3" } as const;
+  return Fastify({ ...options, https }) as unknown as FastifyInstance;
+}
+
+/** Listens on a Unix socket of mode 0600. Removes the socket of a process that was killed. */
+async function listenOnSocket(app: FastifyInstance, path: string): Promise<string> {
+  rmSync(path, { force: true });
+  // No other user can connect in the moment before the mode is set.
+  const before = process.umask(0o177);
+  try {
+    await app.listen({ path });
+    chmodSync(path, 0o600);
+  } finally {
+    process.umask(before);
+  }
+  return `unix:${path}`;
+}

@@ -1,0 +1,22 @@
+import type { Chains } from "../chains/open-chains.ts";
+import type { PayoutSigner } from "../chains/payout-signer.ts";
+import type { Log } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import type { Limits } from "./limits.ts";
+import type { Store } from "./store.ts";
+
+/** The dependencies of the signer's functions. signer/main.ts creates them once. */
+export type SignerDeps = {
+  store: Store;
+  /** Read through the signer's own endpoints. */
+  chains: Chains;
+  deployment: string;
+  /** The treasury's keys, by CAIP-2 id. */
+  treasuryKeys: ReadonlyMap<string, PayoutSigner>;
+  /** Returns undefined while the limits file is missing or invalid. */
+  readLimits: () => Limits | undefined;
+  log: Log;
+  metrics: Metrics;
+  /** The signer's own clock, which decides when a destination applies and which payouts a limit counts. */
+  now: () => Date;
+};

@@ -1,0 +1,105 @@
+/** The tables of the signer's store. Each has triggers that reject updates and deletions. */
+const tables: Readonly<Record<string, string>> = {
+  // A movement into the treasury that the signer's own endpoints have shown to be final. One log counts once.
+  // `merchant_total`: the sum of the merchant's deposits of the asset up to this row.
+  deposit: `
+    id integer primary key,
+    chain text not null,
+    tx_hash text not null,
+    log_index integer not null,
+    asset text not null,
+    amount text not null,
+    payer text not null,
+    merchant_id text not null,
+    payment_id text not null,
+    block_number integer not null,
+    merchant_total text not null,
+    verified_at integer not null,
+    unique (chain, tx_hash, log_index)`,
+  // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
+  // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest
+  // amount before it. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
+  payout: `
+    id integer primary key,
+    nonce text not null,
+    kind text not null,
+    asset text not null,
+    amount text not null,
+    counted text not null,
+    receiver text not null,
+    merchant_id text,
+    payment_id text,
+    merchant_total text,
+    asset_total text not null,
+    signed_at integer not null,
+    check ((merchant_id is null) = (merchant_total is null))`,
+  // Solana: a transaction that can make the payout of a marker, with the value of the durable nonce with which it can be
+  // included. It is recorded before it is signed. `slot`: the endpoint had reached it when the nonce had this value.
+  payout_transaction: `
+    id integer primary key,
+    chain text not null,
+    marker text not null,
+    nonce_account text not null,
+    nonce text not null,
+    slot integer not null,
+    signed_at integer not null,
+    unique (chain, marker, nonce_account, nonce)`,
+  // Solana: a marker for which a closing transaction was signed. Its payout is never signed again.
+  closed_marker: `
+    id integer primary key,
+    chain text not null,
+    marker text not null,
+    signed_at integer not null,
+    unique (chain, marker)`,
+  // The receiver of a merchant's settlements of an asset, as a worker first reported it. The signer's clock sets claimed_at.
+  destination: `
+    id integer primary key,
+    merchant_id text not null,
+    asset text not null,
+    receiver text not null,
+    claimed_at integer not null,
+    applies_at integer not null`,
+  // What ended the waiting period of a destination early. A statement is used once, so a copy of it decides nothing later.
+  // `replaced`: workers reported another change, or that the service has withdrawn this one.
+  destination_event: `
+    id integer primary key,
+    destination_id integer not null references destination (id),
+    kind text not null check (kind in ('approved', 'rejected', 'replaced')),
+    statement text unique,
+    signer text,
+    at integer not null,
+    check ((kind = 'replaced') = (statement is null) and (statement is null) = (signer is null))`,
+  // The public key of an API key that may approve a merchant's destinations, as a worker first reported it.
+  approval_key: `
+    id integer primary key,
+    merchant_id text not null,
+    public_key text not null,
+    claimed_at integer not null,
+    applies_at integer not null,
+    unique (merchant_id, public_key)`,
+};
+
+const indexes = `
+  create index if not exists deposit_merchant on deposit (merchant_id, asset, id);
+  create index if not exists deposit_payment on deposit (payment_id, asset);
+  create index if not exists payout_nonce on payout (nonce, asset);
+  create index if not exists payout_merchant on payout (merchant_id, asset, id);
+  create index if not exists payout_merchant_time on payout (merchant_id, asset, signed_at);
+  create index if not exists payout_asset on payout (asset, id);
+  create index if not exists payout_asset_time on payout (asset, signed_at);
+  create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
+  create index if not exists destination_merchant on destination (merchant_id, asset, id);
+  create index if not exists destination_event_destination on destination_event (destination_id);`;
+
+/** The statements that create the store. They change nothing in a store that exists. Times are in Unix milliseconds. */
+export const storeSchema = [
+  ...Object.entries(tables).map(
+    ([name, columns]) => `
+      create table if not exists ${name} (${columns}) strict;
+      create trigger if not exists ${name}_no_update before update on ${name}
+        begin select raise(abort, '${name} is append-only'); end;
+      create trigger if not exists ${name}_no_delete before delete on ${name}
+        begin select raise(abort, '${name} is append-only'); end;`,
+  ),
+  indexes,
+].join("\n");

@@ -1,0 +1,33 @@
+import type {
+  DepositClaim,
+  DepositResult,
+  DestinationsRequest,
+  DestinationsResponse,
+  PayoutRequest,
+  PayoutResult,
+} from "./protocol.ts";
+import type {
+  MarkerClosingRequest,
+  MarkerClosingResult,
+  PayoutTransactionRequest,
+  PayoutTransactionResult,
+} from "./solana/transaction-protocol.ts";
+
+/**
+ * Signs payouts with the treasury's keys. Workers reach it in another process, or hold the keys themselves
+ * (`SIGNER=embedded`). Expected refusals are results; while the signer does not answer, every result is
+ * `signer_unavailable`.
+ */
+export type TreasurySigner = {
+  /** Signs payouts. Returns one result for each, in their order. A repeated request has the same result. */
+  signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]>;
+  /** Verifies deposits of payouts that have more of them than fit into one request. */
+  claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
+  /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
+  claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
+  /** Signs a transaction on Solana that makes payouts which `signPayouts` has authorized. */
+  signPayoutTransaction(request: PayoutTransactionRequest): Promise<PayoutTransactionResult>;
+  /** Signs a transaction on Solana that closes markers of payouts. */
+  signMarkerClosing(request: MarkerClosingRequest): Promise<MarkerClosingResult>;
+  close(): void;
+};

@@ -1,0 +1,195 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { createProgram } from "../../../../ops/admin/program.ts";
+import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { adminIn } from "../../../support/admin.ts";
+import { allEntries, digestTables, withoutAuditLog } from "../../../support/audited-changes.ts";
+import { fundBuyer, networksFileFor, sendUsdc, startChain } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
+import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { testKeys } from "../../../support/test-deps.ts";
+
+const chain = await startChain();
+const fixture = await makeMerchantFixture(chain);
+const { db, accountId, merchantId } = fixture;
+const admin = adminIn({
+  DATABASE_URL: fixture.databaseUrl,
+  ...testKeys,
+  NETWORKS_FILE: await networksFileFor(chain),
+  ALLOW_PRIVATE_ADDRESSES: "true",
+  OPERATOR: "anna",
+});
+const owner = ["--account", accountId, "--mode", "live"];
+const printed: string[] = [];
+
+async function json(...args: string[]): Promise<Record<string, string>> {
+  const { code, stdout, stderr } = await admin(...args, "--json");
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+/** Commands that change nothing. */
+const reads = [
+  "accounts list",
+  "accounts show",
+  "apps list",
+  "audit export",
+  "audit list",
+  "audit verify",
+  "collector show",
+  "destinations history",
+  "disburser show",
+  "exceptions",
+  "failed-bookings list",
+  "fees list",
+  "frames list",
+  "keys list",
+  "ledger balances",
+  "merchants list",
+  "merchants show",
+  "networks check",
+  "operators list",
+  "pages check",
+  "payments list",
+  "payments show",
+  "payouts blocked",
+  "policies list",
+  "refunds list",
+  "statement",
+  "webhooks deliveries",
+  "webhooks show",
+];
+
+/** Commands that change a chain or a file, of which chain-commands.test.ts checks the entries. */
+const outsideOfPostgres = ["collector deploy", "disburser approve", "disburser deploy", "keystores new"];
+
+async function destinationId(): Promise<string> {
+  const query = db.selectFrom("settlement_destination").select("id").where("merchant_id", "=", merchantId);
+  return (await query.executeTakeFirstOrThrow()).id;
+}
+
+async function unknownMoney(): Promise<string> {
+  await sendUsdc(chain, await fundBuyer(chain), chain.keys.treasury.address, 11n);
+  await fixture.watch();
+  return String((await listExceptions(fixture.deps, 100)).at(-1)?.id);
+}
+
+const onDestination = (command: string) => async () => ["destinations", command, merchantId, await destinationId()];
+const fixed =
+  (...args: string[]) =>
+  async () =>
+    args;
+
+/** For each command that changes something: prepares it, and returns its arguments after the command's name. */
+const changes: Record<string, () => Promise<string[]>> = {
+  "new-account": fixed("new-account", "--name", "Shop", "--merchant", "Corner", "--email", "a@example.test"),
+  "accounts new": fixed("accounts", "new", "--name", "Second"),
+  "accounts pin-version": fixed("accounts", "pin-version", accountId, "--version", "2026-02-19"),
+  "accounts wallet-cancel": fixed("accounts", "wallet-cancel", accountId, "off"),
+  "keys new": fixed("keys", "new", ...owner),
+  "keys revoke": async () => ["keys", "revoke", (await json("keys", "new", ...owner))["keyId"] ?? ""],
+  "apps new": fixed("apps", "new", ...owner),
+  "apps revoke": async () => ["apps", "revoke", (await json("apps", "new", ...owner))["appId"] ?? ""],
+  "merchants new": fixed("merchants", "new", ...owner, "--name", "Second", "--email", "b@example.test"),
+  "merchants set-status": fixed("merchants", "set-status", merchantId, "active"),
+  "merchants hold": fixed("merchants", "hold", merchantId),
+  "merchants release": fixed("merchants", "release", merchantId),
+  "destinations change": async () => [...(await onDestination("change")()), "--to", `${chain.id}:0x${"d1".repeat(20)}`],
+  "destinations schedule": onDestination("schedule"),
+  "destinations pay-immediately": onDestination("pay-immediately"),
+  "destinations direct": onDestination("direct"),
+  "destinations custodial": onDestination("custodial"),
+  "destinations accept-other-assets": onDestination("accept-other-assets"),
+  "destinations accept-own-asset": onDestination("accept-own-asset"),
+  "refunds withdraw": async () => {
+    const query = { actor: testActor, paymentId: await fixture.pay(await fundBuyer(chain)), mode: "live" as const };
+    return ["refunds", "withdraw", unwrap(await refundPayment(fixture.deps, query)).refundId];
+  },
+  "policies add": fixed("policies", "add", merchantId),
+  "policies remove": async () => ["policies", "remove", (await json("policies", "add", merchantId))["id"] ?? ""],
+  "frames add": fixed("frames", "add", accountId, "https://wallet.example"),
+  "frames remove": fixed("frames", "remove", accountId, "https://wallet.example"),
+  "webhooks set": fixed("webhooks", "set", ...owner, "--url", "http://127.0.0.1:9/hook"),
+  "webhooks rotate": fixed("webhooks", "rotate", ...owner),
+  "webhooks replay": fixed("webhooks", "replay", ...owner, "--since", "2026-01-01T00:00:00Z"),
+  "webhooks delete": fixed("webhooks", "delete", ...owner),
+  retry: async () => ["retry", await fixture.create()],
+  "collected-data show": async () => ["collected-data", "show", await fixture.create()],
+  "failed-bookings retry": async () => {
+    await execute(
+      fixture.databaseUrl,
+      `insert into failed_booking (chain, kind, subject, error, first_at, last_at, retry_at)
+       values ('${chain.id}', 'transfer', 'trf_1', 'x', now(), now(), now() + interval '1 hour')`,
+    );
+    return ["failed-bookings", "retry", "--all"];
+  },
+  "exceptions assign": async () => ["exceptions", "assign", await unknownMoney(), "--payment", await fixture.create()],
+  "exceptions return": async () => ["exceptions", "return", await unknownMoney()],
+  "ledger book-capital": async () => ["ledger", "book-capital", await unknownMoney(), "--note", "inventory"],
+  "ledger book-loss": async () => ["ledger", "book-loss", await unknownMoney(), "--note", "dust"],
+  "ledger correct": async () => {
+    const accounts = ["--debit", "losses", "--credit", "operator_capital"];
+    const amount = ["--asset", chain.asset, "--amount", "5"];
+    return ["ledger", "correct", ...accounts, ...amount, "--reference", "OPS-1", "--note", "a test"];
+  },
+  "fees set": fixed("fees", "set", "--account", accountId, "--percent", "1"),
+  "fees clear": fixed("fees", "clear", "--account", accountId),
+  "destinations remove": onDestination("remove"),
+  "destinations add": fixed(
+    ...["destinations", "add", merchantId, "--asset", chain.asset, "--to", `${chain.id}:0x${"d3".repeat(20)}`],
+  ),
+  "operators new": fixed("operators", "new", "anna", "--role", "approver"),
+  "operators role": async () => {
+    await json("operators", "new", "berta", "--role", "viewer");
+    return ["operators", "role", "berta", "operator"];
+  },
+  "operators reset-totp": fixed("operators", "reset-totp", "berta"),
+  "operators disable": fixed("operators", "disable", "berta"),
+};
+
+/** Returns the names of all commands that do something, with those of their groups. */
+function listCommands(command: Command, group: readonly string[] = []): string[] {
+  return command.commands.flatMap((one) => {
+    const path = [...group, one.name()];
+    const own = one.commands.length === 0 || path.join(" ") === "exceptions" ? [path.join(" ")] : [];
+    return [...own, ...listCommands(one, path)];
+  });
+}
+
+test("every command either changes nothing or is audited", () => {
+  const io = { env: {}, write: () => undefined, writeError: () => undefined };
+  expect([...reads, ...outsideOfPostgres, ...Object.keys(changes)].sort()).toEqual(
+    listCommands(createProgram(io)).sort(),
+  );
+});
+
+test.each(Object.entries(changes))(
+  "%s writes an entry with its operator, or changes nothing",
+  async (_name, prepare) => {
+    const args = await prepare();
+    const before = await digestTables(db);
+    expect((await withoutAuditLog(db, () => admin(...args))).code).toBe(1);
+    expect(await digestTables(db)).toBe(before);
+
+    const count = (await allEntries(db)).length;
+    const { code, stdout, stderr } = await admin(...args, "--json");
+    expect([code, stderr]).toEqual([0, ""]);
+    // The commands of the group "exceptions" print lines, because the group has a --json of its own.
+    if (stdout.startsWith("{")) printed.push(stdout);
+    const written = (await allEntries(db)).slice(0, -count);
+    expect(written.length).toBe(args[0] === "new-account" ? 4 : 1);
+    for (const entry of written) expect(entry).toMatchObject({ actor_kind: "operator", actor_id: "anna" });
+  },
+);
+
+test("no entry contains a secret that a command printed: keys, webhook secrets, passwords and TOTP secrets", async () => {
+  const values = printed.flatMap((text) => Object.entries(JSON.parse(text) as Record<string, unknown>));
+  const secrets = values
+    .filter(([name]) => ["apiKey", "secret", "password", "totp"].includes(name))
+    .map(([, value]) => value);
+  expect(secrets.length).toBeGreaterThanOrEqual(8);
+  const text = JSON.stringify(await allEntries(db));
+  for (const secret of secrets) expect(text).not.toContain(String(secret));
+});

@@ -1,0 +1,84 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { openChains } from "../../chains/open-chains.ts";
+import type { PayoutSigner } from "../../chains/payout-signer.ts";
+import { makeScratch } from "../../local/scratch-folder.ts";
+import { createLog } from "../../runtime/log.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import { readKey, readSecret, readText, type SecretSource } from "../../runtime/networks/read-networks.ts";
+import { createSignerClient } from "../../signer/client.ts";
+import { openLimits } from "../../signer/limits.ts";
+import { startServer } from "../../signer/server.ts";
+import { createStore } from "../../signer/store.ts";
+import { addCleanup } from "./cleanups.ts";
+import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";
+import { type Clock, makeClock } from "./test-deps.ts";
+
+/** Limits that no test reaches by accident, minor units. */
+const WIDE = "1000000000000";
+
+/** Returns a limits document for the assets of chains, with what a test changes. */
+export function limitsDocument(assets: readonly string[], change: { asset?: object; file?: object } = {}) {
+  const limits = { perPayout: WIDE, perMerchantDay: WIDE, newMerchantPerDay: WIDE, perHour: WIDE, ...change.asset };
+  return { paused: false, assets: Object.fromEntries(assets.map((asset) => [asset, limits])), ...change.file };
+}
+
+/**
+ * Starts a signer on a Unix socket, with its own endpoints, keys, store and clock. `signer` is a worker's connection to it.
+ */
+export async function startTestSigner(chain: TestChain, options: NetworksOptions & { clock?: Clock } = {}) {
+  const folder = await makeScratch("signer");
+  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const env = keysOf(chain, options);
+  const networks = await networksFor(chain, options);
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", role: "signer" }, { write: (line) => void lines.push(line) });
+  const registry = new Registry();
+  const metrics = createMetrics(registry, "signer");
+  const chains = openChains(networks, metrics);
+  const readers = {
+    readKey: (source: SecretSource) => readKey(source, env),
+    readSecret: (source: SecretSource) => readSecret(source, env),
+    readText,
+  };
+  const treasuryKeys = new Map<string, PayoutSigner>();
+  for (const one of chains.values())
+    treasuryKeys.set(one.chain, await getChainDriver(one.chain).openPayoutSigner(one, readers));
+  const store = createStore(join(folder, "signer.sqlite"));
+  addCleanup(() => store.close());
+  const limitsFile = join(folder, "limits.jsonc");
+  const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
+  /** Writes the limits file, as its operator does. A text is written as it is. */
+  const setLimits = (change: Parameters<typeof limitsDocument>[1] | string = {}) =>
+    writeFile(limitsFile, typeof change === "string" ? change : JSON.stringify(limitsDocument(assets, change)));
+  await setLimits();
+  const clock = options.clock ?? makeClock();
+  const readLimits = openLimits(limitsFile, { log });
+  const { deployment } = networks;
+  const deps = { store, chains, deployment, treasuryKeys, readLimits, log, metrics, now: clock.now };
+  const socketPath = join(folder, "signer.sock");
+  let server = await startServer(deps, { socketPath });
+  const signer = createSignerClient({ socketPath }, { log });
+  addCleanup(async () => {
+    signer.close();
+    await server.close();
+  });
+  return {
+    deps,
+    signer,
+    store,
+    clock,
+    socketPath,
+    lines,
+    registry,
+    setLimits,
+    stop: () => server.close(),
+    start: async () => {
+      server = await startServer(deps, { socketPath });
+    },
+    /** Returns the payouts that the signer has authorized. */
+    payouts: () => store.prepare("select kind, amount, counted, receiver from payout order by id").all(),
+  };
+}
