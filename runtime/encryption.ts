@@ -14,7 +14,7 @@ export type EncryptionKey = { id: string; bytes: Buffer };
 
 const KEY_BYTES = 32;
 
-/** HPKE (RFC 9180) in its base mode: whoever has the public key can encrypt, only the private key decrypts. */
+/** HPKE (RFC 9180) in its base mode: the public key encrypts, and only the private key decrypts. */
 const suite = new CipherSuite({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256(), aead: new Aes256Gcm() });
 
 const toBytes = (data: Uint8Array): ArrayBuffer => new Uint8Array(data).buffer;

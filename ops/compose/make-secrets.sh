@@ -46,7 +46,7 @@ for role in api worker board; do
   mv "$dir/users.acl.new" "$dir/users.acl"
 done
 
-# Key pairs (X25519) for buyer data and webhook secrets, as `admin encryption-keys new` writes them.
+# Key pairs (X25519) for buyer data, webhook secrets and TOTP secrets, as `admin encryption-keys new` writes them.
 key_pair() {
   openssl genpkey -algorithm x25519 -outform DER -out "$dir/pair.der"
   private="$(tail -c 32 "$dir/pair.der" | openssl base64 -A)"
@@ -57,11 +57,11 @@ key_pair() {
 }
 key_pair buyer-data
 key_pair webhook
+key_pair totp
 
-save admin-password "$(password)"
 save grafana-password "$(password)"
 
 # The containers run as several users. The folder keeps everyone else on this machine out.
 chmod 644 "$dir"/*
 chmod 600 "$dir/ca.key"
-echo "wrote $dir; keep a copy of $dir/buyer-data-private-keys and $dir/webhook-private-keys apart from the backups"
+echo "wrote $dir; keep a copy of $dir/*-private-keys apart from the backups"

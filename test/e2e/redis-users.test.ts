@@ -1,12 +1,16 @@
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { openDb } from "../../db/open.ts";
 import { createPayment, pay, waitFinal } from "../../local/buyer-client.ts";
+import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
 import { addCleanup } from "../support/cleanups.ts";
+import { createOperators } from "../support/create-operators.ts";
 import { fundBuyer, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { makeSecrets } from "../support/made-secrets.ts";
 import { spawnProcess } from "../support/spawn-process.ts";
+import { testEncryption, testKeys } from "../support/test-deps.ts";
 import { startTlsRedis } from "../support/tls-services.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { registerEndpointIn, startWebhookEndpoint } from "../support/webhook-endpoint.ts";
@@ -23,6 +27,18 @@ async function listRefusals(): Promise<unknown[]> {
   return entries.map((entry) => entry.slice(0, 10).join(" "));
 }
 
+/** Creates an operator and logs in to bull-board. Returns the session's cookie. */
+async function logIn(boardUrl: string, databaseUrl: string): Promise<string> {
+  const db = openDb(databaseUrl, { max: 1 });
+  const now = () => new Date();
+  const { olga } = await createOperators({ db, now, ...testEncryption() }).finally(() => db.destroy());
+  const code = computeTotp(olga.secret, totpStep(now()));
+  const body = new URLSearchParams({ name: "olga", password: olga.password, code });
+  const answer = await fetch(`${boardUrl}/login`, { method: "POST", body, redirect: "manual" });
+  expect(answer.status).toBe(303);
+  return answer.headers.get("set-cookie")?.split(";")[0] ?? "";
+}
+
 test("api, workers and bull-board serve a payment, its webhook and a retried job as users who may do only that", async () => {
   const chain = await startChain();
   const fleet = await startFleet({
@@ -31,8 +47,7 @@ test("api, workers and bull-board serve a payment, its webhook and a retried job
     env: { REDIS_CA_FILE, RATE_LIMIT_PER_ADDRESS: "100000", RATE_LIMIT_PER_KEY: "100000" },
     envOf: { api: { REDIS_URL: api } },
   });
-  const login = { ADMIN_USER: "operator", ADMIN_PASSWORD: "a long password" };
-  const env = { DATABASE_URL: fleet.databaseUrl, REDIS_URL: board, REDIS_PREFIX: prefix, REDIS_CA_FILE, ...login };
+  const env = { DATABASE_URL: fleet.databaseUrl, REDIS_URL: board, REDIS_PREFIX: prefix, REDIS_CA_FILE, ...testKeys };
   const { url } = await spawnProcess({ role: "bull-board", env });
   const endpoint = await startWebhookEndpoint();
   await registerEndpointIn(fleet.databaseUrl, fleet.shop.caller.merchantId, endpoint.url);
@@ -52,9 +67,8 @@ test("api, workers and bull-board serve a payment, its webhook and a retried job
   const failed = () => queue.getFailed();
   await waitFor(async () => (await failed()).length === 1, { within: 20_000, what: "the job fails" });
   const delayed = await queue.add("settle", { settlementIds: "wrong" }, { delay: 3_600_000 });
-  const authorization = `Basic ${Buffer.from(`${login.ADMIN_USER}:${login.ADMIN_PASSWORD}`).toString("base64")}`;
-  const ask = (path: string, method = "GET") =>
-    fetch(`${url}/api/queues${path}`, { method, headers: { authorization } });
+  const cookie = await logIn(url, fleet.databaseUrl);
+  const ask = (path: string, method = "GET") => fetch(`${url}/api/queues${path}`, { method, headers: { cookie } });
   const status = ["active", "completed", "delayed", "failed", "latest", "paused", "prioritized", "waiting"];
   for (const path of ["", ...status.map((one) => `?activeQueue=settle&status=${one}&page=1`), `/settle/${job.id}`])
     expect([path, (await ask(path)).status]).toEqual([path, 200]);

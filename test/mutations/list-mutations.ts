@@ -4,6 +4,7 @@ import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
+import { secretMutations } from "./secret-mutations.ts";
 import { solanaMutations } from "./solana-mutations.ts";
 import { transferMutations } from "./transfer-mutations.ts";
 
@@ -15,5 +16,6 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...payoutMutations,
   ...refundMutations,
   ...bookingMutations,
+  ...secretMutations,
   ...keyMutations,
 ]);

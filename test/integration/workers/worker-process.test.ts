@@ -58,6 +58,15 @@ describe("WORKER_QUEUES", () => {
     expect(started.tail()).toMatch(/unknown queues: settles;.*expire-payment/);
     expect(started.tail()).not.toContain("    at ");
   });
+
+  test("only a process that delivers webhooks needs the key of their secrets, and it does not start without it", async () => {
+    const { env } = await makeWorkerSetup();
+    const { WEBHOOK_PRIVATE_KEYS: _key, ...withoutKey } = env;
+    await spawnProcess({ role: "worker", env: { ...withoutKey, WORKER_QUEUES: "settle,sweep" } });
+    const started = await spawnUnready({ role: "worker", env: { ...withoutKey, WORKER_QUEUES: "deliver-webhook" } });
+    expect(await started.gone).toMatchObject({ code: 1 });
+    expect(started.tail()).toContain("WEBHOOK_PRIVATE_KEYS is missing: this worker delivers webhooks");
+  });
 });
 
 describe("a worker that cannot start", () => {

@@ -55,6 +55,18 @@ test.each([
   },
 );
 
+test.each(["", "a:short", "no-name", `${testKeys.BUYER_DATA_PUBLIC_KEY}x`, `a b:${"A".repeat(43)}=`])(
+  "the configuration rejects %j as a key and does not print it",
+  (key) => {
+    const read = () => readApiConfig({ ...env, BUYER_DATA_PUBLIC_KEY: key });
+    expect(read).toThrow(/BUYER_DATA_PUBLIC_KEY: (expected name:key|is missing)/);
+    if (key !== "") expect(read).not.toThrow(key);
+    const readWorker = () =>
+      readWorkerConfig({ ...env, WEBHOOK_PRIVATE_KEYS: `${testKeys.WEBHOOK_PRIVATE_KEYS},${key}x` });
+    expect(readWorker).toThrow("WEBHOOK_PRIVATE_KEYS: expected name:key");
+  },
+);
+
 describe("variables in files", () => {
   const file = async (text: string) => {
     const dir = await mkdtemp(join(tmpdir(), "secrets "));

@@ -259,6 +259,22 @@ test("stored data can be read only with its private key, and a missing one is re
   );
 });
 
+test("a buyer's data that is copied to a row of another payment cannot be read there", async () => {
+  const merchant = await setUp({});
+  const confirmed = async () => {
+    const id = await makePayment(api, merchant);
+    const { first } = await merchant.options(id);
+    await merchant.confirm(id, first, zoe);
+    return id;
+  };
+  const [one, other] = [await confirmed(), await confirmed()];
+  const rowOf = (id: string) => api.db.selectFrom("collected_data").selectAll().where("payment_id", "=", id);
+  const { ciphertext } = await rowOf(one).executeTakeFirstOrThrow();
+  await api.db.updateTable("collected_data").set({ ciphertext }).where("payment_id", "=", other).execute();
+  expect(await readCollected(api.deps, one)).toMatchObject([{ fields: zoe }]);
+  await expect(readCollected(api.deps, other)).rejects.toThrow();
+});
+
 /** Waits until the log has a line of a request to this route after `since`. */
 const waitForLine = (route: string, since: number) =>
   waitFor(() => api.lines.slice(since).some((line) => line.includes(`"route":"${route}"`)), { within: 5_000 });
