@@ -76,7 +76,7 @@ export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promis
     from begun where amount <> booked
     union all
     select 'settlement_without_transfer', id, asset, amount::text, '0' from begun b
-    where (select t.id from transfer t where t.settlement_id = b.id limit 1) is null
+    where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null
       and not (tx_hash is not null and exists (select from payment p where p.settlement_id = b.id and p.direct))
     order by 1, 2`.execute(db);
   return rows;
@@ -101,7 +101,7 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
     from open where amount <> booked and (state = 'paying' or exception_id is not null)
     union all
     select 'refund_without_transfer', id, asset, amount::text, '0' from open r
-    where r.state = 'paying' and not exists (select from transfer t where t.refund_id = r.id)
+    where r.state = 'paying' and (select t.id from transfer t where t.refund_id = r.id and t.purpose = 'refund' limit 1) is null
     union all
     select 'refund_receiver_differs', r.id, r.asset, r.receiver, o.payer
     from open r join payment p on p.id = r.payment_id

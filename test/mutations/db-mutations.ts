@@ -63,7 +63,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a paid settlement without a transfer is not found",
-        find: "where (select t.id from transfer t where t.settlement_id = b.id limit 1) is null",
+        find: "where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null",
         replace: "where false and true",
       },
       {
