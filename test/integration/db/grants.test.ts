@@ -6,9 +6,10 @@ import { memberNames } from "../../../runtime/member-names.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
 import { execute } from "../../support/execute-sql.ts";
-import { createDatabase } from "../../support/test-database.ts";
+import { createDatabase, createEmptyDatabase } from "../../support/test-database.ts";
 
-const url = await createDatabase();
+const url = await createEmptyDatabase();
+await migrateDatabase(url);
 const REFUSED = "42501";
 
 /** The columns of every table of the schema. */
