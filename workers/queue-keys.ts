@@ -29,6 +29,8 @@ const keysOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, NeededKe
   refund: { eip155: treasury },
   reconcile: {},
   "deliver-webhook": {},
+  // Reaches the signer, which an embedded one is only with the keys.
+  "report-destinations": { eip155: treasury, solana: treasury },
   "check-pages": {},
   sweep: {},
 };

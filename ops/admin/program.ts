@@ -11,6 +11,7 @@ import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
+import { addOperatorKeyCommands } from "./operator-keys.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -37,6 +38,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
+  addOperatorKeyCommands,
   addPageCommands,
   addNetworkCommands,
 ];
