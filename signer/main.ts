@@ -10,6 +10,7 @@ import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
 import { readListen } from "./read-listen.ts";
+import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { createStore, openStore } from "./store.ts";
@@ -42,6 +43,8 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   log.info({ port: probes.port }, "metrics listening");
   const setPaused = () => metrics.signerPaused.set(readLimits()?.paused === false ? 0 : 1);
   setPaused();
+  // A series that begins with its first refusal would show no increase.
+  for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
   const timer = setInterval(setPaused, 1_000);
   shutdown.onClose("limits", () => clearInterval(timer));
 
