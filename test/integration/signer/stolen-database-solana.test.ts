@@ -14,6 +14,7 @@ import {
   type SolanaMerchantFixture,
 } from "../../support/solana-merchant-fixture.ts";
 import { spawnSigner } from "../../support/spawn-signer.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../support/test-solana.ts";
 
 // The treasury's key is in a process of its own. Whoever controls the service's database, as its superuser, obtains nothing
@@ -106,7 +107,7 @@ describe("an honest worker", () => {
 
     const buyer = await fundSolanaBuyer(solana, 2_000_000n);
     const paymentId = await fixture.pay(buyer, 200n);
-    const { refundId } = unwrap(await refundPayment(deps, { paymentId, mode: "live" }));
+    const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
     await fixture.settle();
     expect(await beginRefunds(deps, [refundId])).toEqual(["begun"]);
     await fixture.watchUntil(async () => {
