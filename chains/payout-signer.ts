@@ -11,4 +11,9 @@ export type PayoutSigner = {
    * `signer_refused`.
    */
   sign(payout: UnsignedPayout): Promise<Hex | null>;
+  /**
+   * Returns the treasury's signature of a transaction's message, on chains where the treasury signs transactions. Throws the
+   * same errors.
+   */
+  signMessage?(message: Uint8Array): Promise<Uint8Array>;
 };

@@ -14,7 +14,7 @@ let logs = "";
 /** Starts a stack in its own folder and on its own ports, beside any stack that `npm start` runs. */
 async function begin(): Promise<Stack> {
   const settings = readSettings(process.env);
-  const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "demo") });
+  const own = await withFreePorts({ ...settings, SIGNER: "embedded", STACK_DIR: join(settings.STACK_DIR, "demo") });
   logs = `\nThe logs are in ${join(own.STACK_DIR, "logs")}.`;
   return await startStack(own, progress.say, { signal: interrupted.signal });
 }

@@ -5,6 +5,7 @@ import { listEvmNetworks, parseNetworks } from "../runtime/networks/read-network
 import { openChain } from "./chain-client.ts";
 import { type KeyPair, networksDocument, newChainKeys, newKey } from "./networks-document.ts";
 import { seedAccount } from "./seed-account.ts";
+import { createEmptyStore, describeLimits } from "./signer-files.ts";
 import { deployContracts, fundGas, mintUsdc } from "./usdc.ts";
 
 /**
@@ -17,8 +18,11 @@ const env = z
     DATABASE_URL: z.url(),
     /** Read by api and workers. */
     NETWORKS_DIR: z.string().min(1),
-    /** Read by workers only. */
+    /** Read by workers only: the keys of the lanes. */
     KEYS_DIR: z.string().min(1),
+    /** Read by the signer only: the treasury's key, and the signer's own records. */
+    TREASURY_DIR: z.string().min(1),
+    SIGNER_STORE: z.string().min(1),
     LANES: z.coerce.number().int().min(1).default(2),
     BUYERS: z.coerce.number().int().min(1).default(20),
   })
@@ -36,9 +40,9 @@ async function isPrepared(): Promise<boolean> {
   return (await chain.getCode({ address: network.multicall })) !== undefined;
 }
 
-/** Writes a key of the networks document into a file that only workers mount. */
-function saveKey(name: string, pair: KeyPair): { address: string; key: { file: string } } {
-  const file = join(env.KEYS_DIR, name);
+/** Writes a key of the networks document into a folder that only the workers, or only the signer, mount. */
+function saveKey(folder: string, name: string, pair: KeyPair): { address: string; key: { file: string } } {
+  const file = join(folder, name);
   writeFileSync(file, pair.privateKey, { mode: 0o600 });
   return { address: pair.address, key: { file } };
 }
@@ -55,8 +59,8 @@ async function prepare(): Promise<string> {
   await fundGas(chain, addresses(keys.lanes));
   await mintUsdc(chain, contracts.token, addresses(buyers), 1_000_000_000n);
   const change = {
-    treasury: saveKey("treasury", keys.treasury),
-    lanes: keys.lanes.map((pair, index) => saveKey(`lane-${index}`, pair)),
+    treasury: saveKey(env.TREASURY_DIR, "treasury", keys.treasury),
+    lanes: keys.lanes.map((pair, index) => saveKey(env.KEYS_DIR, `lane-${index}`, pair)),
   };
   const rpcUrls = [env.RPC_URL];
   const document = await networksDocument("compose", [{ chain, contracts, keys, rpcUrls, change }]);
@@ -67,6 +71,9 @@ async function prepare(): Promise<string> {
     destination: `${id}:${destination.address}`,
   };
   const callers = await seedAccount(env.DATABASE_URL, settlement);
+  // The chain is new, and so are the signer's records.
+  createEmptyStore(env.SIGNER_STORE);
+  saveJson(join(env.NETWORKS_DIR, "limits.jsonc"), describeLimits(parseNetworks(document)));
   saveJson(networksFile, document);
   saveJson(callersFile, { ...callers, ...settlement, buyers });
   return `the chain is set up: ${settlement.asset}, ${env.LANES} lanes, ${env.BUYERS} buyers; ${callersFile} has the API keys`;

@@ -42,6 +42,7 @@ const StackFile = z.object({
     supervisor: pid,
     api: z.array(pid),
     workers: z.array(pid),
+    signer: z.array(pid),
     postgres: pid.optional(),
     redis: pid.optional(),
     anvil: pid.optional(),

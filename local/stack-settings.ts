@@ -23,6 +23,8 @@ const Settings = z.object({
   /** Milliseconds between the local Solana's slots. */
   SOLANA_SLOT_MS: z.coerce.number().int().min(10).default(400),
   WORKERS: z.coerce.number().int().min(0).max(32).default(2),
+  /** `embedded` runs no signer: the workers hold the treasury's keys. */
+  SIGNER: z.enum(["process", "embedded"]).default("process"),
   LANES: z.coerce.number().int().min(1).max(16).default(2),
   BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
   /** Seconds between blocks; a block per transaction when unset. */
@@ -59,7 +61,7 @@ async function freeRange(settings: StackSettings): Promise<number> {
   }
 }
 
-/** Returns the metrics ports of the api, of each worker and of bull-board. */
-export function metricsPorts({ METRICS_PORT, WORKERS }: StackSettings): number[] {
-  return Array.from({ length: WORKERS + 2 }, (_, index) => METRICS_PORT + index);
+/** Returns the metrics ports of the api, of each worker, of bull-board and of the signer, if there is one. */
+export function metricsPorts({ METRICS_PORT, WORKERS, SIGNER }: StackSettings): number[] {
+  return Array.from({ length: WORKERS + (SIGNER === "process" ? 3 : 2) }, (_, index) => METRICS_PORT + index);
 }

@@ -12,6 +12,7 @@ import { startRedis } from "./redis.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
 import type { Say, Service } from "./service.ts";
 import type { ProcessOptions, Role } from "./service-process.ts";
+import { prepareSigner } from "./signer-files.ts";
 import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
 import { metricsPorts, type StackSettings } from "./stack-settings.ts";
 import { type Supervisor, supervise } from "./supervisor.ts";
@@ -141,7 +142,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
       supervisor,
     });
   opened.push({ name: "stack.json", close: () => removeStackFile(dir) });
-  say(`starting the api, ${settings.WORKERS} workers and bull-board`);
+  say(`starting the signer, the api, ${settings.WORKERS} workers and bull-board`);
   const onDeath = (role: Role, how: string) =>
     report(`a process with the role ${role} ended (${how}) and is restarted`);
   // Several processes may end at once: the file is written for one change after another.
@@ -154,7 +155,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const running = supervisor;
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
-  const restart = () => running.restart(["api", "worker"], drainMs + 2_000);
+  const restart = () => running.restart(["api", "worker", "signer"], drainMs + 2_000);
   const holdWorkers = () => running.hold(["worker"], drainMs + 2_000);
   return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, holdWorkers, stop };
 }
@@ -181,7 +182,7 @@ type Parts = {
   adminLogin: { user: string; password: string };
 };
 
-/** Returns the settings of each process of the service. Only workers get the private keys. */
+/** Returns the settings of each process of the service. Workers get the keys of the lanes, the signer those of the treasury. */
 async function describeProcesses({
   settings,
   dir,
@@ -202,9 +203,9 @@ async function describeProcesses({
   const DATA_KEYS = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
   const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
   const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
+  const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
   const boardMetrics = others.pop() ?? 0;
   const logTo = (name: string) => {
     const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
@@ -213,9 +214,29 @@ async function describeProcesses({
   // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
   const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
   const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const worker = { ...common, ...publicUrl, ...keys, DRAIN_MS: String(drainMs) };
+  const isTreasuryKey = ([name]: [string, string]) => name.includes("TREASURY");
+  const laneKeys = Object.fromEntries(Object.entries(keys).filter((entry) => !isTreasuryKey(entry)));
+  const treasuryKeys = Object.fromEntries(Object.entries(keys).filter(isTreasuryKey));
+  const isEmbedded = settings.SIGNER === "embedded";
+  const signer = isEmbedded ? undefined : await prepareSigner(dir, networksFile);
+  const workerKeys = isEmbedded ? keys : laneKeys;
+  const SIGNER = signer?.address ?? "embedded";
+  const forAdmin = { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, SIGNER };
+  await writeEnvironment(dir, { ...forAdmin, ...secrets, ...publicUrl });
+  const worker = { ...common, ...publicUrl, ...workerKeys, SIGNER, DRAIN_MS: String(drainMs) };
   const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
+  const signing: ProcessOptions[] = signer
+    ? [
+        {
+          role: "signer",
+          metricsPort: signerMetrics,
+          env: { ...signer.env, ...treasuryKeys, LOG_LEVEL },
+          onLine: logTo("signer"),
+        },
+      ]
+    : [];
   return [
+    ...signing,
     {
       role: "api",
       port: PORT,
@@ -271,6 +292,7 @@ function stackFile({ settings, services, chain, solana, seeded, supervisor }: Fa
       supervisor: process.pid,
       api: supervisor?.pids("api") ?? [],
       workers: supervisor?.pids("worker") ?? [],
+      signer: supervisor?.pids("signer") ?? [],
       postgres: postgres.pid(),
       redis: redis.pid(),
       anvil: anvil.pid(),

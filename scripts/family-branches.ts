@@ -8,6 +8,8 @@ export type FamilyBranch = { path: string; line: number; code: string };
 const allowedPlaces = [
   /^chains\//,
   /^transfers\/(evm|solana)\//,
+  // Signs transactions of clusters.
+  /^signer\/solana\//,
   // Finds the driver of a chain.
   /^transfers\/transfer-driver\.ts$/,
   /^runtime\/networks\//,

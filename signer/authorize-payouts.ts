@@ -18,6 +18,7 @@ import { refuse } from "./refuse.ts";
 import { type DecimalAmount, findFundsRefusal, findLimitRefusal, findRefundRefusal } from "./rules.ts";
 import { signAuthorized } from "./sign-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { isAuthorized } from "./solana/transaction-records.ts";
 import { inStoreTransaction } from "./store.ts";
 import { verifyDeposits } from "./verify-deposits.ts";
 
@@ -111,7 +112,7 @@ function decideForMerchant(
     const refused = findDestinationRefusal(store, { merchantId, asset, receiver }, at);
     if (refused) return refuse(refused);
   }
-  if (increase > 0n)
+  if (increase > 0n || !isAuthorized(store, { nonce, asset, amount, receiver }))
     insertPayout(
       store,
       { nonce, kind: payout.kind, asset, amount, counted: increase, receiver, merchantId, paymentId },

@@ -10,6 +10,7 @@ import {
   payoutsResponse,
 } from "./protocol.ts";
 import { refuse } from "./refuse.ts";
+import { markerClosingResponse, payoutTransactionResponse } from "./solana/transaction-protocol.ts";
 import type { TreasurySigner } from "./treasury-signer.ts";
 
 /** Where the signer listens: a Unix socket, or a URL with the certificates of both sides. */
@@ -56,6 +57,14 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
       return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
     },
     claimDestinations: (request) => post("/v1/destinations", request, destinationsResponse),
+    async signPayoutTransaction(request) {
+      return (
+        (await post("/v1/solana/transactions", request, payoutTransactionResponse)) ?? refuse("signer_unavailable")
+      );
+    },
+    async signMarkerClosing(request) {
+      return (await post("/v1/solana/markers", request, markerClosingResponse)) ?? refuse("signer_unavailable");
+    },
     close: () => void pool.destroy(),
   };
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Chains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import { ConfigError, type SignerTarget } from "../runtime/config.ts";
 import type { Log } from "../runtime/log.ts";
@@ -12,7 +13,7 @@ import type { TreasurySigner } from "./treasury-signer.ts";
  */
 export function openSigner(
   target: SignerTarget,
-  deps: { treasuryKeys: ReadonlyMap<string, PayoutSigner>; deployment: string; log: Log },
+  deps: { treasuryKeys: ReadonlyMap<string, PayoutSigner>; chains: Chains; deployment: string; log: Log },
 ): TreasurySigner {
   const { SIGNER: address } = target;
   if (address === "embedded") {
@@ -27,9 +28,9 @@ export function openSigner(
 /** Creates the signer of a process that pays nothing out: it has no keys and no connection. */
 export function createKeylessSigner(
   _target: SignerTarget,
-  { deployment, log }: { deployment: string; log: Log },
+  { chains, deployment, log }: { chains: Chains; deployment: string; log: Log },
 ): TreasurySigner {
-  return createEmbeddedSigner({ treasuryKeys: new Map(), deployment, log });
+  return createEmbeddedSigner({ treasuryKeys: new Map(), chains, deployment, log });
 }
 
 /** Reads the files of a TLS connection that both sides authenticate. Throws ConfigError. */

@@ -18,6 +18,14 @@ export const refusals = {
   limit_payout: { transient: false, message: "the payout exceeds the limit of one payout" },
   limit_merchant_day: { transient: false, message: "the payout exceeds the merchant's limit of 24 hours" },
   limit_asset_hour: { transient: false, message: "the payout exceeds the asset's limit of one hour" },
+  payout_unauthorized: { transient: false, message: "a payout of the transaction was not authorized" },
+  payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
+  fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },
+  nonce_stale: { transient: true, message: "the durable nonce has another value now" },
+  marker_in_use: {
+    transient: true,
+    message: "a payout is not final, or one of its transactions could still be included",
+  },
   approval_missing: { transient: false, message: "approvals of two operators are required" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

@@ -7,6 +7,8 @@ import { claimDestinations } from "./claim-destinations.ts";
 import { depositsRequest, destinationsRequest, payoutsRequest } from "./protocol.ts";
 import { countRecords } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { authorizeMarkerClosing, authorizePayoutTransaction } from "./solana/authorize-transactions.ts";
+import { markerClosingRequest, payoutTransactionRequest } from "./solana/transaction-protocol.ts";
 import { verifyDeposits } from "./verify-deposits.ts";
 
 /** Where the signer listens: a Unix socket that only its user can open, or TLS with client certificates. */
@@ -31,6 +33,8 @@ export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ u
   serve("/v1/payouts", payoutsRequest, async ({ payouts }) => ({ results: await authorizePayouts(deps, payouts) }));
   serve("/v1/deposits", depositsRequest, async ({ deposits }) => ({ results: await verifyDeposits(deps, deposits) }));
   serve("/v1/destinations", destinationsRequest, async (request) => claimDestinations(deps, request));
+  serve("/v1/solana/transactions", payoutTransactionRequest, (request) => authorizePayoutTransaction(deps, request));
+  serve("/v1/solana/markers", markerClosingRequest, (request) => authorizeMarkerClosing(deps, request));
   app.get("/v1/status", async () => {
     const limits = deps.readLimits();
     return {

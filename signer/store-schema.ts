@@ -33,6 +33,24 @@ const tables: Readonly<Record<string, string>> = {
     asset_total text not null,
     signed_at integer not null,
     check ((merchant_id is null) = (merchant_total is null))`,
+  // Solana: a transaction that can make the payout of a marker, with the value of the durable nonce with which it can be
+  // included. It is recorded before it is signed. `slot`: the endpoint had reached it when the nonce had this value.
+  payout_transaction: `
+    id integer primary key,
+    chain text not null,
+    marker text not null,
+    nonce_account text not null,
+    nonce text not null,
+    slot integer not null,
+    signed_at integer not null,
+    unique (chain, marker, nonce_account, nonce)`,
+  // Solana: a marker for which a closing transaction was signed. Its payout is never signed again.
+  closed_marker: `
+    id integer primary key,
+    chain text not null,
+    marker text not null,
+    signed_at integer not null,
+    unique (chain, marker)`,
   // The receiver of a merchant's settlements of an asset, as a worker first reported it. The signer's clock sets claimed_at.
   destination: `
     id integer primary key,

@@ -6,6 +6,12 @@ import type {
   PayoutRequest,
   PayoutResult,
 } from "./protocol.ts";
+import type {
+  MarkerClosingRequest,
+  MarkerClosingResult,
+  PayoutTransactionRequest,
+  PayoutTransactionResult,
+} from "./solana/transaction-protocol.ts";
 
 /**
  * Signs payouts with the treasury's keys. Workers reach it in another process, or hold the keys themselves
@@ -19,5 +25,9 @@ export type TreasurySigner = {
   claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
   /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
   claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
+  /** Signs a transaction on Solana that makes payouts which `signPayouts` has authorized. */
+  signPayoutTransaction(request: PayoutTransactionRequest): Promise<PayoutTransactionResult>;
+  /** Signs a transaction on Solana that closes markers of payouts. */
+  signMarkerClosing(request: MarkerClosingRequest): Promise<MarkerClosingResult>;
   close(): void;
 };

@@ -17,7 +17,7 @@ export type TransferDeps = {
   chains: Chains;
   /** Keys of the lanes on EVM chains, by CAIP-2 id. */
   keys: ReadonlyMap<string, EvmKeys>;
-  /** Keys of the lanes and of the treasury on Solana clusters, by CAIP-2 id. */
+  /** Keys of the lanes on Solana clusters, by CAIP-2 id. */
   solanaKeys: ReadonlyMap<string, SolanaKeys>;
   /** Signs with the treasury's keys. */
   signer: TreasurySigner;

@@ -44,7 +44,7 @@ import { createPagesCheck } from "./check-pages.ts";
 import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
-import { findNeededKeys } from "./queue-keys.ts";
+import { findNeeds } from "./queue-keys.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
@@ -193,9 +193,9 @@ function createDeps(
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
   const treasuryKeys = new Map<string, PayoutSigner>();
   const { deployment } = networks;
-  const paysOut = [...chains.keys()].some((chain) => findNeededKeys(served, chain).treasury);
+  const paysOut = [...chains.keys()].some((chain) => findNeeds(served, chain).has("signer"));
   const open = paysOut ? openSigner : createKeylessSigner;
-  const signer = open(config, { treasuryKeys, deployment, log });
+  const signer = open(config, { treasuryKeys, chains, deployment, log });
   return {
     db,
     chains,
@@ -232,10 +232,10 @@ function startEachChain(
 ): Promise<ReadonlySet<string>> {
   const { chains, isTransient } = deps;
   return startChains({ log, isTransient, signal: shutdown.signal, onError: stop }, chains.keys(), async (id) => {
-    const needed = findNeededKeys(served, id);
+    const needs = findNeeds(served, id);
     const chain = getChain(chains, id);
-    if (needed.lanes) await getTransferDriver(chain).openKeys(deps, { readKey, readSecret, readText });
-    if (needed.treasury && config.SIGNER === "embedded") deps.treasuryKeys.set(id, await openTreasuryKey(chain));
+    if (needs.has("lanes")) await getTransferDriver(chain).openKeys(deps, { readKey, readSecret, readText });
+    if (needs.has("treasury") && config.SIGNER === "embedded") deps.treasuryKeys.set(id, await openTreasuryKey(chain));
     await checkChain(chains, id);
     await startTransfers(deps, id);
   });

@@ -1,32 +1,29 @@
 import type { QueueName } from "../queues/catalog.ts";
 import { namespaceOf } from "../runtime/caip-namespace.ts";
 
-/** Which keys of a chain a process signs with. It opens no others. */
-type NeededKeys = { lanes: boolean; treasury: boolean };
-
+/**
+ * What the jobs of a queue need on a chain: the keys of the lanes, the treasury's key, and the signer, which has the
+ * treasury's key unless SIGNER is embedded.
+ */
+type Need = "lanes" | "treasury" | "signer";
 type Namespace = "eip155" | "solana";
 
-const lanes: NeededKeys = { lanes: true, treasury: false };
-const treasury: NeededKeys = { lanes: false, treasury: true };
-const both: NeededKeys = { lanes: true, treasury: true };
-
 /**
- * The keys that the jobs of each queue sign with, by chain family (CAIP-2 namespace). A new queue does not compile until it
- * has an entry.
+ * What the jobs of each queue need, by chain family (CAIP-2 namespace). A new queue does not compile until it has an entry.
  */
-const keysOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, NeededKeys>>>> = {
+const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonly Need[]>>>> = {
   "verify-signature": {},
   "verify-contract-wallet": {},
-  "relay-transfers": { eip155: lanes },
-  "relay-contract-wallet": { eip155: lanes },
-  // Signs payouts when it sends them.
-  "submit-solana": { solana: both },
+  "relay-transfers": { eip155: ["lanes"] },
+  "relay-contract-wallet": { eip155: ["lanes"] },
+  "submit-solana": { solana: ["lanes", "treasury", "signer"] },
   // Replaces stuck transactions, and closes the markers of old payouts on Solana.
-  "watch-chain": { eip155: lanes, solana: both },
+  "watch-chain": { eip155: ["lanes"], solana: ["lanes", "treasury", "signer"] },
   "read-history": {},
   "expire-payment": {},
-  settle: { eip155: treasury },
-  refund: { eip155: treasury },
+  // On Solana the payout is only authorized; the transaction that makes it is signed later.
+  settle: { eip155: ["treasury", "signer"], solana: ["signer"] },
+  refund: { eip155: ["treasury", "signer"], solana: ["signer"] },
   reconcile: {},
   "deliver-webhook": {},
   // Reaches the signer, which an embedded one is only with the keys.
@@ -35,11 +32,10 @@ const keysOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, NeededKe
   sweep: {},
 };
 
-/** Returns which keys of a chain a process needs that serves these queues. */
-export function findNeededKeys(served: readonly QueueName[], chain: string): NeededKeys {
+/** Returns what a process needs on a chain that serves these queues. It opens nothing else. */
+export function findNeeds(served: readonly QueueName[], chain: string): ReadonlySet<Need> {
   const namespace = namespaceOf(chain);
-  const needed = served.flatMap((queue) => (isNamespace(namespace) ? (keysOfQueue[queue][namespace] ?? []) : []));
-  return { lanes: needed.some((keys) => keys.lanes), treasury: needed.some((keys) => keys.treasury) };
+  return new Set(served.flatMap((queue) => (isNamespace(namespace) ? (needsOfQueue[queue][namespace] ?? []) : [])));
 }
 
 function isNamespace(name: string): name is Namespace {

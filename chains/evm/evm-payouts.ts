@@ -1,6 +1,6 @@
 import { getAddress } from "viem";
-import type { KeyReaders } from "../signers/open-key-source.ts";
 import type { PayoutSigner, UnsignedPayout } from "../payout-signer.ts";
+import type { KeyReaders } from "../signers/open-key-source.ts";
 import { hashDisbursement } from "./disburser-contract.ts";
 import { hashAuthorization } from "./eip3009.ts";
 import { type EvmChain, type EvmToken, getEvmToken } from "./open-evm-chain.ts";

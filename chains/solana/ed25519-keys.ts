@@ -49,6 +49,11 @@ export function isAddress(text: string): boolean {
   return text.length >= 32 && text.length <= 44 && decode(text)?.length === 32;
 }
 
+/** Returns true if the text is base58 of exactly 64 bytes, as a transaction's signature is. */
+export function isSignature(text: string): boolean {
+  return text.length >= 64 && text.length <= 88 && decode(text)?.length === 64;
+}
+
 function decode(text: string): Uint8Array | undefined {
   try {
     return base58.decode(text);

@@ -8,7 +8,7 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import { buildTransaction } from "./build-payment.ts";
-import { readAccounts } from "./cluster-state.ts";
+import { type Account, readAccounts } from "./cluster-state.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of markers that one transaction closes. More do not fit into its size limit. */
@@ -85,5 +85,10 @@ export async function listPaidNumbers(chain: SolanaChain, numbers: readonly stri
     chain,
     numbers.map((number) => findMarker(chain.treasury, number).address),
   );
-  return new Set(numbers.filter((_number, index) => (accounts[index]?.data.length ?? 0) > 0));
+  return new Set(numbers.filter((_number, index) => isMarker(accounts[index])));
+}
+
+/** Returns true if the account at the address of a marker is a marker, and does not only have lamports. */
+export function isMarker(account: Account | undefined): boolean {
+  return account !== undefined && account.data.length > 0;
 }

@@ -1,11 +1,16 @@
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { type AssetId, parseAssetId } from "../caip.ts";
 import type { ChainDriver } from "../chain-driver.ts";
+import type { PayoutSigner } from "../payout-signer.ts";
+import type { KeyReaders } from "../signers/open-key-source.ts";
 import { findTokenAccount } from "./build-payment.ts";
 import { checkSolanaChain } from "./check-solana-chain.ts";
 import { isAddress } from "./ed25519-keys.ts";
 import { readFinalBalances } from "./final-balances.ts";
+import { readFinalMovements } from "./final-movements.ts";
 import { openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
+import { openSolanaKey } from "./open-solana-keys.ts";
+import { readTreasuryHistory } from "./treasury-history.ts";
 
 /** The driver of Solana clusters (CAIP-2 namespace `solana`). */
 export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
@@ -14,6 +19,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   // The token programs store amounts as u64.
   maxAmount: 2n ** 64n - 1n,
   readsPastBalances: false,
+  signsPayouts: false,
 
   normalizeAddress: (address) => address,
   normalizeAsset: (asset) => asset,
@@ -33,15 +39,19 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   check: checkSolanaChain,
   listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
-  // The treasury signs the transaction that makes a payout, not the payout itself.
-  openPayoutSigner: async () => ({ sign: async () => null }),
-  readFinalMovements: async ({ chain }) => {
-    throw new Error(`the signer cannot read ${chain}`);
-  },
+  openPayoutSigner,
+  readFinalMovements,
+  readTreasuryHistory,
   readPriceFeed: async ({ chain }) => {
     throw new Error(`${chain} has no price feeds`);
   },
 };
+
+/** Opens the treasury's key, which signs the transaction that makes a payout, not the payout itself. */
+async function openPayoutSigner({ network }: SolanaChain, readers: KeyReaders): Promise<PayoutSigner> {
+  const treasury = await openSolanaKey(network.treasury, readers);
+  return { sign: async () => null, signMessage: (message) => treasury.sign(message) };
+}
 
 function validateToken({ namespace, token }: AssetId): string | undefined {
   if (namespace !== "token") return "expected a token, such as solana:5eykt4U…/token:EPjFWdd5…";

@@ -4,6 +4,7 @@ import type { TokenBalance, VersionedTransactionResponse } from "@solana/web3.js
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
 import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenPrograms } from "./build-payment.ts";
+import type { ParsedTransaction } from "./wire-format.ts";
 
 /** The treasury whose movements are read: its owner, and its token accounts with their mints. */
 export type Treasury = { owner: string; accounts: ReadonlyMap<string, string> };
@@ -71,6 +72,20 @@ export function readMovements(tx: VersionedTransactionResponse, treasury: Treasu
     findUnexplained(mint, treasury, found, sum(after, mint, treasury) - sum(before, mint, treasury), addresses),
   );
   return addMemos([...found, ...unexplained], steps);
+}
+
+/**
+ * Returns the index that `readMovements` gives to the transfer which a memo follows, in a transaction that we built. Throws if
+ * there is no such memo.
+ */
+export function findTransferIndex({ instructions }: Pick<ParsedTransaction, "instructions">, memo: string): number {
+  const text = Buffer.from(memo, "utf8");
+  const end = instructions.findIndex(({ program, data }) => program === MEMO_PROGRAM && text.equals(data));
+  const position = instructions
+    .slice(0, Math.max(0, end))
+    .findLastIndex(({ program, data }) => tokenProgramIds.has(program) && data[0] === TokenInstruction.TransferChecked);
+  if (position < 0) throw new Error(`a transaction of ours has no transfer with the memo ${memo}`);
+  return position * PER_OUTER;
 }
 
 function listSteps(tx: VersionedTransactionResponse, addresses: readonly string[]): Step[] {

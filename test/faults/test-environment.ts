@@ -167,6 +167,7 @@ async function describeProcesses({
     NETWORKS_FILE: networks.file,
     SCREENING_LIST_FILE: screeningList,
     DATA_KEYS: dataKey,
+    SIGNER: "embedded",
     ALLOW_PRIVATE_ADDRESSES: "true",
     PUBLIC_URL: "https://pay.example.test",
     RATE_LIMIT_PER_ADDRESS: "0",

@@ -61,6 +61,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     RATE_LIMIT_PER_ADDRESS: "0",
     RATE_LIMIT_PER_KEY: "0",
     LOG_LEVEL: "info",
+    SIGNER: "embedded",
     ...options.env,
   };
   // As in a real deployment, only workers hold keys.

@@ -7,7 +7,7 @@ const CHUNK = 8 * 1024 * 1024;
 export const canReadMemory = process.platform === "linux";
 
 /** Returns the names of those byte strings that occur in the writable memory or in the environment of a process. Linux only. */
-export async function findInProcess(pid: number, wanted: Readonly<Record<string, Uint8Array>>): Promise<string[]> {
+export async function findInProcess(pid: number, wanted: Readonly<Record<string, Buffer>>): Promise<string[]> {
   const environment = await readFile(`/proc/${pid}/environ`);
   const found = new Set(Object.keys(wanted).filter((name) => environment.includes(wanted[name] ?? "")));
   const overlap = Math.max(...Object.values(wanted).map(({ length }) => length));

@@ -34,7 +34,9 @@ import { makeSolanaKeys, type TestSolana } from "./test-solana.ts";
 /** The parts of a deployment that outlive its processes and its database. */
 type Deployment = { keys: SolanaChainKeys; accountId: string; merchantId: string; destination: string };
 
-export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory"> & {
+export type SolanaMerchantFixtureOptions = Pick<DepsOptions, "databaseUrl" | "clock" | "memory" | "signer"> & {
+  /** Default: new keys. */
+  keys?: SolanaChainKeys;
   /** An existing deployment, whose merchant the database already has. Default: a new one. */
   of?: Deployment;
   mode?: Mode;
@@ -70,17 +72,27 @@ function stepsOf(deps: Awaited<ReturnType<typeof makeDepsFor>>["deps"], id: stri
   };
 }
 
+/** Returns the networks document of a deployment on a Solana cluster. */
+export function describeSolanaDeployment(
+  solana: TestSolana,
+  keys: SolanaChainKeys,
+  options: Pick<SolanaMerchantFixtureOptions, "mints" | "rpcUrls" | "change" | "evm"> = {},
+): Promise<Record<string, unknown>> {
+  const { mints = [], rpcUrls = [solana.url], change = {}, evm } = options;
+  const given = { id: solana.id, mints: [solana.mint, ...mints], keys, rpcUrls, slotMs: 100 };
+  const network = describeSolana({ ...given, change: { nonceAccounts: 3, ...change } });
+  const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
+  return networksDocument("test", besides, [network]);
+}
+
 /** Returns the same fixture as `makeMerchantFixture`, on a Solana cluster. */
 export async function makeSolanaMerchantFixture(solana: TestSolana, options: SolanaMerchantFixtureOptions = {}) {
   const { id } = solana;
   const mode = options.mode ?? "live";
-  const keys = options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
+  const keys = options.keys ?? options.of?.keys ?? (await makeSolanaKeys(solana, options.lanes));
   const mints = [solana.mint, ...(options.mints ?? [])];
-  const { rpcUrls = [solana.url], change = {} } = options;
-  const network = describeSolana({ id, mints, keys, rpcUrls, slotMs: 100, change: { nonceAccounts: 3, ...change } });
   const { evm } = options;
-  const besides = evm ? [{ ...evm, chain: evm.client, rpcUrls: [evm.url] }] : [];
-  const networks = parseNetworks(await networksDocument("test", besides, [network]));
+  const networks = parseNetworks(await describeSolanaDeployment(solana, keys, options));
   const env = { ...keys.env, ...evm?.keys.env };
   const made = await makeDepsFor(networks, env, options);
   const { deps, db } = made;
@@ -171,7 +183,9 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     settlementOf,
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
-      const other = await makeDepsFor(networks, env, { databaseUrl: made.databaseUrl, clock: made.clock });
+      const { databaseUrl, clock } = made;
+      const { signer } = options;
+      const other = await makeDepsFor(networks, env, { databaseUrl, clock, ...(signer ? { signer } : {}) });
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verificationResult: (attemptId: string) => findVerificationResult(deps, attemptId),

@@ -115,7 +115,7 @@ export async function makeDepsFor(
     await getTransferDriver(chain).openKeys({ keys, solanaKeys }, readers);
     treasuryKeys.set(chain.chain, await getChainDriver(chain.chain).openPayoutSigner(chain, readers));
   }
-  const signer = options.signer ?? createEmbeddedSigner({ treasuryKeys, deployment: networks.deployment, log });
+  const signer = options.signer ?? createEmbeddedSigner({ treasuryKeys, chains, deployment: networks.deployment, log });
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];

@@ -1,18 +1,19 @@
 import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { closeMarkers, MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
+import { buildMarkerClosing } from "../../chains/solana/treasury-transactions.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { deleteClosedMarkers, listClosable, recordClosing } from "../../db/queries/payout-markers.ts";
+import { MAX_MARKERS } from "../../signer/solana/transaction-protocol.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import type { BookRents } from "./rents.ts";
-import { signWith } from "./sign-own-transaction.ts";
+import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
 import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 
 const DAY_MS = 86_400_000;
 
 /**
- * Closes old payout markers with one transaction. Their rent goes to the first relayer and is booked when the transaction is
+ * Closes old payout markers with one transaction, those of them that the signer allows. Their rent goes to the first relayer and is booked when the transaction is
  * final. Returns the number of markers that the transaction closes.
  */
 export async function closeOldMarkers(
@@ -21,7 +22,7 @@ export async function closeOldMarkers(
   args: { slot: number; book: BookRents },
 ): Promise<number> {
   const madeBefore = new Date(deps.now().getTime() - chain.network.payoutMarkerDays * DAY_MS);
-  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: MAX_MARKERS_PER_CLOSE });
+  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: MAX_MARKERS });
   if (closable.length === 0) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
@@ -35,12 +36,19 @@ export async function closeOldMarkers(
   if (gone.length > 0) await forgetClosed(deps, chain, { ...args, addresses: gone });
   if (markers.length === 0) return 0;
   const [feePayer = ""] = chain.lanes;
-  const keys = deps.solanaKeys.get(chain.chain);
-  const relayer = keys?.lanes.get(feePayer);
-  if (!keys?.treasury || !relayer) throw new Error(`${chain.chain} has no keys here`);
+  const relayer = deps.solanaKeys.get(chain.chain)?.lanes.get(feePayer);
+  if (!relayer) throw new Error(`${chain.chain} has no keys here`);
   const { blockhash, lastValidHeight } = await readBlockhash(chain);
-  const unsigned = closeMarkers({ feePayer, treasury: chain.treasury, markers, blockhash });
-  const bytes = await signWith(unsigned, [relayer, keys.treasury]);
+  const signed = await deps.signer.signMarkerClosing({ chain: chain.chain, feePayer, blockhash, markers });
+  if (!signed.ok) {
+    const { reason, detail } = signed;
+    deps.log.warn({ chain: chain.chain, reason, detail }, "the signer does not close markers of old payouts now");
+    return 0;
+  }
+  const { addresses: closed } = signed;
+  const closing = { feePayer, blockhash, markers: markers.filter(({ address }) => closed.includes(address)) };
+  const unsigned = buildMarkerClosing(chain, closing);
+  const bytes = await signWith(withTreasurySignature(unsigned, chain.treasury, signed.signature), relayer);
   const signing: Signing = {
     lane: feePayer,
     bytes,
@@ -49,16 +57,12 @@ export async function closeOldMarkers(
     expires: { lastValidHeight },
     transferIds: [],
   };
-  const closing = {
-    chain: chain.chain,
-    addresses: markers.map(({ address }) => address),
-    hash: firstSignature(bytes),
-  };
-  const stored = await storeSignings(deps, chain, [signing], epoch, (db) => recordClosing(db, closing));
+  const row = { chain: chain.chain, addresses: closed, hash: firstSignature(bytes) };
+  const stored = await storeSignings(deps, chain, [signing], epoch, (db) => recordClosing(db, row));
   await broadcastStored(deps, chain, stored);
   if (stored.length === 0) return 0;
-  deps.log.info({ chain: chain.chain, markers: markers.length }, "closing markers of old payouts");
-  return markers.length;
+  deps.log.info({ chain: chain.chain, markers: closed.length }, "closing markers of old payouts");
+  return closed.length;
 }
 
 /**

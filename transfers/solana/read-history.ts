@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
 import { getSolanaChain } from "../../chains/open-chains.ts";
 import { readFinal } from "../../chains/solana/cluster-state.ts";
+import { listTokenMovements } from "../../chains/solana/final-movements.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { readTransaction } from "../../chains/solana/transaction-history.ts";
-import { readMovements } from "../../chains/solana/treasury-movements.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { type HeldAccount, releaseAccount, takeAccount, updateReadProgress } from "../../db/queries/account-cursors.ts";
 import { type HistoryEntry, listDueEntries, recordEntryError, takeEntries } from "../../db/queries/history-entries.ts";
@@ -127,25 +127,9 @@ async function readPart(deps: TransferDeps, account: Account, entries: readonly 
 }
 
 async function readEntry({ chain, token }: Account, { signature }: HistoryEntry): Promise<Found> {
-  const accounts = new Map([[token.treasuryAccount, token.token]]);
   const transaction = await readTransaction(chain, signature);
   const { slot } = transaction;
-  const at = transaction.blockTime ? new Date(transaction.blockTime * 1_000) : undefined;
-  const seen = readMovements(transaction, { owner: chain.treasury, accounts }).map((movement): TokenMovement => {
-    const { mint, payer, receiver, amount, memo, index } = movement;
-    return {
-      blockId: String(slot),
-      blockNumber: slot,
-      txHash: signature,
-      logIndex: index,
-      token: mint,
-      payer,
-      receiver,
-      amount,
-      authorizationNonce: memo ?? null,
-      at,
-    };
-  });
+  const seen = listTokenMovements(chain, { hash: signature, token }, transaction);
   return { seen, forgotten: readForgottenTransaction(chain, { signature, slot }, transaction) };
 }
 

@@ -1,11 +1,5 @@
 import type { ComputeBudget } from "../../chains/solana/build-payment.ts";
-import {
-  buildPayouts,
-  countFitting,
-  countUnits,
-  type Payout,
-  type PayoutArgs,
-} from "../../chains/solana/build-payouts.ts";
+import { countFitting, countUnits, type Payout } from "../../chains/solana/build-payouts.ts";
 import { chooseLane } from "../../chains/solana/choose-lane.ts";
 import { limitUnits } from "../../chains/solana/compute-budget.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../chains/solana/nonce-accounts.ts";
@@ -13,6 +7,11 @@ import { getSolanaToken, type SolanaChain, type SolanaToken } from "../../chains
 import { listPaidNumbers } from "../../chains/solana/payout-markers.ts";
 import { chooseUnitPrice } from "../../chains/solana/priority-fees.ts";
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
+import {
+  buildPayoutTransaction,
+  type PayoutTransaction,
+  toPayoutArgs,
+} from "../../chains/solana/treasury-transactions.ts";
 import { MAX_COMPUTE_UNITS } from "../../chains/solana/wallet-instructions.ts";
 import { keepFreeNonceAccounts } from "../../db/queries/solana-transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
@@ -20,7 +19,7 @@ import { type BookAdopted, keepUnpaidPayouts } from "../adopt-payouts.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { holdPayout, prepareReceivers, type ReadyPayout } from "./prepare-receivers.ts";
-import { signWith } from "./sign-own-transaction.ts";
+import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
 import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 
 /** A durable nonce account, its value, and the slot of the value. */
@@ -106,18 +105,19 @@ function takeBatch(
 ): readonly ReadyPayout[] {
   const at = nonces[0] ?? { address: chain.treasury, nonce: chain.treasury, slot: 0 };
   const budget = { units: Number(MAX_COMPUTE_UNITS), unitPrice: 0n };
-  const args = describeTransaction(chain, { ...shared, lane: chain.lanes[0] ?? "", at, budget });
+  const args = toPayoutArgs(chain, describeTransaction({ ...shared, lane: chain.lanes[0] ?? "", at, budget }));
   return ready.slice(0, Math.max(1, countFitting(ready.map(toPayout), args)));
 }
 
 /** Returns the parts of a transaction other than the payouts. Only the treasury can use its nonces. */
-function describeTransaction(
-  chain: SolanaChain,
-  { token, markerRent, lane, at, budget }: Shared & { lane: string; at: NonceAt; budget: ComputeBudget },
-): Omit<PayoutArgs, "payouts"> {
-  const { token: mint, program, decimals } = token;
-  const nonce = { nonceAccount: at.address, nonceAuthority: chain.treasury, nonce: at.nonce };
-  return { feePayer: lane, treasury: chain.treasury, mint, program, decimals, markerRent, ...nonce, budget };
+function describeTransaction({
+  token,
+  markerRent,
+  lane,
+  at,
+  budget,
+}: Shared & { lane: string; at: NonceAt; budget: ComputeBudget }): Omit<PayoutTransaction, "payouts"> {
+  return { asset: token.asset, feePayer: lane, nonceAccount: at.address, nonce: at.nonce, markerRent, budget };
 }
 
 function toPayout({ row, makeAccount }: ReadyPayout): Payout {
@@ -127,20 +127,23 @@ function toPayout({ row, makeAccount }: ReadyPayout): Payout {
 type Batch = Shared & { epoch: string; batch: readonly ReadyPayout[]; nonces: NonceAt[] };
 
 /**
- * Sends one transaction, or splits it when its simulation fails. The simulation shows how many compute units it needs. Returns the number of payouts that were sent. Without a free
- * nonce, the payouts wait: the watcher enqueues them again when transactions were included.
+ * Sends one transaction, or splits it when its simulation fails or the signer refuses it. A draft without signatures is
+ * simulated, which shows how many compute units the transaction needs. Returns the number of payouts that were sent. Without
+ * a free nonce, the payouts wait: the watcher enqueues them again when transactions were included.
  */
 async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch): Promise<number> {
   const { epoch, batch, nonces } = args;
   const [at] = nonces;
   if (!at) return 0;
   const most = countUnits(batch.map(toPayout), args.token.program);
-  const draft = await signBatch(deps, chain, { ...args, at, units: most });
-  const outcome = await simulate(chain, draft.bytes);
-  if (outcome.ok) {
+  const draft = await buildBatch(deps, chain, { ...args, at, units: most });
+  const outcome = await simulate(chain, buildPayoutTransaction(chain, draft));
+  const signed = outcome.ok
+    ? await signBatch(deps, chain, { ...args, at, units: limitUnits(outcome.units, most) })
+    : outcome.reason;
+  if (typeof signed !== "string") {
     nonces.shift();
-    const signing = await signBatch(deps, chain, { ...args, at, units: limitUnits(outcome.units, most) });
-    const stored = await storeSignings(deps, chain, [signing], epoch);
+    const stored = await storeSignings(deps, chain, [signed], epoch);
     await broadcastStored(deps, chain, stored);
     return stored.length * batch.length;
   }
@@ -148,27 +151,35 @@ async function submitBatch(deps: TransferDeps, chain: SolanaChain, args: Batch):
   let sent = 0;
   // One of several would fail. Each is tried alone, so that the others do not wait for it.
   if (others.length > 0) for (const one of batch) sent += await submitBatch(deps, chain, { ...args, batch: [one] });
-  else if (only) await holdPayout(deps, only.row, outcome.reason);
+  else if (only) await holdPayout(deps, only.row, signed);
   return sent;
 }
 
-async function signBatch(
+type Draft = Shared & { batch: readonly ReadyPayout[]; at: NonceAt; units: number };
+
+async function buildBatch(
   deps: TransferDeps,
   chain: SolanaChain,
-  { batch, at, units, ...shared }: Shared & { batch: readonly ReadyPayout[]; at: NonceAt; units: number },
-): Promise<Signing> {
-  const keys = deps.solanaKeys.get(chain.chain);
+  { batch, at, units, ...shared }: Draft,
+): Promise<PayoutTransaction> {
   const now = deps.now().getTime();
   const lane = await chooseLane(chain, { key: batch[0]?.row.authorization_nonce ?? "0x00000000", now, isLive: true });
-  const relayer = keys?.lanes.get(lane);
-  if (!keys?.treasury || !relayer) throw new Error(`${chain.chain} has no keys here`);
-  const payouts = batch.map(toPayout);
   const unitPrice = await chooseUnitPrice(chain, units, now);
-  const unsigned = buildPayouts({
-    ...describeTransaction(chain, { ...shared, lane, at, budget: { units, unitPrice } }),
-    payouts,
-  });
-  const bytes = await signWith(unsigned, [relayer, keys.treasury]);
+  const budget = { units, unitPrice };
+  return { ...describeTransaction({ ...shared, lane, at, budget }), payouts: batch.map(toPayout) };
+}
+
+/** Has the signer sign a transaction as the treasury, and signs it as the relayer. Returns why the signer refuses it. */
+async function signBatch(deps: TransferDeps, chain: SolanaChain, args: Draft): Promise<Signing | string> {
+  const { batch, at } = args;
+  const transaction = await buildBatch(deps, chain, args);
+  const { feePayer: lane, budget } = transaction;
+  const relayer = deps.solanaKeys.get(chain.chain)?.lanes.get(lane);
+  if (!relayer) throw new Error(`${chain.chain} has no keys here`);
+  const signed = await deps.signer.signPayoutTransaction({ ...transaction, payouts: [...transaction.payouts] });
+  if (!signed.ok) return `the signer refuses: ${signed.reason}: ${signed.detail}`;
+  const unsigned = buildPayoutTransaction(chain, transaction);
+  const bytes = await signWith(withTreasurySignature(unsigned, chain.treasury, signed.signature), relayer);
   const expires = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
-  return { lane, bytes, units, unitPrice, expires, transferIds: batch.map(({ row }) => row.id) };
+  return { lane, bytes, ...budget, expires, transferIds: batch.map(({ row }) => row.id) };
 }

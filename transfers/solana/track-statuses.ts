@@ -1,6 +1,8 @@
 import { listNeverSeen, readStatuses, type SignatureStatus } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { calculateFee } from "../../chains/solana/priority-fees.ts";
+import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
+import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { deleteFailedMovements, keepBookable } from "../../db/queries/failed-bookings.ts";
@@ -94,7 +96,7 @@ async function recordLanded(
     const seen = good.flatMap((one) =>
       assigned
         .filter((transfer) => transfer.lane_id === one.row.lane_id && transfer.lane_nonce === one.row.nonce)
-        .map((transfer, index) => toSeen(one, transfer, index)),
+        .map((transfer) => toSeen(one, transfer)),
     );
     const recorded = await recordBlocks(db, deps, chain, { seen, landed: [], unsolicited: handlers.unsolicited });
     const landings = some.map(({ row, status }) => {
@@ -127,13 +129,15 @@ async function bookTransactions(
 const transactions = { kind: "transaction" as const, subjectOf: ({ row }: KnownTransaction) => row.hash };
 
 /** Returns the movement of a transfer. A transaction is atomic, so it moved exactly what the transfer says. */
-function toSeen({ row, status }: KnownTransaction, transfer: TransferRow, index: number): TokenMovement {
+function toSeen({ row, status }: KnownTransaction, transfer: TransferRow): TokenMovement {
   const { token, payer, receiver, amount, authorization_nonce: authorizationNonce } = transfer;
+  const parsed = parseTransaction(row.bytes);
+  if ("error" in parsed) throw new Error(`transaction ${row.hash} of ours cannot be parsed: ${parsed.error}`);
   return {
     blockId: String(status.slot),
     blockNumber: status.slot,
     txHash: row.hash,
-    logIndex: index,
+    logIndex: findTransferIndex(parsed, authorizationNonce),
     token,
     payer,
     receiver,

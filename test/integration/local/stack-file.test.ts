@@ -34,7 +34,7 @@ const content: StackFile = {
     destination: "solana:11111111111111111111111111111111:44",
     buyers: [],
   },
-  processes: { supervisor: process.pid, api: [], workers: [] },
+  processes: { supervisor: process.pid, api: [], workers: [], signer: [] },
 };
 
 async function folder(): Promise<string> {

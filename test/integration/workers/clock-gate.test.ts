@@ -25,6 +25,7 @@ async function makeParts() {
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, {}),
     DATA_KEYS: testDataKeys,
+    SIGNER: "embedded",
     ...chain.keys.env,
   };
   const inMs = (ms: number) => new Date(fixture.deps.now().getTime() + ms);

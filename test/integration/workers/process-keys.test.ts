@@ -35,7 +35,9 @@ const files = {
 /** Each key as its file has it, and its bytes. */
 const secrets = Object.fromEntries(
   Object.entries(files).flatMap(([name, text]) => {
-    const bytes = text.startsWith("0x") ? Buffer.from(text.slice(2), "hex") : base58.decode(text).subarray(0, 32);
+    const bytes = text.startsWith("0x")
+      ? Buffer.from(text.slice(2), "hex")
+      : Buffer.from(base58.decode(text).subarray(0, 32));
     return [
       [`${name} as text`, Buffer.from(text.replace("0x", ""))],
       [`${name} as bytes`, bytes],
@@ -69,6 +71,7 @@ async function environment(folder: string): Promise<Record<string, string>> {
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE,
     DATA_KEYS: testDataKeys,
+    SIGNER: "embedded",
     PUBLIC_URL: "http://127.0.0.1:9",
     ADMIN_PASSWORD: "correct horse battery",
   };

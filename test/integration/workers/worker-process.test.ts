@@ -20,6 +20,7 @@ async function makeWorkerSetup() {
     REDIS_PREFIX: queues.prefix,
     NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [proxy.url] }),
     DATA_KEYS: testDataKeys,
+    SIGNER: "embedded",
     ...chain.keys.env,
   };
   /** Stores an attempt and enqueues its job. */

@@ -24,6 +24,7 @@ test.each(["worker", "api"] as const)(
         NETWORKS_FILE: await networksFileFor(chain, { rpcUrls: [chain.url, otherChain.url] }),
         PUBLIC_URL: "http://127.0.0.1:8080",
         DATA_KEYS: testDataKeys,
+        SIGNER: "embedded",
         ...(role === "worker" ? keysOf(chain, {}) : {}),
       },
     });

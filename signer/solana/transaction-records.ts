@@ -1,0 +1,57 @@
+import type { Store } from "../store.ts";
+
+// Reads and writes the store's records of transactions that the treasury signed on Solana.
+
+/** A transaction that was signed for a payout, and the value of the durable nonce with which it can be included. */
+export type SignedTransaction = { id: number; nonceAccount: string; nonce: string; slot: number };
+
+/** Returns true if this payout was authorized, with exactly this amount and receiver. */
+export function isAuthorized(
+  store: Store,
+  { nonce, asset, amount, receiver }: { nonce: string; asset: string; amount: bigint; receiver: string },
+): boolean {
+  const found = store
+    .prepare("select 1 from payout where nonce = ? and asset = ? and amount = ? and receiver = ? limit 1")
+    .get(nonce, asset, String(amount), receiver);
+  return found !== undefined;
+}
+
+/** Records that a transaction is signed which can make the payout of a marker. Call it inside a transaction. */
+export function insertTransaction(
+  store: Store,
+  of: { chain: string; marker: string; nonceAccount: string; nonce: string; slot: number },
+  at: Date,
+): void {
+  store
+    .prepare(`insert into payout_transaction (chain, marker, nonce_account, nonce, slot, signed_at) values (?, ?, ?, ?, ?, ?)
+      on conflict do nothing`)
+    .run(of.chain, of.marker, of.nonceAccount, of.nonce, of.slot, at.getTime());
+}
+
+/** Returns the transactions that were signed for the payout of a marker. */
+export function listTransactions(
+  store: Store,
+  { chain, marker }: { chain: string; marker: string },
+): SignedTransaction[] {
+  return store
+    .prepare("select id, nonce_account, nonce, slot from payout_transaction where chain = ? and marker = ? order by id")
+    .all(chain, marker)
+    .map((row) => ({
+      id: Number(row["id"]),
+      nonceAccount: String(row["nonce_account"]),
+      nonce: String(row["nonce"]),
+      slot: Number(row["slot"]),
+    }));
+}
+
+/** Records that a transaction is signed which closes a marker. Its payout is never signed again. */
+export function insertClosing(store: Store, { chain, marker }: { chain: string; marker: string }, at: Date): void {
+  store
+    .prepare("insert into closed_marker (chain, marker, signed_at) values (?, ?, ?) on conflict do nothing")
+    .run(chain, marker, at.getTime());
+}
+
+/** Returns true if a transaction was signed that closes the marker. */
+export function isClosing(store: Store, { chain, marker }: { chain: string; marker: string }): boolean {
+  return store.prepare("select 1 from closed_marker where chain = ? and marker = ?").get(chain, marker) !== undefined;
+}

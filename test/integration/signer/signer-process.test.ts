@@ -1,0 +1,161 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, statSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Agent, request } from "undici";
+import { describe, expect, test } from "vitest";
+import { freePort } from "../../../local/free-ports.ts";
+import { makeScratch } from "../../../local/scratch-folder.ts";
+import { readWorkerConfig } from "../../../runtime/config.ts";
+import { createLog } from "../../../runtime/log.ts";
+import { createSignerClient } from "../../../signer/client.ts";
+import { openSigner } from "../../../signer/open-signer.ts";
+import type { TreasurySigner } from "../../../signer/treasury-signer.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { fundBuyer, networksFileFor, startChain, transfersTo } from "../../support/evm-chain.ts";
+import { startKms } from "../../support/fake-kms.ts";
+import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { makeCertificates } from "../../support/signer-certificates.ts";
+import { type SpawnedProcess, spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
+import { testDataKeys } from "../../support/test-deps.ts";
+import { limitsDocument } from "../../support/test-signer.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const chain = await startChain();
+const log = createLog({ level: "silent", role: "test" });
+const certificates = await makeCertificates();
+
+/** Returns the environment of a signer's process with a store of its own. */
+async function environment(options: Parameters<typeof networksFileFor>[1] = {}): Promise<Record<string, string>> {
+  const folder = await makeScratch("signer-process");
+  const limits = join(folder, "limits.jsonc");
+  await writeFile(limits, JSON.stringify(limitsDocument([chain.asset])));
+  return {
+    ...chain.keys.env,
+    NETWORKS_FILE: await networksFileFor(chain, options),
+    SIGNER_LISTEN: `unix:${join(folder, "signer.sock")}`,
+    SIGNER_STORE: join(folder, "signer.sqlite"),
+    SIGNER_LIMITS_FILE: limits,
+  };
+}
+
+/** Runs `signer init`. Returns its exit code. */
+async function initStore(env: Record<string, string>): Promise<number | null> {
+  const [code] = (await once(spawn(process.execPath, ["signer/main.ts", "init"], { env }), "exit")) as [number | null];
+  return code;
+}
+
+async function startSigner(env: Record<string, string>): Promise<SpawnedProcess> {
+  await initStore(env);
+  return spawnProcess({ role: "signer", env });
+}
+
+/** Opens a worker's connection, by the worker's own environment. */
+function connect(env: Record<string, string>): TreasurySigner {
+  const worker = readWorkerConfig({
+    DATABASE_URL: "postgres://127.0.0.1/none",
+    REDIS_URL: "redis://127.0.0.1",
+    NETWORKS_FILE: "none",
+    DATA_KEYS: testDataKeys,
+    ...env,
+  });
+  const signer = openSigner(worker, { treasuryKeys: new Map(), chains: new Map(), deployment: "test", log });
+  addCleanup(() => signer.close());
+  return signer;
+}
+
+const claim = {
+  asset: chain.asset,
+  merchantId: "mrch_1",
+  paymentId: "pay_1",
+  txHash: `0x${"ab".repeat(32)}`,
+  logIndex: 0,
+};
+const socketOf = (env: Record<string, string>) => (env["SIGNER_LISTEN"] ?? "").slice("unix:".length);
+
+describe("the signer's process", () => {
+  test("starts only with a store that was created before", async () => {
+    const env = await environment();
+    const started = await spawnUnready({ role: "signer", env });
+    expect(await started.gone).toMatchObject({ code: 1 });
+    expect(started.tail()).toContain("does not exist: create it with `signer init` or `signer rebuild`");
+    expect(await initStore(env)).toBe(0);
+    await spawnProcess({ role: "signer", env });
+  });
+
+  test("a worker reaches it through a Unix socket that only its user can open", async () => {
+    const env = await environment();
+    await startSigner(env);
+    const socket = socketOf(env);
+    expect(statSync(socket).mode & 0o777).toBe(0o600);
+    expect(await connect({ SIGNER: `unix:${socket}` }).claimDeposits([claim])).toMatchObject([
+      { ok: false, reason: "deposit_not_found" },
+    ]);
+  });
+
+  test.runIf(process.getuid?.() === 0)("another user's process is refused on the socket", async () => {
+    const env = await environment();
+    await startSigner(env);
+    const script = `require("net").connect(${JSON.stringify(socketOf(env))}).on("error", (e) => { console.log(e.code); process.exit(3) }).on("connect", () => process.exit(0))`;
+    const child = spawn(process.execPath, ["-e", script], { uid: 65_534, gid: 65_534 });
+    const [code] = (await once(child, "exit")) as [number | null];
+    expect(code).toBe(3);
+  });
+
+  test("over TLS it answers only clients with a certificate of its CA", async () => {
+    const port = await freePort();
+    const url = `https://127.0.0.1:${port}`;
+    const env = { ...(await environment()), SIGNER_LISTEN: url, ...(await certificates.issue("signer")) };
+    await startSigner(env);
+
+    const worker = connect({ SIGNER: url, ...(await certificates.issue("worker")) });
+    expect(await worker.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "deposit_not_found" }]);
+
+    const other = await (await makeCertificates()).issue("stranger");
+    const read = (name: string) => readFileSync(other[name] ?? "");
+    const [cert, key] = [read("SIGNER_CERT_FILE"), read("SIGNER_KEY_FILE")];
+    const strange = createSignerClient({ url, ca: Buffer.from(certificates.ca), cert, key }, { log });
+    addCleanup(() => strange.close());
+    expect(await strange.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "signer_unavailable" }]);
+
+    const dispatcher = new Agent({ connect: { ca: certificates.ca } });
+    addCleanup(() => dispatcher.destroy());
+    await expect(request(`${url}/v1/status`, { dispatcher })).rejects.toThrow();
+  });
+
+  test("a request with an unknown member is refused", async () => {
+    const env = await environment();
+    await startSigner(env);
+    const signer = connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" });
+    await expect(signer.claimDeposits([{ ...claim, approved: true } as typeof claim])).rejects.toThrow("status 400");
+  });
+
+  test("killed after it has recorded a payout and before it has answered, it makes one payout", async () => {
+    const kms = await startKms(chain.keys.treasury.privateKey);
+    const key = { awsKms: { keyId: "alias/treasury", region: "eu-central-1", endpoint: kms.url } };
+    const treasury = { address: chain.keys.treasury.address, key };
+    const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: "eu-central-1" };
+    const env: Record<string, string> = { ...(await environment({ change: { treasury } })), ...credentials };
+    const running = await startSigner(env);
+    const fixture = await makeMerchantFixture(chain, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
+    const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+
+    kms.failNext([{ status: 0, name: "silent" }]);
+    const settling = fixture.settle(id);
+    const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
+    addCleanup(() => store.close());
+    const payouts = () => store.prepare("select amount, counted from payout").all();
+    await waitFor(() => payouts().length === 1, { within: 10_000, what: "the payout is recorded" });
+    await running.kill("SIGKILL");
+    expect(await settling).toEqual(["signer_unavailable"]);
+
+    await spawnProcess({ role: "signer", env });
+    expect(await fixture.settle(id)).toEqual(["begun"]);
+    await fixture.relay();
+    await fixture.watch();
+    expect(payouts()).toHaveLength(1);
+    expect(await transfersTo(chain, fixture.destination)).toHaveLength(1);
+  });
+});
