@@ -33,13 +33,30 @@ create table api_key (
   mode text not null,
   hash bytea not null,
   hint text not null,
+  previous_hash bytea,
+  previous_until timestamp with time zone,
   scopes text[] not null,
+  merchant_ids text[],
+  allowed_cidrs text[],
+  expires_at timestamp with time zone,
+  approval_public_key text,
+  created_by text,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  last_used_address text,
+  CHECK (((approval_public_key IS NOT NULL) = ('settlements:approve'::text = ANY (scopes)))),
+  CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['gateway'::text, 'payments:read'::text, 'payments:write'::text, 'refunds'::text, 'merchants'::text, 'settlements'::text, 'settlements:approve'::text, 'webhooks'::text, 'keys'::text]))),
+  CHECK (((previous_hash IS NULL) = (previous_until IS NULL))),
+  CHECK ((approval_public_key ~ '^[0-9a-f]{64}$'::text)),
+  CHECK ((cardinality(allowed_cidrs) > 0)),
+  CHECK ((cardinality(merchant_ids) > 0)),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (created_by) REFERENCES api_key(id),
   PRIMARY KEY (id),
-  UNIQUE (hash)
+  UNIQUE (hash),
+  UNIQUE (previous_hash)
 );
 
 create table app_id (
@@ -319,6 +336,7 @@ create table history_entry (
 create table idempotency (
   account_id text not null,
   mode text not null,
+  merchant_id text not null,
   operation text not null,
   key text not null,
   digest bytea not null,
@@ -327,7 +345,7 @@ create table idempotency (
   created_at timestamp with time zone not null,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, operation, key)
+  PRIMARY KEY (account_id, mode, merchant_id, operation, key)
 );
 
 create table lane (
@@ -792,6 +810,8 @@ create table webhook_fanout (
   PRIMARY KEY (settlement_id, endpoint_id)
 );
 
+CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
+CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);

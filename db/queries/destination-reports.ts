@@ -51,3 +51,33 @@ export async function markReported(
     from unnest(${changes.map(({ id }) => id)}::text[], ${changes.map(({ state }) => state)}::text[]) as r (id, state)
     where c.id = r.id and c.state = r.state`.execute(db);
 }
+
+/** An approval key of a live merchant, in hex. */
+export type UnreportedKey = { merchant_id: string; public_key: string };
+
+/** Returns approval keys of working API keys that the signer has not been told of, with each merchant that a key reaches. */
+export async function listUnreportedKeys(
+  db: Db,
+  { now, limit }: { now: Date; limit: number },
+): Promise<UnreportedKey[]> {
+  const { rows } = await sql<UnreportedKey>`
+    select m.id as merchant_id, k.approval_public_key as public_key
+    from api_key k join merchant m on m.account_id = k.account_id and m.mode = k.mode
+      and (k.merchant_ids is null or m.id = any(k.merchant_ids))
+    where k.mode = 'live' and k.approval_public_key is not null and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > ${now}) and m.deleted_at is null
+      and not exists (select from approval_key_report r
+        where r.merchant_id = m.id and r.public_key = k.approval_public_key)
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** Marks approval keys as reported. */
+export async function markKeysReported(db: Db, keys: readonly UnreportedKey[], at: Date): Promise<void> {
+  if (keys.length === 0) return;
+  await db
+    .insertInto("approval_key_report")
+    .values(keys.map((key) => ({ ...key, reported_at: at })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}

@@ -79,6 +79,8 @@ export type MerchantTables = {
     /** What the signer said about it. */
     outcome: string | null;
   };
+  /** An approval key of an API key that the signer was told of, for a merchant that the key reaches. */
+  approval_key_report: { merchant_id: string; public_key: string; reported_at: Date };
   /** The operator's fee on an account's payments, or on the payments of one merchant instead. */
   fee_policy: {
     account_id: string;

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { decideChange, findChangeOwner, listAllChanges } from "../../payments/merchants/decide-changes.ts";
-import { signDecision } from "../../payments/merchants/sign-decisions.ts";
 import { type AddAction, oneOf, RefusedError, unwrap, wholeNumber } from "./command.ts";
 import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
 
@@ -34,12 +33,7 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
         if (!owner) throw new RefusedError(`there is no change ${changeId}`);
         const by = readSigningKey(context, options);
         const actor = await context.actor();
-        const value = await context.db.transaction().execute(async (db) => {
-          const decided = unwrap(await decideChange({ ...context, db }, { ...owner, changeId, actor, decision }));
-          if (by) unwrap(await signDecision({ ...context, db }, { ...owner, changeId, decision, by }));
-          return decided;
-        });
-        return { value };
+        return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision, by })) };
       },
     );
 }

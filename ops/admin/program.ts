@@ -7,6 +7,7 @@ import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
+import { addKeyCommands } from "./key-commands.ts";
 import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
@@ -27,6 +28,7 @@ export type Io = {
 
 const groups = [
   addAccountCommands,
+  addKeyCommands,
   addMerchantCommands,
   addFrameCommands,
   addWebhookCommands,

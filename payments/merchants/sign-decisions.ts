@@ -1,10 +1,9 @@
 import type { KeyObject } from "node:crypto";
 import { parseAccountId } from "../../chains/caip.ts";
-import { findDestinationChange } from "../../db/queries/destination-changes.ts";
+import type { DestinationChangeRow } from "../../db/queries/destination-changes.ts";
 import { insertSignedStatement } from "../../db/queries/signed-statements.ts";
 import type { Db } from "../../db/tables.ts";
 import { type StatementSubject, signText, writeStatement } from "../../signer/statements.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
@@ -15,26 +14,22 @@ type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 export type SigningKey = { name: string; key: KeyObject; deployment: string };
 
 /**
- * Signs a decision about a waiting change and stores the statement for the signer, which approves or rejects the destination
- * in its own records. Call it in the transaction of the decision. Refuses with `merchant_not_found`, and with `invalid_state`
- * for a deletion: the signer has no part in it.
+ * Signs a decision about a change and stores the statement for the signer, which approves or rejects the destination in its
+ * own records. A deletion has no receiver, and the signer no part in it. Call it in the transaction of the decision.
  */
 export async function signDecision(
   deps: Deps,
-  args: { merchantId: string; changeId: string; decision: "approve" | "reject"; by: SigningKey },
-): Promise<Result<null>> {
-  const { merchantId, changeId, decision, by } = args;
-  const change = await findDestinationChange(deps.db, { merchantId, id: changeId });
-  if (!change) return refuse("merchant_not_found", "the merchant has no such change of a settlement");
+  { change, decision, by }: { change: DestinationChangeRow; decision: "approve" | "reject"; by: SigningKey },
+): Promise<void> {
   const receiver = parseAccountId(change.after ?? "")?.address;
-  if (receiver === undefined) return refuse("invalid_state", "the change is a deletion");
-  const subject = { action: `${decision} destination`, merchantId, asset: change.asset, receiver } as const;
-  await storeStatement(deps, { subject, of: changeId, by });
-  return done(null);
+  if (receiver === undefined) return;
+  const { merchant_id: merchantId, asset } = change;
+  const subject = { action: `${decision} destination`, merchantId, asset, receiver } as const;
+  await storeStatement(deps, { subject, of: change.id, by });
 }
 
 /** Signs a statement and stores it. @param args.of the id of the row that the statement is about */
-export async function storeStatement(
+async function storeStatement(
   { db, now }: Deps,
   { subject, of, by }: { subject: StatementSubject; of: string; by: SigningKey },
 ): Promise<void> {

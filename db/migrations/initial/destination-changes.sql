@@ -53,3 +53,11 @@ create table signed_statement (
 );
 create index signed_statement_subject on signed_statement (subject);
 create index signed_statement_unreported on signed_statement (id) where reported_at is null;
+
+-- Approval keys (of API keys with the scope settlements:approve) that the signer was told of, for each merchant they reach.
+create table approval_key_report (
+  merchant_id text not null references merchant,
+  public_key text not null,
+  reported_at timestamptz not null,
+  primary key (merchant_id, public_key)
+);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { storeCollected } from "../../../../payments/buyer-data/collected-data.ts";
 import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collection-policies.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
-import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
+import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
@@ -48,25 +48,7 @@ test("an operator lets wallets cancel an account's payments, or the merchant alo
   expect(actions.map(({ action }) => action)).toContain("account.updated");
 });
 
-test("a key works until an operator revokes it, and is printed once", async () => {
-  const { keyId, apiKey } = await json<{ keyId: string; apiKey: string }>(
-    "keys",
-    "new",
-    ...owner,
-    "--scopes",
-    "gateway",
-  );
-  expect(await findCallerByKey(fixture.deps, apiKey)).toMatchObject({
-    accountId: fixture.accountId,
-    scopes: ["gateway"],
-  });
-  const listed = await admin("keys", "list", "--account", fixture.accountId);
-  expect(listed.stdout).toContain(keyId);
-  expect(listed.stdout).not.toContain(apiKey.slice(4, 20));
-  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
-  expect(await findCallerByKey(fixture.deps, apiKey)).toBeUndefined();
-  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
-  expect(await admin("keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
+test("an app id works until an operator revokes it", async () => {
   const { appId } = await json<{ appId: string }>("apps", "new", ...owner);
   expect(await findCallerByApp(fixture.deps, appId)).toMatchObject({ accountId: fixture.accountId });
   await json("apps", "revoke", appId);
@@ -74,6 +56,7 @@ test("a key works until an operator revokes it, and is printed once", async () =
   expect(await json<{ revokedAt: string | null }[]>("apps", "list", "--account", fixture.accountId)).toMatchObject([
     { revokedAt: expect.any(String) },
   ]);
+  expect(await admin("apps", "revoke", "0")).toMatchObject({ code: 1, stderr: "there is no app id 0\n" });
 });
 
 test("an operator creates, shows and removes a merchant, its destinations and its policies", async () => {
