@@ -23,8 +23,8 @@ export function hasUnreportedDestinations({ db }: Pick<Deps, "db">): Promise<boo
 
 /**
  * Tells the signer which destinations live merchants ask for, what operators and approvers have signed about them, and the
- * keys of the approvers. The signer's own waiting period begins with the report. One worker reports at a time, so that an older report never follows a
- * newer one. While the signer does not answer, the rows stay and are reported later.
+ * keys of the approvers. The signer's own waiting period begins with the report. One worker reports at a time, so that an
+ * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later.
  */
 export async function reportDestinations(deps: Deps): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
