@@ -26,8 +26,7 @@ const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonl
   refund: { eip155: ["treasury", "signer"], solana: ["signer"] },
   reconcile: {},
   "deliver-webhook": {},
-  // Reaches the signer, which an embedded one is only with the keys.
-  "report-destinations": { eip155: treasury, solana: treasury },
+  "report-destinations": { eip155: ["signer"], solana: ["signer"] },
   "check-pages": {},
   sweep: {},
 };
