@@ -203,7 +203,6 @@ async function describeProcesses({
   const DATA_KEYS = process.env["DATA_KEYS"] ?? `local:${randomBytes(32).toString("base64")}`;
   const secrets = { DATA_KEYS, ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, ...secrets, ...publicUrl });
   const common = { ...services, ...secrets, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
@@ -222,6 +221,8 @@ async function describeProcesses({
   const signer = isEmbedded ? undefined : await prepareSigner(dir, networksFile);
   const workerKeys = isEmbedded ? keys : laneKeys;
   const SIGNER = signer?.address ?? "embedded";
+  const forAdmin = { DATABASE_URL: postgres.url, NETWORKS_FILE: networksFile, SIGNER };
+  await writeEnvironment(dir, { ...forAdmin, ...secrets, ...publicUrl });
   const worker = { ...common, ...publicUrl, ...workerKeys, SIGNER, DRAIN_MS: String(drainMs) };
   const admin = { ...common, ADMIN_USER: adminLogin.user, ADMIN_PASSWORD: adminLogin.password };
   const signing: ProcessOptions[] = signer

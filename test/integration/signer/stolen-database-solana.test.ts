@@ -1,11 +1,20 @@
+import { Registry } from "prom-client";
 import { describe, expect, test } from "vitest";
 import { readBlockhash } from "../../../chains/solana/cluster-state.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import { findMarker } from "../../../chains/solana/payout-markers.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
 import { beginRefunds } from "../../../payments/payouts/begin-refunds.ts";
+import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
 import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
+import { parseLimits } from "../../../signer/limits.ts";
+import { rebuildPayouts } from "../../../signer/rebuild.ts";
+import type { SignerDeps } from "../../../signer/signer-deps.ts";
+import { authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
 import type { PayoutTransactionRequest } from "../../../signer/solana/transaction-protocol.ts";
+import { createStore } from "../../../signer/store.ts";
+import { verifyDeposits } from "../../../signer/verify-deposits.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
 import {
@@ -15,6 +24,7 @@ import {
 } from "../../support/solana-merchant-fixture.ts";
 import { spawnSigner } from "../../support/spawn-signer.ts";
 import { testActor } from "../../support/test-actor.ts";
+import { limitsDocument } from "../../support/test-signer.ts";
 import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../support/test-solana.ts";
 
 // The treasury's key is in a process of its own. Whoever controls the service's database, as its superuser, obtains nothing
@@ -250,6 +260,30 @@ describe("the signer", () => {
       expect(answer).toMatchObject({ ok: false, reason: "payout_unauthorized" });
     }
   });
+});
+
+test("a rebuilt store signs no payout again that the history shows, although its marker may be closed", async () => {
+  const parsed = parseLimits(JSON.stringify(limitsDocument([asset])));
+  if ("error" in parsed) throw new Error(parsed.error);
+  const rebuilt: SignerDeps = {
+    store: createStore(":memory:"),
+    chains: deps.chains,
+    deployment: deps.deployment,
+    treasuryKeys: new Map([[solana.id, { sign: async () => null }]]),
+    readLimits: () => parsed.limits,
+    log: deps.log,
+    metrics: createMetrics(new Registry(), "signer"),
+    now: deps.now,
+  };
+  await claimAllDeposits({
+    db: fixture.db,
+    signer: { ...signer, claimDeposits: (deposits) => verifyDeposits(rebuilt, deposits) },
+  });
+  const made = await rebuildPayouts(rebuilt, { from: new Map(), accepted: new Set() });
+  expect(made).toMatchObject({ recorded: expect.any(Number), unattributed: [] });
+  const paid = fixture.db.selectFrom("settlement").select("id").where("state", "=", "paid").orderBy("created_at");
+  const request = await requestFor((await paid.executeTakeFirstOrThrow()).id);
+  expect(await authorizePayoutTransaction(rebuilt, request)).toMatchObject({ ok: false, reason: "payout_closed" });
 });
 
 test("old markers are closed through the signer, and their rent returns to the relayer", async () => {
