@@ -23,7 +23,7 @@ export async function* readTreasuryHistory(
       for (let at = 0; at < made.length; at += PART) {
         const found = await readFinalMovements(chain, made.slice(at, at + PART));
         yield [...found].flatMap(([hash, one]) => {
-          // Whoever rebuilds records from this history must not miss a transaction that the endpoints no longer have.
+          // Records that are rebuilt from this history must not miss a transaction that the endpoints no longer have.
           if (one.state !== "final") throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
           return one.movements.filter((movement) => movement.token === token);
         });

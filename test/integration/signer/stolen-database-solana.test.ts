@@ -27,8 +27,8 @@ import { testActor } from "../../support/test-actor.ts";
 import { limitsDocument } from "../../support/test-signer.ts";
 import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../support/test-solana.ts";
 
-// The treasury's key is in a process of its own. Whoever controls the service's database, as its superuser, obtains nothing
-// from the treasury on Solana.
+// The treasury's key is in a process of its own. A thief who controls the service's database, as its superuser,
+// obtains nothing from the treasury on Solana.
 
 const DAY_MS = 86_400_000;
 const solana = await startTestSolana();
@@ -193,8 +193,8 @@ describe("a thief who is the database's superuser", () => {
     const before = await held();
     const { lane_id, lane_nonce } = await transferOf(settlementId);
     const sent = (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
-    const again = solana.client.connection.sendRawTransaction(sent?.bytes ?? Buffer.alloc(0));
-    await expect(again).rejects.toThrow(/Blockhash not found|already been processed/);
+    const repeated = solana.client.connection.sendRawTransaction(sent?.bytes ?? Buffer.alloc(0));
+    await expect(repeated).rejects.toThrow(/Blockhash not found|already been processed/);
     await asSuperuser(`update transfer set state = 'ready', lane_id = null, lane_nonce = null, hold_until = null
       where settlement_id = '${settlementId}'`);
     await fixture.submit();
@@ -247,8 +247,8 @@ describe("the signer", () => {
     await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
     expect((await readNonces(chain, [kept.nonceAccount], "finalized")).nonces[0]).not.toBe(kept.nonce);
     expect(await close()).toMatchObject({ ok: true, addresses: [address] });
-    const again = await requestFor(settlementId);
-    expect(await signer.signPayoutTransaction(again)).toMatchObject({ ok: false, reason: "payout_closed" });
+    const repeated = await requestFor(settlementId);
+    expect(await signer.signPayoutTransaction(repeated)).toMatchObject({ ok: false, reason: "payout_closed" });
   });
 
   test("closes no marker of a payout that it did not sign, and no durable nonce account", async () => {
