@@ -1,3 +1,4 @@
+import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Limits } from "./http/rate-limits.ts";
 import type { Waiters } from "./polling/waiters.ts";
@@ -6,6 +7,7 @@ import type { Waiters } from "./polling/waiters.ts";
 export type ApiDeps = PaymentDeps & {
   waiters: Waiters;
   limits: Limits;
+  keyUses: KeyUses;
   /** Retention of buyers' data, milliseconds. */
   collectedDataMs: number;
   /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */

@@ -8,6 +8,7 @@ import { isMigrated } from "../db/migrate.ts";
 import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { listStatuses } from "../payments/lifecycle/read-payment.ts";
+import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { resizeOldLogos } from "../payments/merchants/logos.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
@@ -31,6 +32,9 @@ import { buildServer } from "./server.ts";
 const LAST_REQUESTS_MS = 2_000;
 /** Time that running requests then have to finish, milliseconds. Long polls have been answered by then. */
 const CLOSE_MS = 10_000;
+
+/** The interval at which the uses of API keys are stored, milliseconds. */
+const STORE_KEY_USES_MS = 10_000;
 
 type Opened = { config: ApiConfig; log: Log; metrics: Metrics; shutdown: Shutdown };
 
@@ -102,8 +106,16 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
       perPayment: config.RATE_LIMIT_PER_PAYMENT,
     },
   );
+  const keyUses = createKeyUses({ db, now, log });
+  shutdown.onClose("key uses", storePeriodically(keyUses));
   const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
-  const settings = { limits, collectedDataMs, trustedProxies: config.TRUSTED_PROXIES, inContext: withLogFields };
+  const settings = {
+    limits,
+    keyUses,
+    collectedDataMs,
+    trustedProxies: config.TRUSTED_PROXIES,
+    inContext: withLogFields,
+  };
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, "");
   const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
   const app = buildServer({ ...domain, waiters, ...settings, publicUrl, legal, appSchemes: config.APP_SCHEMES });
@@ -129,6 +141,15 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
   return db;
+}
+
+/** Stores the uses of API keys periodically, and once more when the returned function is called. */
+function storePeriodically(keyUses: KeyUses): () => Promise<void> {
+  const timer = setInterval(() => void keyUses.store(), STORE_KEY_USES_MS);
+  return () => {
+    clearInterval(timer);
+    return keyUses.store();
+  };
 }
 
 /**

@@ -18,12 +18,14 @@ import { readPaymentId } from "./http/payment-links.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
 import { createOperations } from "./merchant/create-operations.ts";
 import { destinationChangeOperations } from "./merchant/destination-change-operations.ts";
+import { keyOperations } from "./merchant/key-operations.ts";
 import { listOperations } from "./merchant/list-operations.ts";
 import { merchantOperations } from "./merchant/merchant-operations.ts";
 import { paymentOperations } from "./merchant/payment-operations.ts";
 import { refundOperations } from "./merchant/refund-operations.ts";
 import { settlementOperations } from "./merchant/settlement-operations.ts";
 import { statusOperations } from "./merchant/status-operations.ts";
+import { webhookOperations } from "./merchant/webhook-operations.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -42,6 +44,8 @@ export const operations: readonly Operation[] = [
   ...merchantOperations,
   ...settlementOperations,
   ...destinationChangeOperations,
+  ...keyOperations,
+  ...webhookOperations,
   gatewayPayment,
   gatewayOptions,
   gatewayFetch,
@@ -72,11 +76,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       // The limit by address comes first: it bounds the guessing of keys.
       const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (addressRefusal) return sendRefusal(reply, addressRefusal);
-      const authenticated = await authenticate(
-        deps,
-        { headers: request.headers, address: request.ip },
-        operation.access,
-      );
+      const authenticated = await authenticate(deps, { headers: request.headers, address: request.ip }, operation);
       if (!authenticated.ok) return sendRefusal(reply, authenticated);
       request.authenticated = authenticated.value;
       const { keyId, version } = authenticated.value.caller;

@@ -33,13 +33,30 @@ create table api_key (
   mode text not null,
   hash bytea not null,
   hint text not null,
+  previous_hash bytea,
+  previous_until timestamp with time zone,
   scopes text[] not null,
+  merchant_ids text[],
+  allowed_cidrs text[],
+  expires_at timestamp with time zone,
+  approval_public_key text,
+  created_by text,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  last_used_address text,
+  CHECK (((approval_public_key IS NOT NULL) = ('settlements:approve'::text = ANY (scopes)))),
+  CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['gateway'::text, 'payments:read'::text, 'payments:write'::text, 'refunds'::text, 'merchants'::text, 'settlements'::text, 'settlements:approve'::text, 'webhooks'::text, 'keys'::text]))),
+  CHECK (((previous_hash IS NULL) = (previous_until IS NULL))),
+  CHECK ((approval_public_key ~ '^[0-9a-f]{64}$'::text)),
+  CHECK ((cardinality(allowed_cidrs) > 0)),
+  CHECK ((cardinality(merchant_ids) > 0)),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
+  FOREIGN KEY (created_by) REFERENCES api_key(id),
   PRIMARY KEY (id),
-  UNIQUE (hash)
+  UNIQUE (hash),
+  UNIQUE (previous_hash)
 );
 
 create table app_id (
@@ -224,6 +241,7 @@ create table destination_change (
   decided_at timestamp with time zone,
   rejection text,
   applied_at timestamp with time zone,
+  reported_at timestamp with time zone,
   CHECK ((((decider_kind IS NULL) = (decided_at IS NULL)) AND ((decider_kind IS NULL) = (decider_id IS NULL)))),
   CHECK (((state = 'applied'::text) = (applied_at IS NOT NULL))),
   CHECK (((state = 'rejected'::text) = (rejection IS NOT NULL))),
@@ -318,6 +336,7 @@ create table history_entry (
 create table idempotency (
   account_id text not null,
   mode text not null,
+  merchant_id text not null,
   operation text not null,
   key text not null,
   digest bytea not null,
@@ -326,7 +345,7 @@ create table idempotency (
   created_at timestamp with time zone not null,
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, operation, key)
+  PRIMARY KEY (account_id, mode, merchant_id, operation, key)
 );
 
 create table lane (
@@ -642,6 +661,19 @@ create table settlement_destination (
   UNIQUE (merchant_id, asset)
 );
 
+create table signed_statement (
+  id bigint generated always as identity not null,
+  subject text not null,
+  text text not null,
+  signer text not null,
+  signature text not null,
+  created_at timestamp with time zone not null,
+  reported_at timestamp with time zone,
+  outcome text,
+  PRIMARY KEY (id),
+  UNIQUE (text, signer)
+);
+
 create table transaction (
   lane_id text not null,
   nonce bigint not null,
@@ -778,6 +810,8 @@ create table webhook_fanout (
   PRIMARY KEY (settlement_id, endpoint_id)
 );
 
+CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
+CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
@@ -789,6 +823,7 @@ CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree 
 CREATE INDEX destination_change_due ON public.destination_change USING btree (applies_at) WHERE (state = 'requested'::text);
 CREATE INDEX destination_change_left ON public.destination_change USING btree (applied_at) WHERE ((before IS NOT NULL) AND (state = 'applied'::text));
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, created_at, id);
+CREATE INDEX destination_change_unreported ON public.destination_change USING btree (created_at) WHERE (reported_at IS NULL);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
@@ -827,6 +862,8 @@ CREATE INDEX settlement_not_begun ON public.settlement USING btree (merchant_id,
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
+CREATE INDEX signed_statement_subject ON public.signed_statement USING btree (subject);
+CREATE INDEX signed_statement_unreported ON public.signed_statement USING btree (id) WHERE (reported_at IS NULL);
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);

@@ -1,5 +1,6 @@
 import { openDb } from "../db/open.ts";
-import { createAccount, createApiKey, createAppId } from "../payments/merchants/accounts.ts";
+import { createAccount, createAppId } from "../payments/merchants/accounts.ts";
+import { createApiKey } from "../payments/merchants/api-keys.ts";
 import { addDestinations } from "../payments/merchants/destinations.ts";
 import { createMerchant } from "../payments/merchants/merchants.ts";
 import { createLog } from "../runtime/log.ts";
@@ -7,7 +8,19 @@ import { createLog } from "../runtime/log.ts";
 export type Caller = { apiKey: string; appId: string; merchantId: string };
 export type Seeded = { live: Caller; test: Caller };
 
-/** Creates an account with a merchant, its payout destinations and keys of every scope, in live mode and in test mode. */
+/** The scopes of the local stack's keys: everything but approvals, which a second person gives. */
+const scopes = [
+  "gateway",
+  "payments:read",
+  "payments:write",
+  "refunds",
+  "merchants",
+  "settlements",
+  "webhooks",
+  "keys",
+] as const;
+
+/** Creates an account with a merchant, its payout destinations and one key, in live mode and in test mode. */
 export async function seedAccount(
   databaseUrl: string,
   ...settlements: { asset: string; destination: string }[]
@@ -18,13 +31,14 @@ export async function seedAccount(
   try {
     const { id: accountId } = await createAccount(deps, { actor, name: "Local account", destinationWaitingHours: 0 });
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
-      const { key } = await createApiKey(deps, { actor, accountId, mode, scopes: ["gateway", "merchant"] });
+      const issued = await createApiKey(deps, { actor, accountId, mode, scopes });
+      if (!issued.ok) throw new Error(`the API key was refused: ${issued.message}`);
       const { appId } = await createAppId(deps, { actor, accountId, mode });
       const details = { name: "Corner shop", email: "owner@example.com" };
       const { id: merchantId } = await createMerchant(deps, { actor, accountId, mode, ...details });
       const added = await addDestinations(deps, { actor, accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
-      return { apiKey: key, appId, merchantId };
+      return { apiKey: issued.value.key, appId, merchantId };
     };
     return { live: await seedMode("live"), test: await seedMode("test") };
   } finally {

@@ -1,7 +1,6 @@
 /**
  * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`). The last five
- * are reserved: nothing returns them yet. Only the command line returns `api_key_not_found`. api/http/http-errors.ts maps each
- * code to an HTTP status.
+ * are reserved: nothing returns them yet. api/http/http-errors.ts maps each code to an HTTP status.
  */
 export const errorCodes = [
   "rate_limited",

@@ -9,15 +9,19 @@ import {
 } from "../db/queries/idempotency-keys.ts";
 import type { Db } from "../db/tables.ts";
 import { done, type Result, refuse } from "./error-codes.ts";
-import type { Caller } from "./merchants/accounts.ts";
+import type { Caller } from "./merchants/callers.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 /** Minimum retention of a response, milliseconds (design, part 9). */
 const RESPONSE_RETENTION_MS = 24 * 60 * 60_000;
 
-/** A request with an idempotency key: its caller, operation and key, and a digest of everything that was sent. */
+/**
+ * A request with an idempotency key: its caller, the merchant that it names, its operation and key, and a digest of
+ * everything that was sent.
+ */
 export type IdempotentRequest = {
   caller: Pick<Caller, "accountId" | "mode">;
+  merchantId: string | undefined;
   operation: string;
   key: string;
   digest: Buffer;
@@ -62,8 +66,8 @@ export async function findStoredResponse(
   return done({ status: kept.status, text: kept.response_body, replayed: true });
 }
 
-function toRowKey({ caller, operation, key }: IdempotentRequest): IdempotencyKey {
-  return { account_id: caller.accountId, mode: caller.mode, operation, key };
+function toRowKey({ caller, merchantId, operation, key }: IdempotentRequest): IdempotencyKey {
+  return { account_id: caller.accountId, mode: caller.mode, merchant_id: merchantId ?? "", operation, key };
 }
 
 /**

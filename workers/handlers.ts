@@ -6,6 +6,7 @@ import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
+import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { deliverDue } from "../payments/webhooks/deliver-events.ts";
@@ -115,9 +116,14 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       await applyDueChanges(deps);
+      if (await hasUnreportedDestinations(deps)) await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
+      return done;
+    },
+    "report-destinations": async () => {
+      await reportDestinations(deps);
       return done;
     },
     "check-pages": async () => {

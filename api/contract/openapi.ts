@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ErrorCode } from "../../payments/error-codes.ts";
+import { scopeDescriptions } from "../../payments/merchants/scopes.ts";
 import { statusOf } from "../http/http-errors.ts";
 import { invalidInputCode, type Operation } from "./operation.ts";
 import { errorResponse } from "./response-schemas.ts";
@@ -98,7 +99,7 @@ export function describeApi(
           type: "apiKey",
           in: "header",
           name: "Api-Key",
-          description: "svc_test_… or svc_…: the key decides the mode.",
+          description: `svc_test_… or svc_…: the key decides the mode. An operation lists the scope that the key must have:\n\n${scopeList}`,
         },
         bearer: { type: "http", scheme: "bearer", description: "The same key as a bearer token." },
         appId: { type: "apiKey", in: "header", name: "App-Id", description: "Public, for wallets; with Client-Id." },
@@ -107,19 +108,24 @@ export function describeApi(
   };
 }
 
+/** The scopes as a list in Markdown. */
+const scopeList = Object.entries(scopeDescriptions)
+  .map(([scope, description]) => `- \`${scope}\`: ${description}`)
+  .join("\n");
+
 /** Converts a schema; adds its named parts to the components of the document. */
 type ToJson = (schema: z.ZodType, io: "input" | "output") => Schema;
 
 function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperation {
-  const { name, summary, access, schemas, idempotency } = operation;
+  const { name, summary, access, scope, schemas, idempotency } = operation;
   const bodyOptional = schemas.body?.safeParse(undefined).success === true;
-  const keySecurity = [{ apiKey: [] }, { bearer: [] }];
+  // OpenAPI 3.1 lets a scheme of any type list the roles that an operation requires.
+  const keySecurity = [{ apiKey: [scope] }, { bearer: [scope] }];
   return {
     operationId: name,
     summary,
-    tags: [
-      access === "gateway" ? "Gateway" : operation.path.startsWith("/v1/merchants/:") ? "Merchants" : tagOf(operation),
-    ],
+    description: `Requires a key with the scope \`${scope}\`${operation.wholeAccount ? " that is not restricted to merchants" : ""}.`,
+    tags: [tagOf(operation)],
     security: access === "gateway" ? [...keySecurity, { appId: [] }] : keySecurity,
     parameters: [
       ...listParameters(schemas.params, "path", toJson),
@@ -150,10 +156,15 @@ function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperati
   };
 }
 
-const tagOf = ({ path }: Operation) => (path === "/v1/merchants" ? "Merchants" : "Payments");
+function tagOf({ access, path }: Operation): string {
+  if (access === "gateway") return "Gateway";
+  if (path.startsWith("/v1/api-keys")) return "API keys";
+  if (path.startsWith("/v1/webhook-")) return "Webhooks";
+  return path === "/v1/merchants" || path.startsWith("/v1/merchants/:") ? "Merchants" : "Payments";
+}
 
 function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperation["responses"] {
-  const { access, schemas, success, refusals, idempotency } = operation;
+  const { access, scope, schemas, success, refusals, idempotency } = operation;
   const codes = new Set<ErrorCode>([
     ...authenticationCodes[access],
     ...commonCodes,
@@ -171,7 +182,7 @@ function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperati
     .map(([status, list]) => [
       status,
       {
-        description: list.toSorted().join(", "),
+        description: `${list.toSorted().join(", ")}${status === 403 ? ` (the key lacks the scope ${scope})` : ""}`,
         headers:
           status === 429 || status === 503
             ? { "Retry-After": { schema: { type: "integer" }, description: "seconds" } }

@@ -1,8 +1,8 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
-import type { Access, ActingCaller, Authenticated, Merchant } from "../http/auth.ts";
+import type { Access, ActingCaller, Authenticated, Merchant, Permission } from "../http/auth.ts";
 import { parseInput } from "../http/parse-input.ts";
 import type { Hold } from "../polling/long-polls.ts";
 
@@ -14,6 +14,7 @@ type Call<A extends Access, P, Q, B> = {
   caller: ActingCaller;
   merchant: MerchantOf[A];
   requester: Requester;
+  approvalKey: Authenticated["approvalKey"];
   params: P;
   query: Q;
   body: B;
@@ -26,7 +27,8 @@ type RawCall = Authenticated & { params: unknown; query: unknown; body: unknown;
 /** A parsed call of one operation. */
 export type ParsedCall = {
   caller: ActingCaller;
-  merchant: Merchant | undefined;
+  /** The merchant that the call names, in `Merchant-Id` or in its path. */
+  merchantId: string | undefined;
   /** True for a call that requires a key although the operation's key is optional: its repetition would act twice. */
   needsKey: boolean;
   /** Sends the requests to other servers, outside of any transaction, and returns the function that does the work. */
@@ -36,8 +38,8 @@ export type ParsedCall = {
 /** With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. */
 type Work = (deps: ApiDeps) => Promise<Result<object>>;
 
-/** One operation of the contract as data, for routing and for its description. */
-export type Operation = {
+/** One operation of the contract as data, for routing, for authorization and for its description. */
+export type Operation = Permission & {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** In fastify's notation: `/v1/payments/:id/status`. */
   path: `/v1/${string}`;
@@ -45,7 +47,6 @@ export type Operation = {
   name: string;
   /** One sentence for people: what the operation does. */
   summary: string;
-  access: Access;
   /** HTTP status of success. */
   success: 200 | 201;
   /** Whether the operation reads `Idempotency-Key`, and whether it requires it. */
@@ -63,6 +64,8 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   name: string;
   summary: string;
   access: A;
+  scope: Operation["scope"];
+  wholeAccount?: true;
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
   /** Returns true for a call that requires a key although the operation's key is optional. */
@@ -95,7 +98,11 @@ export const invalidInputCode = {
 const notFound: Partial<Record<ErrorCode, string>> = {
   payment_not_found: "no such payment",
   merchant_not_found: "no such merchant",
+  api_key_not_found: "no such key",
 };
+
+/** The parameters of a path that names a merchant. */
+const merchantPath = z.object({ merchantId: z.string() });
 
 /** Narrows the merchant of an authenticated call to what the operation's access guarantees. */
 const merchantOf: { [A in Access]: (merchant: Merchant | undefined) => MerchantOf[A] } = {
@@ -139,7 +146,7 @@ export function defineOperation<
       const call = { ...raw, merchant, params: path.value, query: search.value, body: sent.value };
       return done({
         caller: raw.caller,
-        merchant,
+        merchantId: merchant?.merchantId ?? merchantPath.safeParse(raw.params).data?.merchantId,
         needsKey: needsKey?.(call) ?? false,
         async prepare(deps) {
           const prepared = prepare ? await prepare(deps, call) : done(omitted<R>());

@@ -5,6 +5,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { ignored, optional, paymentId, pollQuery, text } from "../contract/request-schemas.ts";
 import { statusResponse } from "../contract/response-schemas.ts";
 import { toStatusResponse } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 import { pollVerification } from "../polling/long-polls.ts";
 
 const result = z.object({
@@ -36,14 +37,16 @@ export const gatewayConfirm = defineOperation({
   summary:
     "Confirms a payment with the results of the wallet's actions. A repeated confirm returns the present status.",
   access: "gateway",
+  scope: "gateway",
   success: 200,
   response: statusResponse,
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
   body: confirmBody,
-  async handle(deps, { caller, requester, params, query, body, hold }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode };
+  async handle(deps, call) {
+    const { requester, params, query, body, hold } = call;
+    const paymentQuery = queryPayment(call, params.id);
     const { optionId, results } = body;
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
     const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results, collected });

@@ -5,6 +5,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { account, ignored, paymentId } from "../contract/request-schemas.ts";
 import { optionsResponse } from "../contract/response-schemas.ts";
 import { toOptionResponse, toPaymentInfo } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 
 const flag = z.enum(["true", "false"], "expected true or false").transform((given) => given === "true");
 
@@ -21,15 +22,20 @@ export const gatewayOptions = defineOperation({
   name: "gatewayGetPaymentOptions",
   summary: "Lists how the given accounts can pay.",
   access: "gateway",
+  scope: "gateway",
   success: 200,
   response: optionsResponse,
   refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user"],
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
   body: optionsBody,
-  async handle(deps, { caller, requester, params, query, body }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode, accounts: body.accounts };
-    const listed = await listOptions(deps, { ...paymentQuery, requester });
+  async handle(deps, call) {
+    const { requester, params, query, body } = call;
+    const listed = await listOptions(deps, {
+      ...queryPayment(call, params.id),
+      accounts: body.accounts,
+      requester,
+    });
     if (!listed.ok) return listed;
     const { payment } = listed.value;
     const options = listed.value.options.map((option) =>

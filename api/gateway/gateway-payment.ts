@@ -5,6 +5,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { paymentId } from "../contract/request-schemas.ts";
 import { paymentInfo } from "../contract/response-schemas.ts";
 import { toPaymentInfo } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 
 /** GET /v1/gateway/payment/{id}: returns what a checkout page shows. */
 export const gatewayPayment = defineOperation({
@@ -13,12 +14,13 @@ export const gatewayPayment = defineOperation({
   name: "gatewayGetPayment",
   summary: "Returns what a checkout page shows of a payment.",
   access: "gateway",
+  scope: "gateway",
   success: 200,
   response: paymentInfo,
   refusals: ["payment_not_found"],
   params: z.object({ id: paymentId }),
-  async handle(deps, { caller, params }) {
-    const payment = await findPaymentView(deps, { paymentId: params.id, mode: caller.mode });
+  async handle(deps, call) {
+    const payment = await findPaymentView(deps, queryPayment(call, call.params.id));
     return payment.ok ? done(toPaymentInfo(payment.value, deps.publicUrl)) : payment;
   },
 });

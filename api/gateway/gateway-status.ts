@@ -4,6 +4,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { paymentId, pollQuery } from "../contract/request-schemas.ts";
 import { statusResponse } from "../contract/response-schemas.ts";
 import { toStatusResponse } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 import { pollStatus } from "../polling/long-polls.ts";
 
 /** GET /v1/gateway/payment/{id}/status: with `maxPollMs` the request is held until the status changes. */
@@ -13,13 +14,15 @@ export const gatewayStatus = defineOperation({
   name: "gatewayGetPaymentStatus",
   summary: "Returns the status of a payment; with maxPollMs as soon as it changes.",
   access: "gateway",
+  scope: "gateway",
   success: 200,
   response: statusResponse,
   refusals: ["payment_not_found"],
   params: z.object({ id: paymentId }),
   query: pollQuery,
-  async handle(deps, { caller, params, query, hold }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode };
+  async handle(deps, call) {
+    const { params, query, hold } = call;
+    const paymentQuery = queryPayment(call, params.id);
     const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusResponse(status.value)) : status;
   },

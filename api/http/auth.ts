@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import { done, type Result, refuse } from "../../payments/error-codes.ts";
-import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/accounts.ts";
-import type { PaymentDeps } from "../../payments/payment-deps.ts";
+import type { PaymentQuery } from "../../payments/lifecycle/read-payment.ts";
+import { type ApprovalKey, deriveApprovalKey } from "../../payments/merchants/approval-keys.ts";
+import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/callers.ts";
+import type { Scope } from "../../payments/merchants/scopes.ts";
 import { nameRequester, type Requester } from "../../payments/requester.ts";
+import type { ApiDeps } from "../api-deps.ts";
 
 /**
  * The caller of an operation: a wallet (`gateway`), one merchant of an account (`Merchant-Id` names it), or the account
@@ -13,7 +16,21 @@ export type Access = "gateway" | "merchant" | "account";
 export type Merchant = { accountId: string; merchantId: string };
 /** A caller, and how the audit log names it. */
 export type ActingCaller = Caller & { actor: AuditActor };
-export type Authenticated = { caller: ActingCaller; merchant: Merchant | undefined; requester: Requester };
+export type Authenticated = {
+  caller: ActingCaller;
+  merchant: Merchant | undefined;
+  requester: Requester;
+  /** Derives the key that signs approvals from the text of the request's API key. Throws for an app id. */
+  approvalKey: () => ApprovalKey;
+};
+/** What an operation demands of its caller. */
+export type Permission = {
+  access: Access;
+  /** The scope that the caller's key must have. */
+  scope: Scope;
+  /** True for an operation on the whole account, which a key that is restricted to merchants may not call. */
+  wholeAccount?: boolean | undefined;
+};
 type Credentials = { key: string } | { appId: string };
 
 /** The headers that the API reads. They must be ASCII; other headers are not checked. */
@@ -33,29 +50,44 @@ const readHeaders = [
 type Header = (typeof readHeaders)[number];
 
 /**
- * Authenticates a caller (specification, part 5). Refuses an unknown caller with 401 and a caller without the permission
- * with 403. Merchant operations require `Merchant-Id` too; the operation itself checks whether the merchant belongs to the
- * caller.
- * @param address the address that the request came from
+ * Authenticates a caller (specification, part 5) and notes the use of their key. Refuses an unknown caller with 401 and a
+ * caller without the permission with 403. Merchant operations require `Merchant-Id` too; the operation's own queries check
+ * whether the caller reaches the merchant.
  */
 export async function authenticate(
-  deps: Pick<PaymentDeps, "db">,
+  deps: Pick<ApiDeps, "db" | "now" | "keyUses">,
   { headers, address }: { headers: IncomingHttpHeaders; address: string },
-  access: Access,
+  { access, scope, wholeAccount = false }: Permission,
 ): Promise<Result<Authenticated>> {
   const credentials = readCredentials(headers, access);
   if (!credentials.ok) return credentials;
-  const found = await findCaller(deps, credentials.value);
+  const found = await findCaller(deps, credentials.value, address);
   if (!found.ok) return found;
-  const id = "appId" in credentials.value ? credentials.value.appId : (found.value.keyId ?? "");
+  const { keyId, lastUsedAt } = found.value;
+  const id = "appId" in credentials.value ? credentials.value.appId : (keyId ?? "");
   const caller: ActingCaller = { ...found.value, actor: { kind: "key", id, address } };
-  const scope = access === "gateway" ? "gateway" : "merchant";
-  if (!caller.scopes.includes(scope)) return refuse("forbidden", `the key has no permission for ${scope} calls`);
+  if (keyId !== null) deps.keyUses.note({ keyId, lastUsedAt, address });
+  if (!caller.scopes.includes(scope)) return refuse("forbidden", `the API key lacks the scope ${scope}`);
+  if (wholeAccount && caller.onlyMerchants)
+    return refuse("forbidden", "the API key is restricted to merchants, and the call concerns the whole account");
   const requester = readRequester(headers, credentials.value, caller);
-  if (access !== "merchant") return done({ caller, merchant: undefined, requester });
+  const approvalKey = () => {
+    if (!("key" in credentials.value)) throw new Error("the request has no API key");
+    return deriveApprovalKey(credentials.value.key);
+  };
+  const authenticated = { caller, requester, approvalKey };
+  if (access !== "merchant") return done({ ...authenticated, merchant: undefined });
   const merchantId = readHeader(headers, "merchant-id");
   if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
-  return done({ caller, merchant: { accountId: caller.accountId, merchantId }, requester });
+  return done({ ...authenticated, merchant: { accountId: caller.accountId, merchantId } });
+}
+
+/** Identifies a payment for a caller: of the caller's mode, of the named merchant, and of one that the key reaches. */
+export function queryPayment(
+  { caller, merchant }: Pick<Authenticated, "caller" | "merchant">,
+  paymentId: string,
+): PaymentQuery {
+  return { paymentId, mode: caller.mode, merchant, onlyMerchants: caller.onlyMerchants };
 }
 
 /**
@@ -70,11 +102,12 @@ function readRequester(headers: IncomingHttpHeaders, credentials: Credentials, {
     : nameRequester("key", [keyId ?? undefined, clientId], { isOne });
 }
 
-async function findCaller(deps: Pick<PaymentDeps, "db">, credentials: Credentials): Promise<Result<Caller>> {
-  if ("key" in credentials) {
-    const caller = await findCallerByKey(deps, credentials.key);
-    return caller ? done(caller) : refuse("invalid_api_key", "the API key is not known or has been revoked");
-  }
+async function findCaller(
+  deps: Pick<ApiDeps, "db" | "now">,
+  credentials: Credentials,
+  address: string,
+): Promise<Result<Caller>> {
+  if ("key" in credentials) return findCallerByKey(deps, { key: credentials.key, address });
   const caller = await findCallerByApp(deps, credentials.appId);
   return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
 }

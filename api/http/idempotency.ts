@@ -24,23 +24,16 @@ export async function runOperation(
   { key, input }: { key: string | undefined; input: { params: unknown; query: unknown; body: unknown } },
 ): Promise<Result<OperationResponse>> {
   const mayRepeat = operation.idempotency === "optional" && !call.needsKey;
-  if (!operation.idempotency || (key === undefined && mayRepeat)) {
-    const work = await call.prepare(deps);
-    if (!work.ok) return work;
-    const result = await work.value(deps);
-    return result.ok
-      ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false })
-      : result;
-  }
+  if (!operation.idempotency || (key === undefined && mayRepeat)) return runOnce(deps, operation, call);
   if (key === undefined) return refuse("params_validation", "Idempotency-Key: the header is missing");
   if (!/^[!-~]{1,255}$/.test(key))
     return refuse("params_validation", "Idempotency-Key: expected 1 to 255 printable ASCII characters");
-  const request: IdempotentRequest = {
-    caller: call.caller,
-    operation: operation.name,
-    key,
-    digest: digestRequest([call.merchant?.merchantId ?? null, input.params, input.query, input.body ?? null]),
-  };
+  const { caller, merchantId } = call;
+  // The operation's queries refuse the merchant. A stored response of that merchant must not be replayed either.
+  if (merchantId !== undefined && caller.onlyMerchants?.includes(merchantId) === false)
+    return runOnce(deps, operation, call);
+  const digest = digestRequest([merchantId ?? null, input.params, input.query, input.body ?? null]);
+  const request: IdempotentRequest = { caller, merchantId, operation: operation.name, key, digest };
   const stored = await findStoredResponse(deps, request);
   if (stored) return stored;
   const work = await call.prepare(deps);
@@ -56,4 +49,12 @@ export async function runOperation(
   });
   if (response.ok) for (const enqueue of enqueues) await enqueue();
   return response;
+}
+
+/** Runs an operation without an idempotency key. */
+async function runOnce(deps: ApiDeps, operation: Operation, call: ParsedCall): Promise<Result<OperationResponse>> {
+  const work = await call.prepare(deps);
+  if (!work.ok) return work;
+  const result = await work.value(deps);
+  return result.ok ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false }) : result;
 }

@@ -30,6 +30,7 @@ const define = (path: Operation["path"], name: string) =>
     name,
     summary: "Creates a payment.",
     access: "merchant",
+    scope: "payments:write",
     success: 201,
     idempotency: "optional",
     response: createdResponse,

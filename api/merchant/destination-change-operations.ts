@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { done, refuse } from "../../payments/error-codes.ts";
+import { done } from "../../payments/error-codes.ts";
 import { decideChange, listChanges } from "../../payments/merchants/decide-changes.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { listQuery, merchantId, noBody } from "../contract/request-schemas.ts";
@@ -11,6 +11,7 @@ const list = defineOperation({
   name: "listSettlementChanges",
   summary: "Lists the requested changes of a merchant's settlement destinations, newest first.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: z.object({ merchantId }),
   paramsCode: "merchant_not_found",
@@ -34,22 +35,23 @@ const decide = (decision: "approve" | "reject", name: string, summary: string) =
     name,
     summary,
     access: "account",
+    scope: "settlements:approve",
     success: 200,
     params: z.object({ merchantId, changeId: z.string().regex(/^dchg_[0-9a-f]{32}$/) }),
     paramsCode: "merchant_not_found",
     body: noBody,
     response: settlementChange,
     refusals: ["merchant_not_found", "invalid_state"],
-    async handle(deps, { caller, params }) {
-      if (!caller.scopes.includes("settlements:approve"))
-        return refuse("forbidden", "the key lacks the scope settlements:approve");
-      return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision });
+    async handle(deps, { caller, approvalKey, params }) {
+      const { privateKey: key, publicKey: name } = approvalKey();
+      const by = { name, key, deployment: deps.networks.deployment };
+      return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision, by });
     },
   });
 
 /**
  * Operations on the requested changes of a merchant's settlement destinations: additions to the specification. Only a key
- * with the scope `settlements:approve` decides, also about its own requests. An unknown change is `merchant_not_found`.
+ * with the scope `settlements:approve` decides, also about its own requests; the decision is signed for the signer. An unknown change is `merchant_not_found`.
  */
 export const destinationChangeOperations = [
   list,

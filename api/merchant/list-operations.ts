@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { listMerchantPaymentViews, listPaymentViews } from "../../payments/lifecycle/list-payments.ts";
-import type { Caller } from "../../payments/merchants/accounts.ts";
+import type { Caller } from "../../payments/merchants/callers.ts";
 import { chainIdPattern } from "../../runtime/caip-patterns.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
@@ -60,6 +60,7 @@ const ofMerchant = defineOperation({
   name: "listMerchantPayments",
   summary: "Lists a merchant's payments.",
   access: "merchant",
+  scope: "payments:read",
   success: 200,
   query,
   response: paymentListResponse,
@@ -75,6 +76,7 @@ const ofAccount = defineOperation({
   name: "listPayments",
   summary: "Lists the payments of all merchants of the account.",
   access: "account",
+  scope: "payments:read",
   success: 200,
   query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),
   response: paymentListResponse,

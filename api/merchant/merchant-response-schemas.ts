@@ -33,7 +33,10 @@ export const cryptoSettlement = z
   })
   .meta({ id: "CryptoSettlement" });
 
-const nextCursor = z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." });
+export const nextCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "The cursor of the next page; null on the last page." });
 
 const changeActor = z
   .object({

@@ -8,6 +8,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { amount, noBody, optional, paymentId, text } from "../contract/request-schemas.ts";
 import { cancelledResponse, statusResponse } from "../contract/response-schemas.ts";
 import { toCancelledResponse, toPaymentResponse, toStatusResponse } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 import { paymentResponse } from "./merchant-response-schemas.ts";
 
 const params = z.object({ id: paymentId });
@@ -18,12 +19,13 @@ const get = defineOperation({
   name: "getPayment",
   summary: "Returns a payment, with its payout once that has arrived.",
   access: "merchant",
+  scope: "payments:read",
   success: 200,
   params,
   response: paymentResponse,
   refusals: ["payment_not_found"],
-  async handle(deps, { caller, merchant, params }) {
-    const found = await findPaymentDetail(deps, { paymentId: params.id, mode: caller.mode, merchant });
+  async handle(deps, call) {
+    const found = await findPaymentDetail(deps, queryPayment(call, call.params.id));
     return found.ok ? done(toPaymentResponse(found.value)) : found;
   },
 });
@@ -34,15 +36,17 @@ const cancel = defineOperation({
   name: "cancelPayment",
   summary: "Cancels an open payment. Repeatable.",
   access: "merchant",
+  scope: "payments:write",
   success: 200,
   params,
   body: noBody,
   response: cancelledResponse,
   refusals: ["payment_not_found", "invalid_state"],
-  async handle(deps, { caller, merchant, requester, params }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+  async handle(deps, call) {
+    const { caller, requester } = call;
     const account = { id: caller.accountId, actor: caller.actor };
-    const cancelled = await cancelPayment(deps, paymentQuery, "cancelled_by_merchant", { account, requester });
+    const by = { account, requester };
+    const cancelled = await cancelPayment(deps, queryPayment(call, call.params.id), "cancelled_by_merchant", by);
     return cancelled.ok ? done(toCancelledResponse(cancelled.value)) : cancelled;
   },
 });
@@ -57,6 +61,7 @@ const simulate = defineOperation({
   name: "simulatePayment",
   summary: "Moves a test payment to a state, to show what each outcome looks like. Test keys only.",
   access: "merchant",
+  scope: "payments:write",
   success: 200,
   params,
   body: z.object({
@@ -67,9 +72,8 @@ const simulate = defineOperation({
   }),
   response: statusResponse,
   refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key"],
-  async handle(deps, { caller, merchant, params, body }) {
-    const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
-    const driven = await simulatePayment(deps, paymentQuery, body.status);
+  async handle(deps, call) {
+    const driven = await simulatePayment(deps, queryPayment(call, call.params.id), call.body.status);
     return driven.ok ? done(toStatusResponse(driven.value)) : driven;
   },
 });
@@ -84,14 +88,16 @@ const refund = defineOperation({
   name: "createRefund",
   summary: "Refunds a payment to its payer: the remaining amount, or a part. No money moves in test mode.",
   access: "merchant",
+  scope: "refunds",
   success: 200,
   idempotency: "optional",
   needsKey: ({ body }) => body.amount !== undefined,
   body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
   response: z.object({ paymentId: z.string(), refundId: z.string() }),
   refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
-  async handle(deps, { caller, merchant, body }) {
-    return refundPayment(deps, { ...body, mode: caller.mode, merchant, actor: caller.actor });
+  async handle(deps, call) {
+    const { paymentId, amount } = call.body;
+    return refundPayment(deps, { ...queryPayment(call, paymentId), amount, actor: call.caller.actor });
   },
 });
 

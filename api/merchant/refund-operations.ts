@@ -4,6 +4,7 @@ import { listPaymentRefunds, withdrawRefund } from "../../payments/payouts/withd
 import { defineOperation } from "../contract/operation.ts";
 import { noBody, paymentId } from "../contract/request-schemas.ts";
 import { toAmount } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 import { refundListResponse, withdrawnRefundResponse } from "./merchant-response-schemas.ts";
 
 /**
@@ -15,12 +16,13 @@ const list = defineOperation({
   name: "listPaymentRefunds",
   summary: "Lists a payment's refunds with their status, the oldest first.",
   access: "merchant",
+  scope: "refunds",
   success: 200,
   params: z.object({ id: paymentId }),
   response: refundListResponse,
   refusals: ["payment_not_found"],
-  async handle(deps, { caller, merchant, params }) {
-    const listed = await listPaymentRefunds(deps, { paymentId: params.id, mode: caller.mode, merchant });
+  async handle(deps, call) {
+    const listed = await listPaymentRefunds(deps, queryPayment(call, call.params.id));
     if (!listed.ok) return listed;
     return done({
       data: listed.value.map(({ amount, createdAt, paidAt, ...rest }) => ({
@@ -41,6 +43,7 @@ const withdraw = defineOperation({
   summary:
     "Withdraws a refund that waits or is held: no money is sent, and its amount can be refunded again. Repeatable.",
   access: "merchant",
+  scope: "refunds",
   success: 200,
   params: z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) }),
   body: noBody,
@@ -50,7 +53,7 @@ const withdraw = defineOperation({
     const withdrawn = await withdrawRefund(deps, {
       ...params,
       actor: caller.actor,
-      owner: { mode: caller.mode, merchant },
+      owner: { ...caller, merchant },
     });
     return withdrawn.ok ? done({ ...withdrawn.value, status: "withdrawn" as const }) : withdrawn;
   },

@@ -20,6 +20,7 @@ const list = defineOperation({
   name: "listSettlements",
   summary: "Lists a merchant's settlement destinations.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofMerchant,
   paramsCode: "merchant_not_found",
@@ -39,6 +40,7 @@ const add = defineOperation({
   summary:
     "Adds settlement destinations: the assets that a merchant is paid in, and the account for each. They apply after the account's waiting period; the first one for an asset applies at once while the merchant has not been paid.",
   access: "account",
+  scope: "settlements",
   success: 201,
   idempotency: "required",
   params: ofMerchant,
@@ -65,6 +67,7 @@ const change = defineOperation({
   summary:
     "Changes the account that an asset is paid out to, for later settlements, after the account's waiting period. The account that applies now withdraws the change that waits.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",
@@ -82,6 +85,7 @@ const remove = defineOperation({
   name: "deleteCryptoSettlement",
   summary: "Deletes a destination at once; the balance in its asset waits for a new one.",
   access: "account",
+  scope: "settlements",
   success: 200,
   params: ofSettlement,
   paramsCode: "merchant_not_found",

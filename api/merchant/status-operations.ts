@@ -4,6 +4,7 @@ import { defineOperation, type Operation } from "../contract/operation.ts";
 import { paymentId, pollQuery } from "../contract/request-schemas.ts";
 import { statusResponse } from "../contract/response-schemas.ts";
 import { toStatusResponse } from "../contract/responses.ts";
+import { queryPayment } from "../http/auth.ts";
 import { pollStatus } from "../polling/long-polls.ts";
 
 const define = (path: Operation["path"], name: string) =>
@@ -14,13 +15,15 @@ const define = (path: Operation["path"], name: string) =>
     summary:
       "Returns the status of a payment, which is the authoritative result; with maxPollMs as soon as it changes.",
     access: "merchant",
+    scope: "payments:read",
     success: 200,
     response: statusResponse,
     refusals: ["payment_not_found"],
     params: z.object({ id: paymentId }),
     query: pollQuery,
-    async handle(deps, { caller, merchant, params, query, hold }) {
-      const paymentQuery = { paymentId: params.id, mode: caller.mode, merchant };
+    async handle(deps, call) {
+      const { params, query, hold } = call;
+      const paymentQuery = queryPayment(call, params.id);
       const status = await pollStatus(deps, paymentQuery, { maxPollMs: query.maxPollMs, ...hold });
       return status.ok ? done(toStatusResponse(status.value)) : status;
     },

@@ -1,69 +1,123 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
-import type { Db, Tables } from "../tables.ts";
+import type { Db, Mode, Tables } from "../tables.ts";
 
 export type ApiKeyRow = Selectable<Tables["api_key"]>;
-type AppIdRow = Selectable<Tables["app_id"]>;
 
 /** Inserts an API key. */
-export async function insertApiKey(db: Db, row: Insertable<Tables["api_key"]>): Promise<void> {
-  await db.insertInto("api_key").values(row).execute();
-}
-
-/** Inserts an app id. */
-export async function insertAppId(db: Db, row: Insertable<Tables["app_id"]>): Promise<void> {
-  await db.insertInto("app_id").values(row).execute();
+export async function insertApiKey(db: Db, row: Insertable<Tables["api_key"]>): Promise<ApiKeyRow> {
+  return db.insertInto("api_key").values(row).returningAll().executeTakeFirstOrThrow();
 }
 
 /**
- * Returns an API key that is not revoked, by its hash, with the API version of its account. Concurrent calls share a
- * statement, because every request reads its key.
+ * Returns the API key whose secret, or whose secret before the last rotation, has this hash, with the API version of its
+ * account; also a key that no longer works. Concurrent calls share a statement, because every request reads its key.
  */
-export const findLiveApiKey: (db: Db, hash: Buffer) => Promise<(ApiKeyRow & { api_version: string }) | undefined> =
+export const findApiKeyByHash: (db: Db, hash: Buffer) => Promise<(ApiKeyRow & { api_version: string }) | undefined> =
   batchStatements(async (db, hashes) => {
     const rows = await db
       .selectFrom("api_key as k")
       .innerJoin("account as a", "a.id", "k.account_id")
       .selectAll("k")
       .select("a.api_version")
-      .where(sql<boolean>`k.hash = any(${hashes})`)
-      .where("k.revoked_at", "is", null)
+      .where(sql<boolean>`(k.hash = any(${hashes}) or k.previous_hash = any(${hashes}))`)
       .execute();
-    return hashes.map((hash) => rows.find((row) => row.hash.equals(hash)));
+    return hashes.map((hash) => rows.find((row) => row.hash.equals(hash) || row.previous_hash?.equals(hash)));
   });
 
-/** Returns an app id that is not revoked, with the API version of its account. */
-export async function findLiveAppId(db: Db, id: string): Promise<(AppIdRow & { api_version: string }) | undefined> {
-  return db
-    .selectFrom("app_id as p")
-    .innerJoin("account as a", "a.id", "p.account_id")
-    .selectAll("p")
-    .select("a.api_version")
-    .where("p.id", "=", id)
-    .where("p.revoked_at", "is", null)
-    .executeTakeFirst();
+/** The limits of a key, as its columns. */
+type LimitColumns = Pick<ApiKeyRow, "scopes" | "merchant_ids" | "allowed_cidrs" | "expires_at">;
+
+/** Selects the keys of an account and mode that can do nothing that a key with the limits `within` cannot do. */
+export type KeysWithin = { accountId: string; mode: Mode; within: LimitColumns };
+
+/** SQL: the rule of payments/merchants/key-limits.ts. A null column means no limit, so null is never within a limit. */
+function isWithin({ accountId, mode, within }: KeysWithin): RawBuilder<boolean> {
+  const conditions = [
+    sql`account_id = ${accountId} and mode = ${mode} and scopes <@ ${within.scopes}::text[]`,
+    within.merchant_ids && sql`merchant_ids <@ ${within.merchant_ids}::text[]`,
+    within.allowed_cidrs &&
+      sql`allowed_cidrs is not null and not exists (
+        select from unnest(allowed_cidrs) as c (cidr) where not c.cidr::cidr <<= any(${within.allowed_cidrs}::cidr[]))`,
+    within.expires_at && sql`expires_at <= ${within.expires_at}`,
+  ];
+  return sql`(${sql.join(
+    conditions.filter((condition) => condition !== null),
+    sql` and `,
+  )})`;
 }
 
-/** Returns the API keys of an account in the order of creation, also revoked ones. */
-export async function listApiKeys(db: Db, accountId: string): Promise<ApiKeyRow[]> {
-  return db.selectFrom("api_key").selectAll().where("account_id", "=", accountId).orderBy("created_at").execute();
-}
-
-/** Returns the app ids of an account in the order of creation, also revoked ones. */
-export async function listAppIds(db: Db, accountId: string): Promise<AppIdRow[]> {
-  return db.selectFrom("app_id").selectAll().where("account_id", "=", accountId).orderBy("created_at").execute();
-}
-
-/** Revokes an API key or app id; keeps the time of an earlier revocation. Returns false when it does not exist. */
-export async function revokeCredential(
+/** Returns an API key; with `among`, only one of these. */
+export async function findApiKeyRow(
   db: Db,
-  args: { kind: "api_key" | "app_id"; id: string; at: Date },
-): Promise<boolean> {
-  const row = await db
-    .updateTable(args.kind)
-    .set({ revoked_at: sql`coalesce(revoked_at, ${args.at})` })
-    .where("id", "=", args.id)
-    .returning("id")
-    .executeTakeFirst();
-  return row !== undefined;
+  { id, among }: { id: string; among: KeysWithin | undefined },
+  options: { lock?: true } = {},
+): Promise<ApiKeyRow | undefined> {
+  let query = db.selectFrom("api_key").selectAll().where("id", "=", id);
+  if (among) query = query.where(isWithin(among));
+  return (options.lock ? query.forUpdate() : query).executeTakeFirst();
+}
+
+/** Returns a page of API keys, newest first, also revoked ones. `after`: creation time and id of the last key before. */
+export async function listApiKeyRows(
+  db: Db,
+  among: KeysWithin,
+  { after, limit }: { after: readonly [string, string] | undefined; limit: number },
+): Promise<ApiKeyRow[]> {
+  let page = db.selectFrom("api_key").selectAll().where(isWithin(among)).limit(limit);
+  if (after) page = page.where(sql<boolean>`(created_at, id) < (${after[0]}::timestamptz, ${after[1]})`);
+  return page.orderBy("created_at", "desc").orderBy("id", "desc").execute();
+}
+
+/** Returns all API keys of an account, newest first, also revoked ones. */
+export async function listAccountKeys(db: Db, accountId: string): Promise<ApiKeyRow[]> {
+  const keys = db.selectFrom("api_key").selectAll().where("account_id", "=", accountId);
+  return keys.orderBy("created_at", "desc").orderBy("id", "desc").execute();
+}
+
+/** Updates an API key. */
+export async function updateApiKey(
+  db: Db,
+  id: string,
+  changes: Pick<
+    Updateable<Tables["api_key"]>,
+    "hash" | "hint" | "previous_hash" | "previous_until" | "approval_public_key"
+  >,
+): Promise<ApiKeyRow> {
+  return db.updateTable("api_key").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+}
+
+/**
+ * Revokes an API key, and with `withCreated` also the keys that it created, those that these created, and so on. Returns
+ * the ids of the keys that were not revoked before.
+ */
+export async function markKeysRevoked(
+  db: Db,
+  { id, withCreated, at }: { id: string; withCreated: boolean; at: Date },
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    with recursive family as (
+      select ${id}::text as id
+      union select k.id from api_key k join family f on k.created_by = f.id where ${withCreated}
+    )
+    update api_key set revoked_at = ${at} from family
+    where api_key.id = family.id and api_key.revoked_at is null returning api_key.id`.execute(db);
+  return rows.map((row) => row.id).toSorted();
+}
+
+/** The minimum time between two stored uses of one key. */
+const USE_INTERVAL = sql`interval '1 minute'`;
+
+/** Stores when and from where keys were last used, unless a use within the last minute is stored. */
+export async function recordKeyUses(
+  db: Db,
+  uses: readonly { keyId: string; at: Date; address: string }[],
+): Promise<void> {
+  await sql`
+    update api_key k set last_used_at = u.at, last_used_address = u.address
+    from unnest(
+      ${uses.map(({ keyId }) => keyId)}::text[], ${uses.map(({ at }) => at)}::timestamptz[],
+      ${uses.map(({ address }) => address)}::text[]
+    ) as u (id, at, address)
+    where k.id = u.id and (k.last_used_at is null or k.last_used_at <= u.at - ${USE_INTERVAL})`.execute(db);
 }

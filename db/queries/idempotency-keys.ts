@@ -2,7 +2,7 @@ import type { Insertable, Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
 type Row = Selectable<Tables["idempotency"]>;
-export type IdempotencyKey = Pick<Row, "account_id" | "mode" | "operation" | "key">;
+export type IdempotencyKey = Pick<Row, "account_id" | "mode" | "merchant_id" | "operation" | "key">;
 
 /**
  * Inserts a key without a response. Returns false when the key exists. Blocks while another transaction holds the key.
@@ -22,7 +22,7 @@ export async function claimKey(
 /** Stores the response to a key's request. */
 export async function recordResponse(
   db: Db,
-  { account_id, mode, operation, key }: IdempotencyKey,
+  { account_id, mode, merchant_id, operation, key }: IdempotencyKey,
   response: { status: number; response_body: string },
 ): Promise<void> {
   await db
@@ -30,6 +30,7 @@ export async function recordResponse(
     .set(response)
     .where("account_id", "=", account_id)
     .where("mode", "=", mode)
+    .where("merchant_id", "=", merchant_id)
     .where("operation", "=", operation)
     .where("key", "=", key)
     .execute();
@@ -38,13 +39,14 @@ export async function recordResponse(
 /** Returns the digest of a key's request and the response to it. */
 export async function findResponse(
   db: Db,
-  { account_id, mode, operation, key }: IdempotencyKey,
+  { account_id, mode, merchant_id, operation, key }: IdempotencyKey,
 ): Promise<Pick<Row, "digest" | "status" | "response_body"> | undefined> {
   return db
     .selectFrom("idempotency")
     .select(["digest", "status", "response_body"])
     .where("account_id", "=", account_id)
     .where("mode", "=", mode)
+    .where("merchant_id", "=", merchant_id)
     .where("operation", "=", operation)
     .where("key", "=", key)
     .executeTakeFirst();
@@ -56,14 +58,14 @@ export async function deleteOldKeys(db: Db, args: { before: Date; limit: number 
     .deleteFrom("idempotency")
     .where(({ eb, refTuple }) =>
       eb(
-        refTuple("account_id", "mode", "operation", "key"),
+        refTuple("account_id", "mode", "merchant_id", "operation", "key"),
         "in",
         eb
           .selectFrom("idempotency")
-          .select(["account_id", "mode", "operation", "key"])
+          .select(["account_id", "mode", "merchant_id", "operation", "key"])
           .where("created_at", "<", args.before)
           .limit(args.limit)
-          .$asTuple("account_id", "mode", "operation", "key"),
+          .$asTuple("account_id", "mode", "merchant_id", "operation", "key"),
       ),
     )
     .executeTakeFirst();

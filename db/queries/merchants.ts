@@ -10,14 +10,24 @@ import type { Db, Mode, Tables } from "../tables.ts";
 
 export type MerchantRow = Selectable<Tables["merchant"]>;
 
-/** A merchant of an account and mode. `evenDeleted` includes a deleted merchant. */
-export type OwnedMerchant = { merchantId: string; accountId: string; mode: Mode; evenDeleted?: true };
+/**
+ * A merchant of an account and mode. `evenDeleted` includes a deleted merchant. `onlyMerchants` are the merchants that the
+ * caller's key is restricted to; null or unset: all of them.
+ */
+export type OwnedMerchant = {
+  merchantId: string;
+  accountId: string;
+  mode: Mode;
+  evenDeleted?: true;
+  onlyMerchants?: readonly string[] | null;
+};
 
 const isOwned =
-  ({ accountId, mode, merchantId, evenDeleted }: OwnedMerchant) =>
+  ({ accountId, mode, merchantId, evenDeleted, onlyMerchants }: OwnedMerchant) =>
   (where: ExpressionBuilder<Tables, "merchant">) => {
     const owned = where.and({ id: merchantId, account_id: accountId, mode });
-    return evenDeleted ? owned : owned.and("deleted_at", "is", null);
+    const reached = onlyMerchants ? owned.and(sql<boolean>`id = any(${onlyMerchants})`) : owned;
+    return evenDeleted ? reached : reached.and("deleted_at", "is", null);
   };
 
 /** Inserts a merchant. */
@@ -36,6 +46,16 @@ export async function hasMerchant(db: Db, owned: OwnedMerchant): Promise<boolean
   return row !== undefined;
 }
 
+/** Returns those of these ids that are not merchants of an account and mode, or that are deleted. */
+export async function listMissingMerchants(
+  db: Db,
+  { accountId, mode, ids }: { accountId: string; mode: Mode; ids: readonly string[] },
+): Promise<string[]> {
+  const rows = await selectMerchants(db, { accountId, mode, onlyMerchants: ids }).select("id").execute();
+  const found = new Set(rows.map(({ id }) => id));
+  return ids.filter((id) => !found.has(id));
+}
+
 /**
  * Locks a merchant until the commit; other transactions can still insert rows that refer to it. Returns false when the
  * account and mode do not have this merchant.
@@ -51,9 +71,7 @@ export async function findOwner(db: Db, id: string): Promise<Pick<MerchantRow, "
 }
 
 /** Selects the merchants of a list that are not deleted. `search` matches a part of the name or the whole id. */
-type MerchantFilter = {
-  accountId: string;
-  mode: Mode;
+type MerchantFilter = Pick<OwnedMerchant, "accountId" | "mode" | "onlyMerchants"> & {
   status?: MerchantRow["status"] | undefined;
   search?: string | undefined;
 };
@@ -77,12 +95,13 @@ export async function listMerchantRows(
   return page.execute();
 }
 
-function selectMerchants(db: Db, { accountId, mode, status, search }: MerchantFilter) {
+function selectMerchants(db: Db, { accountId, mode, onlyMerchants, status, search }: MerchantFilter) {
   let matching = db
     .selectFrom("merchant")
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
     .where("deleted_at", "is", null);
+  if (onlyMerchants) matching = matching.where(sql<boolean>`id = any(${onlyMerchants})`);
   if (status) matching = matching.where("status", "=", status);
   if (search)
     matching = matching.where((where) =>

@@ -7,6 +7,8 @@ import { deducted } from "./settlement-deductions.ts";
 export type PaymentFilter = {
   accountId: string;
   mode: Mode;
+  /** The merchants that the caller's key is restricted to; null or unset: all of them. */
+  onlyMerchants?: readonly string[] | null;
   merchantIds?: readonly string[] | undefined;
   from?: Date | undefined;
   before?: Date | undefined;
@@ -111,7 +113,8 @@ function narrow(db: Db, filter: PaymentFilter) {
     .leftJoin("payment_option as o", "o.id", "p.option_id")
     .where("p.account_id", "=", filter.accountId)
     .where("p.mode", "=", filter.mode);
-  const { merchantIds, from, before, states, chains, assets, reference } = filter;
+  const { onlyMerchants, merchantIds, from, before, states, chains, assets, reference } = filter;
+  if (onlyMerchants) query = query.where("p.merchant_id", "in", [...onlyMerchants]);
   if (merchantIds) query = query.where("p.merchant_id", "in", [...merchantIds]);
   if (from) query = query.where("p.created_at", ">=", from);
   if (before) query = query.where("p.created_at", "<", before);

@@ -13,17 +13,24 @@ export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>):
   return db.insertInto("payment").values(row).returningAll().executeTakeFirstOrThrow();
 }
 
-/** Returns a payment of a mode; when `merchant` is set, only a payment of that merchant and account. */
-export async function findPayment(
-  db: Db,
-  args: { id: string; mode: Mode; merchant?: { accountId: string; merchantId: string } | undefined },
-): Promise<PaymentWithMerchant | undefined> {
-  const row = await readWithMerchant(db, args.id);
-  if (row?.mode !== args.mode) return undefined;
-  const { merchant } = args;
+/** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
+export type PaymentQuery = {
+  paymentId: string;
+  mode: Mode;
+  merchant?: { accountId: string; merchantId: string } | undefined;
+  /** The merchants that the caller's key is restricted to; null or unset: all of them. */
+  onlyMerchants?: readonly string[] | null;
+};
+
+/** Returns a payment of a mode; when `merchant` or `onlyMerchants` are set, only a payment of these. */
+export async function findPayment(db: Db, args: PaymentQuery): Promise<PaymentWithMerchant | undefined> {
+  const { paymentId, mode, merchant, onlyMerchants } = args;
+  const row = await readWithMerchant(db, paymentId);
+  if (row?.mode !== mode) return undefined;
   const isTheirs =
     merchant === undefined || (row.account_id === merchant.accountId && row.merchant_id === merchant.merchantId);
-  return isTheirs ? row : undefined;
+  const isReached = !onlyMerchants || onlyMerchants.includes(row.merchant_id);
+  return isTheirs && isReached ? row : undefined;
 }
 
 /** Returns a payment of either mode by its id. */

@@ -19,10 +19,17 @@ export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
+/** The mode and merchant of a refund, and the merchants that the caller's key is restricted to. */
+export type RefundOwner = {
+  mode: Mode;
+  merchant: { accountId: string; merchantId: string };
+  onlyMerchants: readonly string[] | null;
+};
+
 /** Returns a refund of a payment, locked until the commit; when `owner` is set, only a refund of that merchant. */
 export async function findOwnedRefund(
   db: Db,
-  args: { refundId: string; owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } } },
+  args: { refundId: string; owner?: RefundOwner },
 ): Promise<RefundRow | undefined> {
   let query = db
     .selectFrom("refund as r")
@@ -34,6 +41,7 @@ export async function findOwnedRefund(
       .where("p.mode", "=", args.owner.mode)
       .where("p.account_id", "=", args.owner.merchant.accountId)
       .where("p.merchant_id", "=", args.owner.merchant.merchantId);
+  if (args.owner?.onlyMerchants) query = query.where("p.merchant_id", "in", [...args.owner.onlyMerchants]);
   return query.forUpdate("r").executeTakeFirst();
 }
 

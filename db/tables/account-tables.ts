@@ -1,5 +1,17 @@
 import type { Generated } from "kysely";
-import type { Mode } from "./column-types.ts";
+import type { Mode, Optional } from "./column-types.ts";
+
+/** What an API key may do; see payments/merchants/scopes.ts. */
+export type Scope =
+  | "gateway"
+  | "payments:read"
+  | "payments:write"
+  | "refunds"
+  | "merchants"
+  | "settlements"
+  | "settlements:approve"
+  | "webhooks"
+  | "keys";
 
 export type AccountTables = {
   account: {
@@ -18,9 +30,23 @@ export type AccountTables = {
     mode: Mode;
     hash: Buffer;
     hint: string;
-    scopes: ("gateway" | "merchant" | "settlements:approve")[];
+    /** The secret before the last rotation, and the time until which it works. */
+    previous_hash: Optional<Buffer>;
+    previous_until: Optional<Date>;
+    scopes: Scope[];
+    /** The only merchants that the key reaches; null: all of the account and mode. */
+    merchant_ids: string[] | null;
+    /** The only ranges of addresses that the key works from; null: any address. */
+    allowed_cidrs: string[] | null;
+    expires_at: Date | null;
+    /** Hex; set exactly when the key has the scope `settlements:approve`. */
+    approval_public_key: string | null;
+    /** The key that created this one; null: an operator did. */
+    created_by: string | null;
     created_at: Date;
-    revoked_at: Date | null;
+    revoked_at: Optional<Date>;
+    last_used_at: Optional<Date>;
+    last_used_address: Optional<string>;
   };
   app_id: { id: string; account_id: string; mode: Mode; created_at: Date; revoked_at: Date | null };
   /** Origins that may frame the data page of an account's payments. */
@@ -29,6 +55,8 @@ export type AccountTables = {
   idempotency: {
     account_id: string;
     mode: Mode;
+    /** The merchant that the request names; empty for a request that names none. */
+    merchant_id: string;
     operation: string;
     key: string;
     digest: Buffer;

@@ -3,17 +3,18 @@ import {
   allowWalletCancellation,
   listAccounts,
   listApps,
-  listKeys,
-  revoke,
+  revokeApp,
   setDestinationWait,
 } from "../../payments/maintenance/operator-actions.ts";
-import { createAccount, createApiKey, createAppId, type Scope } from "../../payments/merchants/accounts.ts";
+import { createAccount, createAppId } from "../../payments/merchants/accounts.ts";
+import { createApiKey } from "../../payments/merchants/api-keys.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../payments/merchants/merchants.ts";
 import { pinVersion } from "../../payments/merchants/pin-version.ts";
 import { type AddAction, type Context, oneOf, parseMode, RefusedError, UsageError, unwrap } from "./command.ts";
+import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";
 
-/** Adds the commands for accounts and their credentials: API keys and app ids. */
+/** Adds the commands for accounts and their app ids. */
 export function addAccountCommands(program: Command, addAction: AddAction): void {
   addNewAccount(program, addAction);
   const accounts = program.command("accounts").description("merchant accounts");
@@ -73,41 +74,10 @@ export function addAccountCommands(program: Command, addAction: AddAction): void
       return { value: await requireAccount(context, accountId) };
     },
   );
-  addKeyCommands(program, addAction);
+  addAppCommands(program, addAction);
 }
 
-function addKeyCommands(program: Command, addAction: AddAction): void {
-  const keys = program.command("keys").description("API keys, which are secret and for servers");
-  addAction(
-    keys
-      .command("new")
-      .description("create a key; it is shown only once")
-      .requiredOption("--account <id>", "the account of the key")
-      .requiredOption("--mode <mode>", "live or test", parseMode)
-      .option("--scopes <list>", "gateway, merchant, or both separated by a comma", "gateway,merchant"),
-    async (context, _args, { account = "", mode, scopes: text = "" }) => {
-      await requireAccount(context, account);
-      const scopes = text.split(",");
-      if (!scopes.every(isScope))
-        throw new UsageError("--scopes: expected gateway, merchant, or both separated by a comma");
-      const actor = await context.actor();
-      const created = await createApiKey(context, { actor, accountId: account, mode: parseMode(mode), scopes });
-      return { value: { keyId: created.id, apiKey: created.key } };
-    },
-  );
-  addAction(
-    keys
-      .command("list")
-      .description("list the keys of an account by their last characters")
-      .requiredOption("--account <id>", "the account"),
-    async (context, _args, { account = "" }) => {
-      await requireAccount(context, account);
-      return { value: await listKeys(context, account) };
-    },
-  );
-  addAction(keys.command("revoke <key>").description("revoke a key"), async (context, [id = ""]) => {
-    return { value: unwrap(await revoke(context, { actor: await context.actor(), kind: "api_key", id })) };
-  });
+function addAppCommands(program: Command, addAction: AddAction): void {
   const apps = program.command("apps").description("app ids, which are public and for wallets");
   addAction(
     apps
@@ -129,11 +99,9 @@ function addKeyCommands(program: Command, addAction: AddAction): void {
     },
   );
   addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
-    return { value: unwrap(await revoke(context, { actor: await context.actor(), kind: "app_id", id })) };
+    return { value: unwrap(await revokeApp(context, { actor: await context.actor(), id })) };
   });
 }
-
-const isScope = (text: string): text is Scope => text === "gateway" || text === "merchant";
 
 /** Returns an account. Throws RefusedError when it does not exist. */
 export async function requireAccount({ db }: Pick<Context, "db">, id: string) {
@@ -150,14 +118,17 @@ function addNewAccount(program: Command, addAction: AddAction): void {
     .requiredOption("--name <name>", "name of the account")
     .requiredOption("--merchant <name>", "name of its first merchant")
     .requiredOption("--email <address>", "email address of that merchant")
+    .requiredOption(...scopesOption)
     .option("--mode <mode>", "live or test", parseMode, "live")
     .option("--asset <caip19>", "an asset that the merchant is paid in, for example eip155:8453/erc20:0x…")
     .option("--destination <caip10>", "the blockchain account that receives payouts of the asset, on the same chain")
     .addHelpText(
       "after",
-      "\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test",
+      `${scopesHelp}\n\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test \\\n    --scopes payments:read,payments:write,refunds`,
     );
-  addAction(command, async (context, _args, { name = "", merchant = "", email = "", mode, asset, destination }) => {
+  addAction(command, async (context, _args, options) => {
+    const { name = "", merchant = "", email = "", mode, asset, destination } = options;
+    const scopes = parseScopes(options["scopes"] ?? "");
     if ((asset === undefined) !== (destination === undefined))
       throw new UsageError("--asset and --destination require each other");
     const actor = await context.actor();
@@ -167,15 +138,9 @@ function addNewAccount(program: Command, addAction: AddAction): void {
       const owner = { actor, accountId, mode: parseMode(mode) };
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
-        unwrap(
-          await addDestinations(deps, {
-            ...owner,
-            merchantId,
-            settlements: [{ asset, destination }],
-          }),
-        );
-      const { key } = await createApiKey(deps, { ...owner, scopes: ["gateway", "merchant"] });
+        unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
       const { appId } = await createAppId(deps, owner);
+      const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }));
       return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });
     return { value: created, lines: [JSON.stringify(created, null, 2)] };

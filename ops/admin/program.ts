@@ -7,10 +7,12 @@ import { createAddAction, RefusedError, UsageError } from "./command.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
+import { addKeyCommands } from "./key-commands.ts";
 import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
+import { addOperatorKeyCommands } from "./operator-keys.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -26,6 +28,7 @@ export type Io = {
 
 const groups = [
   addAccountCommands,
+  addKeyCommands,
   addMerchantCommands,
   addFrameCommands,
   addWebhookCommands,
@@ -37,6 +40,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
+  addOperatorKeyCommands,
   addPageCommands,
   addNetworkCommands,
 ];

@@ -134,7 +134,7 @@ export async function findDataStatus(deps: Pick<PaymentDeps, "db">, args: Asked)
 }
 
 async function findAsking(deps: Pick<PaymentDeps, "db">, args: Omit<Asked, "requester">) {
-  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  const payment = await findPayment(deps.db, args);
   const option = payment && (await findOption(deps.db, { id: args.optionId, paymentId: payment.id }));
   if (!option) return refuse("payment_not_found", "no such payment");
   if (payment.state !== "requires_action") return refuse("invalid_state", `the payment is ${payment.state}`);

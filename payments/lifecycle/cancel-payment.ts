@@ -35,8 +35,7 @@ export async function cancelPayment(
   reason: Cancelled["cancelledReason"],
   by: Canceller,
 ): Promise<Result<Cancelled>> {
-  const asked = { id: query.paymentId, mode: query.mode, merchant: query.merchant };
-  const before = await findPayment(deps.db, asked);
+  const before = await findPayment(deps.db, query);
   if (!before) return refuse("payment_not_found", "no such payment");
   const account = by.account?.id === before.account_id ? by.account : undefined;
   const limited = account ? undefined : by.requester;
@@ -57,7 +56,7 @@ export async function cancelPayment(
       await deps.publishPaymentChanges([before.id]);
     }
   }
-  const now = (await findPayment(deps.db, asked)) ?? before;
+  const now = (await findPayment(deps.db, query)) ?? before;
   if (limited && now.state === "requires_action")
     return refuse("invalid_state", await findCancelObstacle(deps.db, now, limited));
   if (now.state !== "cancelled" || !now.cancelled_reason) return refuse("invalid_state", `the payment is ${now.state}`);

@@ -10,8 +10,8 @@ import {
   type NewAttempt,
 } from "../../db/queries/attempts.ts";
 import { type CurrentOption, findOption, type OptionRow } from "../../db/queries/payment-options.ts";
-import { findPayment, type PaymentRow } from "../../db/queries/payments.ts";
-import type { Db, Mode, Verification } from "../../db/tables.ts";
+import { findPayment, type PaymentQuery, type PaymentRow } from "../../db/queries/payments.ts";
+import type { Db, Verification } from "../../db/tables.ts";
 import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import { attachData, type CollectedField, findGivenData, validateCollectedData } from "../buyer-data/collected-data.ts";
@@ -26,9 +26,7 @@ import { attachSignatures } from "./attach-authorizations.ts";
 import { verifyQueueOf } from "./verify-queue.ts";
 import { readResults, readSigned, validateResults, type WalletResult } from "./wallet-results.ts";
 
-export type Confirm = {
-  paymentId: string;
-  mode: Mode;
+export type Confirm = PaymentQuery & {
   optionId: string;
   results: readonly WalletResult[];
   /** The requester that confirms. Buyer data that it has posted before is attached to the confirm. */
@@ -52,7 +50,7 @@ export async function acceptConfirm(deps: PaymentDeps, args: Confirm): Promise<R
     .digest();
   const { paymentId } = args;
   const [payment, before, option] = await Promise.all([
-    findPayment(deps.db, { id: paymentId, mode: args.mode }),
+    findPayment(deps.db, args),
     findAttemptByDigest(deps.db, { paymentId, digest }),
     findOption(deps.db, { id: args.optionId, paymentId }),
   ]);

@@ -3,7 +3,7 @@ import { findPayableMerchant } from "../../db/queries/merchants.ts";
 import { insertPayment } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
-import type { Caller } from "../merchants/accounts.ts";
+import type { Caller } from "../merchants/callers.ts";
 import { currencyDecimals } from "../money.ts";
 import { explainUnpayable, findPayable } from "../options/payable-assets.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -18,7 +18,7 @@ const ASKING_LIFETIME_MS = 20 * 60_000;
 const LONGEST_LIFETIME_MS = 24 * 60 * 60_000;
 
 export type NewPayment = {
-  caller: Pick<Caller, "accountId" | "mode">;
+  caller: Pick<Caller, "accountId" | "mode"> & Partial<Pick<Caller, "onlyMerchants">>;
   merchantId: string;
   referenceId?: string | undefined;
   amount: { unit: string; value: bigint };
@@ -35,13 +35,13 @@ export type CheckedPayment = { merchant: { id: string; name: string; logo_id: st
  * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
  */
 export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
-  const { accountId, mode } = args.caller;
+  const { accountId, mode, onlyMerchants = null } = args.caller;
   const error = validateUnit(args.amount.unit);
   if (error) return refuse("params_validation", `amount.unit: ${error}`);
   if (args.expiresAt && args.expiresAt <= deps.now())
     return refuse("params_validation", "expiresAt: is not in the future");
 
-  const merchant = await findPayableMerchant(deps.db, { merchantId: args.merchantId, accountId, mode });
+  const merchant = await findPayableMerchant(deps.db, { merchantId: args.merchantId, accountId, mode, onlyMerchants });
   if (!merchant) return refuse("merchant_not_found", "no such merchant");
   if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
   const terms = { settled: new Set(merchant.settled), takers: new Set(merchant.takers) };

@@ -55,8 +55,8 @@ export async function listMerchantPaymentViews(
   deps: Deps,
   { merchantId, ...rest }: Omit<ListArgs, "merchantIds"> & { merchantId: string },
 ): ReturnType<typeof listPaymentViews> {
-  const { accountId, mode } = rest;
-  if (!(await hasMerchant(deps.db, { merchantId, accountId, mode, evenDeleted: true })))
+  const { accountId, mode, onlyMerchants = null } = rest;
+  if (!(await hasMerchant(deps.db, { merchantId, accountId, mode, onlyMerchants, evenDeleted: true })))
     return refuse("merchant_not_found", "Merchant-Id: no such merchant");
   return listPaymentViews(deps, { ...rest, merchantIds: [merchantId] });
 }

@@ -3,33 +3,29 @@ import {
   findPayment,
   findPayout,
   listPayments,
+  type PaymentQuery,
   type PaymentRow,
   type PaymentWithMerchant,
 } from "../../db/queries/payments.ts";
 import { isFinalPaymentState } from "../../db/states.ts";
-import type { Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { currencyMoney, tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "../views.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains">;
-/** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
-export type PaymentQuery = {
-  paymentId: string;
-  mode: Mode;
-  merchant?: { accountId: string; merchantId: string } | undefined;
-};
+
+export type { PaymentQuery } from "../../db/queries/payments.ts";
 
 /** Returns a payment. Refuses with `payment_not_found` (also for a payment of another mode, account or merchant). */
 export async function findPaymentView(deps: Deps, args: PaymentQuery): Promise<Result<PaymentView>> {
-  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  const row = await findPayment(deps.db, args);
   return row ? done(toPaymentView(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 
 /** Returns a payment with its payout, for its merchant. Refuses like `findPaymentView`. */
 export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise<Result<PaymentDetail>> {
-  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  const row = await findPayment(deps.db, args);
   if (!row) return refuse("payment_not_found", "no such payment");
   const payout = row.settlement_id === null ? undefined : await findPayout(deps.db, row.id);
   const owed = findCredit(row);
@@ -49,7 +45,7 @@ export function findCredit(row: PaymentRow): { asset: string; amount: bigint } |
 
 /** Returns the status of a payment. Refuses like `findPaymentView`. */
 export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
-  const row = await findPayment(deps.db, { id: args.paymentId, mode: args.mode, merchant: args.merchant });
+  const row = await findPayment(deps.db, args);
   return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
 }
 

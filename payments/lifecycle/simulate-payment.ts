@@ -21,7 +21,7 @@ export async function simulatePayment(
   to: SimulatedState,
 ): Promise<Result<PaymentStatus>> {
   if (query.mode !== "test") return refuse("not_sandbox_api_key", "only payments of test mode can be driven by hand");
-  const payment = await findPayment(deps.db, { id: query.paymentId, mode: "test", merchant: query.merchant });
+  const payment = await findPayment(deps.db, query);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const path = findPath(payment.state, to);
   if (!path) return refuse("invalid_state", `the payment is ${payment.state}, which is never followed by ${to}`);

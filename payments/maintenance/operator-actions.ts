@@ -4,7 +4,7 @@ import {
   listAccountsWithCounts,
   updateDestinationWaitingHours,
 } from "../../db/queries/accounts.ts";
-import { listApiKeys, listAppIds, revokeCredential } from "../../db/queries/api-keys.ts";
+import { listAppIds, revokeAppId } from "../../db/queries/app-ids.ts";
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { requestRetries } from "../../db/queries/failed-bookings.ts";
@@ -17,7 +17,6 @@ import { makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
-import type { Scope } from "../merchants/accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
@@ -33,14 +32,6 @@ export type AccountView = {
   destinationWaitingHours: number;
   merchants: number;
   keys: number;
-};
-export type KeyView = {
-  id: string;
-  mode: Mode;
-  hint: string;
-  scopes: Scope[];
-  createdAt: Date;
-  revokedAt: Date | null;
 };
 export type AppView = { id: string; mode: Mode; createdAt: Date; revokedAt: Date | null };
 export type PaymentLine = {
@@ -80,36 +71,21 @@ export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promi
   );
 }
 
-/** Lists the API keys of an account. Each has a hint (its last four characters), never the key itself. */
-export async function listKeys({ db }: Pick<Deps, "db">, accountId: string): Promise<KeyView[]> {
-  const rows = await listApiKeys(db, accountId);
-  return rows.map(({ id, mode, hint, scopes, created_at: createdAt, revoked_at: revokedAt }) => ({
-    id,
-    mode,
-    hint,
-    scopes,
-    createdAt,
-    revokedAt,
-  }));
-}
-
 /** Lists the app ids of an account. */
 export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Promise<AppView[]> {
   const rows = await listAppIds(db, accountId);
   return rows.map(({ id, mode, created_at: createdAt, revoked_at: revokedAt }) => ({ id, mode, createdAt, revokedAt }));
 }
 
-/** Revokes an API key or app id at once. Repeatable. Refuses with `api_key_not_found`. */
-export async function revoke(
+/** Revokes an app id at once. Repeatable. Refuses with `invalid_app_id` when there is none. */
+export async function revokeApp(
   { db, now }: Deps,
-  args: { actor: AuditActor; kind: "api_key" | "app_id"; id: string },
+  { actor, id }: { actor: AuditActor; id: string },
 ): Promise<Result<{ id: string }>> {
-  const { actor, kind, id } = args;
   const at = now();
   return inTransaction(db, async (db) => {
-    if (!(await revokeCredential(db, { kind, id, at })))
-      return refuse("api_key_not_found", `there is no ${kind === "api_key" ? "key" : "app id"} ${id}`);
-    await insertAuditEntries(db, [{ actor, action: `${kind}.revoked`, subject: id, before: null, after: null, at }]);
+    if (!(await revokeAppId(db, { id, at }))) return refuse("invalid_app_id", `there is no app id ${id}`);
+    await insertAuditEntries(db, [{ actor, action: "app_id.revoked", subject: id, before: null, after: null, at }]);
     return done({ id });
   });
 }

@@ -10,9 +10,8 @@ import {
   type NewOption,
   type OptionRow,
 } from "../../db/queries/payment-options.ts";
-import { findPayment, type PaymentWithMerchant } from "../../db/queries/payments.ts";
+import { findPayment, type PaymentQuery, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { recordRequester } from "../../db/queries/requesters.ts";
-import type { Mode } from "../../db/tables.ts";
 import { PAYER_BARRED } from "../../transfers/refusal-reasons.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { WalletAction } from "../../transfers/wallet-driver.ts";
@@ -54,9 +53,9 @@ const NEVER_VALID = new Date(1_000);
  */
 export async function listOptions(
   deps: PaymentDeps,
-  args: { paymentId: string; mode: Mode; accounts: readonly string[]; requester?: Requester },
+  args: PaymentQuery & { accounts: readonly string[]; requester?: Requester },
 ): Promise<Result<{ payment: PaymentView; options: OptionView[] }>> {
-  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  const payment = await findPayment(deps.db, args);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const closed = findClosedRefusal(payment, deps.now());
   if (closed) return closed;
@@ -110,9 +109,9 @@ const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
  */
 export async function listActions(
   deps: PaymentDeps,
-  args: { paymentId: string; mode: Mode; optionId: string; data: string },
+  args: PaymentQuery & { optionId: string; data: string },
 ): Promise<Result<{ actions: readonly WalletAction[] }>> {
-  const payment = await findPayment(deps.db, { id: args.paymentId, mode: args.mode });
+  const payment = await findPayment(deps.db, args);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const closed = findClosedRefusal(payment, deps.now());
   if (closed) return closed;

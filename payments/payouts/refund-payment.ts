@@ -24,7 +24,7 @@ export async function refundPayment(
   query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<CreatedRefund>> {
   const made = await inTransaction(deps.db, async (db) => {
-    const payment = await findPayment(db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+    const payment = await findPayment(db, query);
     if (!payment) return refuse("payment_not_found", "no such payment");
     // Succeeded is a final state, so this still holds when the row is written.
     if (payment.state !== "succeeded") return refuse("payment_not_succeeded", `the payment is ${payment.state}`);

@@ -6,9 +6,15 @@ import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entr
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { findPayment } from "../../db/queries/payments.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
-import { findOwnedRefund, listRefunds, listUnbegunRefunds, type RefundRow } from "../../db/queries/refunds.ts";
+import {
+  findOwnedRefund,
+  listRefunds,
+  listUnbegunRefunds,
+  type RefundOwner,
+  type RefundRow,
+} from "../../db/queries/refunds.ts";
 import type { RefundState } from "../../db/states.ts";
-import type { Db, Mode } from "../../db/tables.ts";
+import type { Db } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type PaymentQuery, toMoney } from "../lifecycle/read-payment.ts";
@@ -41,7 +47,7 @@ export async function listPaymentRefunds(
   deps: Pick<PaymentDeps, "db" | "chains">,
   query: PaymentQuery,
 ): Promise<Result<RefundView[]>> {
-  const payment = await findPayment(deps.db, { id: query.paymentId, mode: query.mode, merchant: query.merchant });
+  const payment = await findPayment(deps.db, query);
   if (!payment) return refuse("payment_not_found", "no such payment");
   const rows = await listRefunds(deps.db, payment.id);
   return done(
@@ -72,11 +78,7 @@ export type Withdrawn = { refundId: string; paymentId: string };
  */
 export async function withdrawRefund(
   deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
-  args: {
-    actor: AuditActor;
-    refundId: string;
-    owner?: { mode: Mode; merchant: { accountId: string; merchantId: string } };
-  },
+  args: { actor: AuditActor; refundId: string; owner?: RefundOwner },
 ): Promise<Result<Withdrawn>> {
   return inTransaction(deps.db, async (db) => {
     const refund = await findOwnedRefund(db, args);

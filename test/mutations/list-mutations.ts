@@ -1,5 +1,6 @@
 import { bookingMutations } from "./booking-mutations.ts";
 import { dbMutations } from "./db-mutations.ts";
+import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
@@ -14,4 +15,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...payoutMutations,
   ...refundMutations,
   ...bookingMutations,
+  ...keyMutations,
 ]);

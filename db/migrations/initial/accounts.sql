@@ -18,10 +18,34 @@ create table api_key (
   mode text not null check (mode in ('test', 'live')),
   hash bytea not null unique,
   hint text not null,
-  scopes text[] not null,
+  -- The secret before the last rotation, which works until previous_until.
+  previous_hash bytea unique,
+  previous_until timestamptz,
+  scopes text[] not null check (
+    cardinality(scopes) > 0 and scopes <@ array[
+      'gateway', 'payments:read', 'payments:write', 'refunds', 'merchants', 'settlements', 'settlements:approve',
+      'webhooks', 'keys'
+    ]
+  ),
+  -- The only merchants that the key reaches; null: all of the account and mode, also later ones.
+  merchant_ids text[] check (cardinality(merchant_ids) > 0),
+  -- The only ranges of addresses that the key works from; null: any address.
+  allowed_cidrs text[] check (cardinality(allowed_cidrs) > 0),
+  expires_at timestamptz,
+  -- The Ed25519 public key, in hex, that the key's text yields; see payments/merchants/approval-keys.ts.
+  approval_public_key text check (approval_public_key ~ '^[0-9a-f]{64}$'),
+  -- The key that created this one over the API; null: an operator did.
+  created_by text references api_key,
   created_at timestamptz not null,
-  revoked_at timestamptz
+  revoked_at timestamptz,
+  -- Written at most once a minute.
+  last_used_at timestamptz,
+  last_used_address text,
+  check ((previous_hash is null) = (previous_until is null)),
+  check ((approval_public_key is not null) = ('settlements:approve' = any (scopes)))
 );
+create index api_key_account on api_key (account_id);
+create index api_key_created_by on api_key (created_by) where created_by is not null;
 
 create table app_id (
   id text primary key,
@@ -42,16 +66,19 @@ create table frame_origin (
   primary key (account_id, origin)
 );
 
--- Responses to requests that carry an idempotency key: a repeated request gets the stored response.
+-- Responses to requests that carry an idempotency key: a repeated request gets the stored response. The keys of each
+-- merchant are separate, so that an API key of one merchant cannot observe another's.
 create table idempotency (
   account_id text not null references account,
   mode text not null check (mode in ('test', 'live')),
+  -- The merchant that the request names; empty for a request that names none.
+  merchant_id text not null,
   operation text not null,
   key text not null,
   digest bytea not null,
   status integer,
   response_body text,
   created_at timestamptz not null,
-  primary key (account_id, mode, operation, key)
+  primary key (account_id, mode, merchant_id, operation, key)
 );
 create index idempotency_created on idempotency (created_at);

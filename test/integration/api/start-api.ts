@@ -13,9 +13,12 @@ import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
 import { listStatuses } from "../../../payments/lifecycle/read-payment.ts";
-import { createAccount, createApiKey, createAppId, type Scope } from "../../../payments/merchants/accounts.ts";
+import { createAccount, createAppId } from "../../../payments/merchants/accounts.ts";
+import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { addDestinations } from "../../../payments/merchants/destinations.ts";
+import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
+import { scopes as allScopes, type Scope } from "../../../payments/merchants/scopes.ts";
 import { openJobQueues } from "../../../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../../../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.ts";
@@ -25,6 +28,7 @@ import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
+import { unwrap } from "../../support/merchant-fixture.ts";
 import { checkAnswer } from "../../support/published-contract.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -132,6 +136,8 @@ export async function startApi(options: StartOptions = {}) {
     { redis, prefix: namespace.prefix, metrics },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
   );
+  // A test stores the uses itself.
+  const keyUses = createKeyUses(deps);
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
   await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
@@ -139,6 +145,7 @@ export async function startApi(options: StartOptions = {}) {
     ...deps,
     waiters,
     limits,
+    keyUses,
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
@@ -166,6 +173,7 @@ export async function startApi(options: StartOptions = {}) {
     app,
     deps,
     db,
+    keyUses,
     metrics,
     registry,
     publishPaymentChanges,
@@ -212,13 +220,22 @@ function createClient(url: string) {
   };
 }
 
+/** Creates an API key as an operator does. */
+export async function makeKey(
+  api: Pick<Api, "deps">,
+  args: Omit<Parameters<typeof createApiKey>[1], "actor">,
+): Promise<{ id: string; key: string }> {
+  const { apiKey, key } = unwrap(await createApiKey(api.deps, { ...args, actor: testActor }));
+  return { id: apiKey.id, key };
+}
+
 /** Creates an account with a merchant that settles the test asset; `headers` are what its backend sends. */
 export async function makeMerchant(
   api: Api,
-  { mode = "test" as Mode, scopes = ["gateway", "merchant"] as Scope[], destinationWaitingHours = 0 } = {},
+  { mode = "test" as Mode, scopes = allScopes as readonly Scope[], destinationWaitingHours = 0 } = {},
 ) {
   const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
-  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode, scopes });
+  const { key } = await makeKey(api, { accountId, mode, scopes });
   const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
   const merchant = await createMerchant(api.deps, {
     actor: testActor,

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { operations } from "../../../../api/routes.ts";
 import { contract, findOperation } from "../../../support/published-contract.ts";
-import { startApi } from "../start-api.ts";
+import { makeMerchant, startApi } from "../start-api.ts";
 import { makeValidCalls } from "./valid-calls.ts";
 
 const api = await startApi();
-const calls = await makeValidCalls(api);
+const calls = await makeValidCalls(api, await makeMerchant(api));
 const described = Object.entries(contract.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ name: operation.operationId, method, path, operation })),
 );

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { checkAnswer, contract, findOperation } from "../../../support/published-contract.ts";
-import { startApi } from "../start-api.ts";
+import { makeMerchant, startApi } from "../start-api.ts";
 import { makeValidCalls, type ValidCall } from "./valid-calls.ts";
 
 /**
@@ -11,7 +11,7 @@ import { makeValidCalls, type ValidCall } from "./valid-calls.ts";
  * not have written anything.
  */
 const api = await startApi();
-const calls = await makeValidCalls(api);
+const calls = await makeValidCalls(api, await makeMerchant(api));
 const RUNS = 60;
 const HANG_MS = 10_000;
 const seed = Number(process.env["FC_SEED"] ?? Date.now() % 2_147_483_647);

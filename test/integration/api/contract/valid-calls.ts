@@ -1,18 +1,41 @@
 import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
-import { newKey } from "../../../../local/networks-document.ts";
-import { type Api, asset, destination, makeMerchant, makePayment, movePayment } from "../start-api.ts";
+import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
+import { newKey as newWallet } from "../../../../local/networks-document.ts";
+import {
+  type Api,
+  asset,
+  destination,
+  makeKey,
+  makeMerchant,
+  makePayment,
+  movePayment,
+  type TestMerchant,
+} from "../start-api.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
 
+/** Registers a webhook endpoint to which nothing is delivered. */
+async function addWebhookEndpoint(api: Api, { accountId }: TestMerchant): Promise<void> {
+  const noSecret = { key_id: "none", secret: Buffer.alloc(0) };
+  const noPrevious = { previous_key_id: null, previous_secret: null, previous_until: null };
+  const owned = { id: `whe_${randomUUID().replaceAll("-", "")}`, account_id: accountId, mode: "test" } as const;
+  const url = "https://shop.example.test/hooks";
+  const times = { created_at: new Date(), deleted_at: null };
+  await insertEndpoint(api.db, { ...owned, url, ...noSecret, ...noPrevious, ...times });
+}
+
 /** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
-export async function makeValidCalls(api: Api): Promise<Record<string, () => Promise<ValidCall>>> {
-  const merchant = await makeMerchant(api);
+export async function makeValidCalls(
+  api: Api,
+  merchant: TestMerchant,
+): Promise<Record<string, () => Promise<ValidCall>>> {
   const { headers, wallet } = merchant;
+  await addWebhookEndpoint(api, merchant);
   const fresh = () => ({ ...headers, "idempotency-key": randomUUID() });
   const account = { "api-key": merchant.key };
-  const buyer = privateKeyToAccount(newKey().privateKey);
+  const buyer = privateKeyToAccount(newWallet().privateKey);
   const accounts = [`eip155:31337:${buyer.address}`];
   const ofMerchant = (path: string) => `/v1/merchants/${merchant.merchantId}${path}`;
   const onGateway = async (method: string, action: string, body?: unknown): Promise<ValidCall> => ({
@@ -39,16 +62,16 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
   const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
-    const scopes = ["gateway", "merchant", "settlements:approve"] as const;
-    const shop = await makeMerchant(api, { scopes: [...scopes], destinationWaitingHours: 72 });
+    const shop = await makeMerchant(api, { destinationWaitingHours: 72 });
     const path = `/v1/merchants/${shop.merchantId}/settlements`;
     const [first] = (await api.get(path, shop.headers)).body["crypto"] as [{ id: string }];
-    const to = `eip155:31337:${newKey().address}`;
+    const to = `eip155:31337:${newWallet().address}`;
     const changed = await api.put(`${path}/crypto/${first.id}`, shop.headers, { destination: to });
     const { changeId } = changed.body["pendingChange"] as { changeId: string };
     const headers = { "api-key": shop.key };
     return { method: "POST", path: `${path}/changes/${changeId}/${decision}`, headers, body: {} };
   };
+  const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
   const get =
     (path: string, to: Record<string, string> = headers) =>
     async (): Promise<ValidCall> => ({ method: "GET", path, headers: to });
@@ -131,6 +154,34 @@ export async function makeValidCalls(api: Api): Promise<Record<string, () => Pro
     listSettlementChanges: get(ofMerchant("/settlements/changes?status=applied&limit=1"), account),
     approveSettlementChange: () => decideChange("approve"),
     rejectSettlementChange: () => decideChange("reject"),
+    createApiKey: async () => ({
+      method: "POST",
+      path: "/v1/api-keys",
+      headers: account,
+      body: { scopes: ["payments:read"], merchantIds: [await newMerchant()], allowedCidrs: ["192.0.2.0/24"] },
+    }),
+    listApiKeys: get("/v1/api-keys?limit=1", account),
+    getApiKey: async () => ({ ...(await get("", account)()), path: `/v1/api-keys/${(await newKey()).id}` }),
+    rotateApiKey: async () => ({
+      method: "POST",
+      path: `/v1/api-keys/${(await newKey()).id}/rotate`,
+      headers: account,
+      body: {},
+    }),
+    revokeApiKey: async () => ({
+      method: "POST",
+      path: `/v1/api-keys/${(await newKey()).id}/revoke`,
+      headers: account,
+      body: { withCreated: true },
+    }),
+    getWebhookEndpoint: get("/v1/webhook-endpoint", account),
+    listWebhookDeliveries: get("/v1/webhook-deliveries?limit=2&status=pending", account),
+    replayWebhookEvent: async () => {
+      const paymentId = await makePayment(api, merchant);
+      const { body } = await api.get(`/v1/webhook-deliveries?paymentId=${paymentId}`, account);
+      const [{ eventId }] = body["data"] as [{ eventId: string }];
+      return { method: "POST", path: "/v1/webhook-deliveries/replay", headers: account, body: { eventId } };
+    },
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),

@@ -1,9 +1,7 @@
 import { expect, test } from "vitest";
 import { setWalletCancellationAllowed } from "../../../../db/queries/requesters.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
-import { createApiKey } from "../../../../payments/merchants/accounts.ts";
-import { testActor } from "../../../support/test-actor.ts";
-import { makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
+import { makeKey, makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
@@ -116,17 +114,19 @@ test("a wallet of any account cancels while it alone has requested the options, 
   for (let time = 0; time < 3; time += 1) await request(id, wallet);
   expect(await cancelAs(id, wallet)).toMatchObject({ status: 200, body: { cancelledReason: "cancelled_by_user" } });
   const other = await makePayment(api, merchant);
-  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode: "test", scopes: ["gateway"] });
+  const { key } = await makeKey(api, { accountId, mode: "test", scopes: ["gateway"] });
   await request(other, { "api-key": key, "client-id": "phone" });
   expect(await cancelAs(other, { "api-key": key, "client-id": "phone" })).toMatchObject({ status: 200 });
 });
 
 test("a key without a Client-Id does not identify one wallet, and cancels only its own account's payments", async () => {
   const { accountId } = await makeMerchant(api);
-  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode: "test", scopes: ["gateway"] });
+  const { key } = await makeKey(api, { accountId, mode: "test", scopes: ["gateway"] });
   const id = await makePayment(api, merchant);
   await request(id, { "api-key": key });
   expect(await cancelAs(id, { "api-key": key })).toMatchObject(onlyTheWallet);
+  const { key: walletKey } = await makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["gateway"] });
+  expect(await cancelAs(id, { "api-key": walletKey })).toMatchObject(onlyTheWallet);
   expect(await cancelAs(id, { "api-key": merchant.key })).toMatchObject({ status: 200 });
 });
 

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { scopes } from "../../../../payments/merchants/scopes.ts";
 import { type Api, makeMerchant, makePayment, startApi, type TestMerchant } from "../start-api.ts";
 
 let api: Api;
@@ -50,7 +51,7 @@ describe("merchant calls", () => {
     }
   });
 
-  test("a merchant call refuses a key with only the gateway scope", async () => {
+  test("a merchant call refuses a key that only has the scope of the gateway", async () => {
     const wallets = await makeMerchant(api, { scopes: ["gateway"] });
     expect(await readOutcome(`/v1/payments/${id}/status`, wallets.headers)).toEqual([403, "forbidden"]);
     const made = await api.post("/v1/payments", wallets.headers, { amount: { unit: "iso4217/USD", value: "1" } });
@@ -99,8 +100,8 @@ describe("gateway calls", () => {
     expect(await readOutcome(path, { "api-key": "svc_test_unknown" })).toEqual([401, "invalid_api_key"]);
   });
 
-  test("a gateway call refuses a key with only the merchant scope", async () => {
-    const backend = await makeMerchant(api, { scopes: ["merchant"] });
+  test("a gateway call refuses a key without the scope of the gateway", async () => {
+    const backend = await makeMerchant(api, { scopes: scopes.filter((scope) => scope !== "gateway") });
     expect(await readOutcome(`/v1/gateway/payment/${id}/status`, { "api-key": backend.key })).toEqual([
       403,
       "forbidden",

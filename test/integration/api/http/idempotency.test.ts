@@ -4,15 +4,13 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { deleteExpiredResponses } from "../../../../payments/idempotency-keys.ts";
-import { createApiKey } from "../../../../payments/merchants/accounts.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { startFleet } from "../../../support/fleet.ts";
 import { redisPrefix } from "../../../support/redis-prefix.ts";
-import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
-import { countRows, makeMerchant, startApi } from "../start-api.ts";
+import { countRows, makeKey, makeMerchant, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const twin = await startApi({ databaseUrl: api.databaseUrl });
@@ -100,11 +98,10 @@ test("a body that is nested deeper than the stack is replayed like any other", a
 
 test("a key belongs to one account, mode and operation", async () => {
   const mine = await makeMerchant(api, { mode: "live" });
-  const { key: testKey } = await createApiKey(api.deps, {
-    actor: testActor,
+  const { key: testKey } = await makeKey(api, {
     accountId: mine.accountId,
     mode: "test",
-    scopes: ["merchant"],
+    scopes: ["merchants"],
   });
   const theirs = await makeMerchant(api);
   const key = fresh();

@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from "node:crypto";
 import sharp from "sharp";
 import { expect, test } from "vitest";
-import { createAccount, createApiKey } from "../../../../payments/merchants/accounts.ts";
+import { createAccount } from "../../../../payments/merchants/accounts.ts";
 import { resizeOldLogos } from "../../../../payments/merchants/logos.ts";
 import { createSafeFetch } from "../../../../runtime/safe-fetch.ts";
 import { startHttps } from "../../../support/https-server.ts";
 import { photo, plain } from "../../../support/sample-pictures.ts";
 import { testActor } from "../../../support/test-actor.ts";
-import { asset, destination, makeMerchant, makePayment, startApi } from "../start-api.ts";
+import { asset, destination, makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const large = await photo(1_000).jpeg().toBuffer();
 const square = await plain(600, 600).png().toBuffer();
@@ -24,7 +24,11 @@ const shop = { merchantName: "Café Zoë", merchantEmail: "zoe@example.test" };
 /** Returns the headers of an account's backend. */
 async function newOwner(mode: "live" | "test" = "live") {
   const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Owner" });
-  const { key } = await createApiKey(api.deps, { actor: testActor, accountId, mode, scopes: ["merchant"] });
+  const { key } = await makeKey(api, {
+    accountId,
+    mode,
+    scopes: ["merchants", "settlements", "payments:read", "payments:write"],
+  });
   return { "api-key": key };
 }
 

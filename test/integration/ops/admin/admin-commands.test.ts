@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { storeCollected } from "../../../../payments/buyer-data/collected-data.ts";
 import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collection-policies.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
-import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
+import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
@@ -48,25 +48,7 @@ test("an operator lets wallets cancel an account's payments, or the merchant alo
   expect(actions.map(({ action }) => action)).toContain("account.updated");
 });
 
-test("a key works until an operator revokes it, and is printed once", async () => {
-  const { keyId, apiKey } = await json<{ keyId: string; apiKey: string }>(
-    "keys",
-    "new",
-    ...owner,
-    "--scopes",
-    "gateway",
-  );
-  expect(await findCallerByKey(fixture.deps, apiKey)).toMatchObject({
-    accountId: fixture.accountId,
-    scopes: ["gateway"],
-  });
-  const listed = await admin("keys", "list", "--account", fixture.accountId);
-  expect(listed.stdout).toContain(keyId);
-  expect(listed.stdout).not.toContain(apiKey.slice(4, 20));
-  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
-  expect(await findCallerByKey(fixture.deps, apiKey)).toBeUndefined();
-  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
-  expect(await admin("keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
+test("an app id works until an operator revokes it", async () => {
   const { appId } = await json<{ appId: string }>("apps", "new", ...owner);
   expect(await findCallerByApp(fixture.deps, appId)).toMatchObject({ accountId: fixture.accountId });
   await json("apps", "revoke", appId);
@@ -74,6 +56,7 @@ test("a key works until an operator revokes it, and is printed once", async () =
   expect(await json<{ revokedAt: string | null }[]>("apps", "list", "--account", fixture.accountId)).toMatchObject([
     { revokedAt: expect.any(String) },
   ]);
+  expect(await admin("apps", "revoke", "0")).toMatchObject({ code: 1, stderr: "there is no app id 0\n" });
 });
 
 test("an operator creates, shows and removes a merchant, its destinations and its policies", async () => {
@@ -110,10 +93,37 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
-  expect(await json("destinations", "history", merchantId)).toMatchObject([
-    { before: null, after: to("cd") },
-    { before: to("cd"), after: to("ce") },
+  expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
+    { previousDestination: to("cd"), destination: to("ce"), status: "applied", requestedBy: "operator test" },
+    { previousDestination: null, destination: to("cd"), status: "applied" },
   ]);
+});
+
+test("an operator sets how long changes of destinations wait, and approves and rejects those that wait", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Wary", "--email", "w@example.test");
+  const to = (byte: string) => `${chain.id}:0x${byte.repeat(20)}`;
+  const { id = "" } = await json("destinations", "add", merchantId, "--asset", chain.asset, "--to", to("cd"));
+  const change = async (byte: string): Promise<string> => {
+    await json("destinations", "change", merchantId, id, "--to", to(byte));
+    const waiting = ["destinations", "list", "--merchant", merchantId, "--state", "requested"];
+    const [{ changeId }] = (await json(...waiting)) as unknown as [{ changeId: string }];
+    return changeId;
+  };
+  const wait = (hours: string) => admin("accounts", "destination-wait", fixture.accountId, hours);
+  expect(await wait("soon")).toMatchObject({ code: 2 });
+  expect(await wait("72")).toMatchObject({ code: 0, stdout: expect.stringContaining("72") });
+  const first = await change("ce");
+  expect((await admin("merchants", "show", merchantId)).stdout).toContain(`to ${to("ce")} (${first})`);
+  expect(await json("destinations", "approve", first)).toMatchObject({ status: "applied", destination: to("ce") });
+  const second = await change("cf");
+  expect(await json("destinations", "reject", second)).toMatchObject({ status: "rejected" });
+  expect(await admin("destinations", "approve", second)).toMatchObject({
+    code: 1,
+    stderr: "the change is rejected\n",
+  });
+  expect(await admin("destinations", "approve", "dchg_0")).toMatchObject({ code: 1 });
+  expect((await admin("merchants", "show", merchantId)).stdout).toContain(to("ce"));
+  await wait("0");
 });
 
 test("an operator adds, lists and removes sites that may frame the data page, and each change is recorded", async () => {

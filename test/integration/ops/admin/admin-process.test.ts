@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
-import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/accounts.ts";
+import { findCallerByApp, findCallerByKey } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { builtService } from "../../../support/built-service.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
@@ -18,14 +18,16 @@ const admin = adminIn(env);
 /** Runs the command as a separate process, as an operator does. */
 const adminProcess = (...args: string[]) =>
   promisify(execFile)(process.execPath, [`${builtService}/admin.js`, ...args], { env });
-const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test"];
+const scopes = ["--scopes", "payments:read,payments:write"];
+const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test", ...scopes];
 const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
 const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
 
 test("an operator creates an account whose key and app id work, and sees the key once", async () => {
   const { stdout } = await adminProcess(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`));
   const { accountId, merchantId, apiKey, appId } = JSON.parse(stdout);
-  expect(await findCallerByKey({ db }, apiKey)).toMatchObject({ accountId, mode: "live" });
+  const caller = await findCallerByKey({ db, now: () => new Date() }, { key: apiKey, address: "127.0.0.1" });
+  expect(caller).toMatchObject({ ok: true, value: { accountId, mode: "live", scopes: scopes[1]?.split(",") } });
   expect(await findCallerByApp({ db }, appId)).toMatchObject({ accountId, scopes: ["gateway"] });
   const destinations = await db.selectFrom("settlement_destination").selectAll().execute();
   expect(destinations.map((row) => row.merchant_id)).toEqual([merchantId]);
@@ -35,6 +37,8 @@ test("a wrong call prints one sentence that names the option, and stores nothing
   const before = await countAccounts();
   const wrong = [
     [["new-account", "--name", "Shop"], "--merchant"],
+    [shop.slice(0, -2), "--scopes"],
+    [[...shop, "--scopes", "all"], "--scopes"],
     [[...shop, "--mode", "demo"], "--mode"],
     [[...shop, "--asset", `eip155:1/erc20:${token}`], "--destination"],
     [[...shop, ...paidIn(`eip155:2:0x${"cd".repeat(20)}`)], "another chain"],

@@ -1,0 +1,24 @@
+import type { Scope } from "../../db/tables/account-tables.ts";
+
+export type { Scope } from "../../db/tables/account-tables.ts";
+
+/** What each scope of an API key permits. Decision: docs/decisions/api-keys.md. */
+export const scopeDescriptions: Readonly<Record<Scope, string>> = {
+  gateway: "what wallets do: options, confirm and status of any payment",
+  "payments:read": "read and list payments",
+  "payments:write": "create and cancel payments",
+  refunds: "create, list and withdraw refunds",
+  merchants: "read, create, change and delete merchants",
+  settlements: "read and change settlement destinations",
+  "settlements:approve": "approve changes of settlement destinations",
+  webhooks: "read the webhook endpoint and its deliveries, and send events again",
+  keys: "manage keys that can do no more than the key itself",
+};
+
+/** Every scope of an API key. */
+export const scopes = Object.keys(scopeDescriptions) as readonly Scope[];
+
+/** Returns true for the name of a scope. */
+export function isScope(text: string): text is Scope {
+  return Object.hasOwn(scopeDescriptions, text);
+}

@@ -1,0 +1,288 @@
+import { describe, expect, test } from "vitest";
+import { deriveApprovalKey } from "../../../../payments/merchants/approval-keys.ts";
+import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { type Scope, scopes } from "../../../../payments/merchants/scopes.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
+
+const api = await startApi();
+const shop = await makeMerchant(api);
+const admin = { "api-key": shop.key };
+const paymentPath = `/v1/payments/${await makePayment(api, shop)}`;
+type ApiKey = { id: string; hint: string; scopes: Scope[]; previousUntil: string | null; approvalPublicKey: string };
+type Issued = { apiKey: ApiKey; key: string };
+
+const works = async (key: string) => (await api.get(paymentPath, { ...shop.headers, "api-key": key })).status === 200;
+async function create(body: object, headers = admin): Promise<Issued> {
+  const answer = await api.post("/v1/api-keys", headers, body);
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
+  return answer.body as Issued;
+}
+const rotate = async (id: string, body: object = {}) =>
+  (await api.post(`/v1/api-keys/${id}/rotate`, admin, body)).body as Issued;
+const auditOf = (subject: string) =>
+  api.db.selectFrom("audit_entry").selectAll().where("subject", "=", subject).orderBy("sequence").execute();
+const later = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+describe("creating a key", () => {
+  test("returns its text once, and stores and shows only its hash and its last characters", async () => {
+    const { apiKey, key } = await create({ scopes: ["payments:read", "payments:read"] });
+    expect(key).toMatch(/^svc_test_[0-9a-f]{64}$/);
+    expect(apiKey).toMatchObject({
+      hint: key.slice(-4),
+      scopes: ["payments:read"],
+      merchantIds: null,
+      allowedCidrs: null,
+      expiresAt: null,
+      revokedAt: null,
+      approvalPublicKey: null,
+    });
+    expect(await works(key)).toBe(true);
+    const read = await api.get(`/v1/api-keys/${apiKey.id}`, admin);
+    expect(read.body).toEqual({ apiKey });
+    const rows = await api.db.selectFrom("api_key").selectAll().execute();
+    const audited = await api.db.selectFrom("audit_entry").selectAll().execute();
+    expect(JSON.stringify([rows, audited])).not.toContain(key.slice(9));
+  });
+
+  test("requires scopes by name, and refuses invalid limits", async () => {
+    const invalid = [
+      [{}, "scopes"],
+      [{ scopes: [] }, "scopes"],
+      [{ scopes: ["all"] }, "scopes"],
+      [{ scopes: ["merchant"] }, "scopes"],
+      [{ scopes: ["refunds"], merchantIds: [] }, "merchantIds"],
+      [{ scopes: ["refunds"], allowedCidrs: ["10.0.0.1/8"] }, "allowedCidrs.0"],
+      [{ scopes: ["refunds"], allowedCidrs: ["192.0.2.1", "x"] }, "allowedCidrs.1"],
+      [{ scopes: ["refunds"], expiresAt: later(-1) }, "expiresAt"],
+    ] as const;
+    for (const [body, member] of invalid) {
+      const answer = await api.post("/v1/api-keys", admin, body);
+      expect(answer, member).toMatchObject({ status: 400, body: { code: "params_validation" } });
+      expect(answer.body["message"]).toContain(member);
+    }
+  });
+
+  test("refuses a merchant that is deleted, of the other mode or of another account", async () => {
+    const live = {
+      actor: testActor,
+      accountId: shop.accountId,
+      mode: "live" as const,
+      name: "Live",
+      email: "live@example.test",
+    };
+    const gone = await createMerchant(api.deps, { ...live, mode: "test" });
+    await api.delete(`/v1/merchants/${gone.id}`, admin);
+    const others = [gone.id, (await createMerchant(api.deps, live)).id, (await makeMerchant(api)).merchantId];
+    for (const id of others) {
+      const answer = await api.post("/v1/api-keys", admin, { scopes: ["refunds"], merchantIds: [id] });
+      expect(answer).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
+    }
+  });
+
+  test("stores canonical ranges and the public key of approvals", async () => {
+    const limits = {
+      scopes: ["settlements:approve"],
+      allowedCidrs: ["::ffff:192.0.2.1", "192.0.2.1", "2001:DB8::/32"],
+    };
+    const { apiKey, key } = await create(limits);
+    expect(apiKey).toMatchObject({
+      allowedCidrs: ["192.0.2.1/32", "2001:db8::/32"],
+      approvalPublicKey: deriveApprovalKey(key).publicKey,
+    });
+  });
+});
+
+describe("a key manages only keys that can do no more than itself", () => {
+  test("a key without the scope keys manages none", async () => {
+    const { key } = await create({ scopes: scopes.filter((scope) => scope !== "keys") });
+    expect(await api.get("/v1/api-keys", { "api-key": key })).toMatchObject({
+      status: 403,
+      body: { code: "forbidden", message: "the API key lacks the scope keys" },
+    });
+  });
+
+  test("a new key has the limits of its creator, or narrower ones", async () => {
+    const limits = {
+      scopes: ["keys", "payments:read"],
+      merchantIds: [shop.merchantId],
+      allowedCidrs: ["127.0.0.0/8"],
+      expiresAt: later(60_000),
+    };
+    const { apiKey: own, key } = await create(limits);
+    const holder = { "api-key": key };
+    expect((await create({ scopes: ["payments:read"] }, holder)).apiKey).toMatchObject({
+      ...limits,
+      scopes: ["payments:read"],
+      createdBy: own.id,
+    });
+    const narrower = { allowedCidrs: ["127.0.0.1/32"], expiresAt: later(30_000) };
+    expect((await create({ scopes: ["keys"], ...narrower }, holder)).apiKey).toMatchObject(narrower);
+    for (const excess of [
+      { scopes: ["refunds"] },
+      { merchantIds: [shop.merchantId, `mrch_${"0".repeat(32)}`] },
+      { allowedCidrs: ["0.0.0.0/0"] },
+      { expiresAt: later(120_000) },
+    ]) {
+      const answer = await api.post("/v1/api-keys", holder, { scopes: ["payments:read"], ...excess });
+      expect(answer).toMatchObject({ status: 403, body: { code: "forbidden" } });
+      expect(answer.body["message"]).toContain(Object.keys(excess)[0]);
+    }
+  });
+
+  test("a key that could do more is not listed, read, rotated or revoked", async () => {
+    const limits = {
+      scopes: ["keys", "payments:read"] as const,
+      onlyMerchants: [shop.merchantId],
+      allowedCidrs: ["127.0.0.0/8"],
+      expiresAt: new Date(Date.now() + 60_000),
+    };
+    const owner = { accountId: shop.accountId, mode: "test" } as const;
+    const { key } = await makeKey(api, { ...owner, ...limits });
+    const within = await makeKey(api, { ...owner, ...limits, scopes: ["payments:read"] });
+    const beyond = [
+      await makeKey(api, { ...owner, ...limits, scopes: ["refunds"] }),
+      await makeKey(api, { ...owner, ...limits, onlyMerchants: null }),
+      await makeKey(api, { ...owner, ...limits, allowedCidrs: null }),
+      await makeKey(api, { ...owner, ...limits, allowedCidrs: ["127.0.0.1/32", "10.0.0.0/8"] }),
+      await makeKey(api, { ...owner, ...limits, expiresAt: null }),
+      await makeKey(api, { ...owner, ...limits, expiresAt: new Date(limits.expiresAt.getTime() + 1) }),
+      await makeKey(api, { ...owner, ...limits, mode: "live", onlyMerchants: null }),
+      await makeKey(api, { ...owner, ...limits, accountId: (await makeMerchant(api)).accountId, onlyMerchants: null }),
+    ];
+    const holder = { "api-key": key };
+    const listed = (await api.get("/v1/api-keys?limit=100", holder)).body["data"] as ApiKey[];
+    expect(listed.map(({ id }) => id)).toContain(within.id);
+    expect(listed.map(({ id }) => id).filter((id) => beyond.some((one) => one.id === id))).toEqual([]);
+    const absent = { status: 404, body: { code: "api_key_not_found" } };
+    for (const { id } of [...beyond, { id: `key_${"0".repeat(32)}` }]) {
+      expect(await api.get(`/v1/api-keys/${id}`, holder)).toMatchObject(absent);
+      expect(await api.post(`/v1/api-keys/${id}/rotate`, holder, {})).toMatchObject(absent);
+      expect(await api.post(`/v1/api-keys/${id}/revoke`, holder, {})).toMatchObject(absent);
+    }
+    expect(await api.get(`/v1/api-keys/${within.id}`, holder)).toMatchObject({ status: 200 });
+  });
+
+  test("keys are listed page by page, newest first", async () => {
+    const { accountId } = await makeMerchant(api);
+    const { key } = await makeKey(api, { accountId, mode: "test", scopes });
+    const made = [];
+    for (let count = 0; count < 3; count += 1)
+      made.push((await create({ scopes: ["refunds"] }, { "api-key": key })).apiKey.id);
+    const seen: string[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const page = await api.get(`/v1/api-keys?limit=2${cursor && `&cursor=${cursor}`}`, { "api-key": key });
+      seen.push(...(page.body["data"] as ApiKey[]).map(({ id }) => id));
+      cursor = page.body["nextCursor"] as string | null;
+    }
+    expect(seen.slice(0, 3)).toEqual(made.toReversed());
+    expect(new Set(seen).size).toBe(5);
+  });
+});
+
+describe("rotating a key", () => {
+  test("makes a new secret, and the former one works until the given time", async () => {
+    const { apiKey, key: first } = await create({ scopes: ["payments:read"] });
+    const { apiKey: rotated, key: second } = await rotate(apiKey.id, { previousUntil: later(60_000) });
+    expect(rotated).toMatchObject({ id: apiKey.id, hint: second.slice(-4) });
+    expect([await works(first), await works(second)]).toEqual([true, true]);
+    const past = new Date(Date.now() - 1);
+    await api.db.updateTable("api_key").set({ previous_until: past }).where("id", "=", apiKey.id).execute();
+    expect(await api.get(paymentPath, { ...shop.headers, "api-key": first })).toMatchObject({
+      status: 401,
+      body: { code: "invalid_api_key", message: expect.stringContaining("replaced") },
+    });
+    expect(await works(second)).toBe(true);
+  });
+
+  test("overlaps for a day by default, for 30 days at most, and not at all when the time has come", async () => {
+    const { apiKey, key } = await create({ scopes: ["payments:read"] });
+    const { apiKey: rotated } = await rotate(apiKey.id);
+    const hours = (Date.parse(rotated.previousUntil ?? "") - Date.now()) / 3_600_000;
+    expect(hours).toBeGreaterThan(23.9);
+    expect(hours).toBeLessThan(24.1);
+    expect(await works(key)).toBe(true);
+    const tooLong = { previousUntil: later(31 * 24 * 3_600_000) };
+    expect(await api.post(`/v1/api-keys/${apiKey.id}/rotate`, admin, tooLong)).toMatchObject({ status: 400 });
+    const { key: last } = await rotate(apiKey.id, { previousUntil: later(-1) });
+    expect(await works(last)).toBe(true);
+    expect(await works(key)).toBe(false);
+  });
+
+  test("twice leaves the newest secret and the one before it, and ends the oldest at once", async () => {
+    const { apiKey, key: first } = await create({ scopes: ["payments:read"] });
+    const { key: second } = await rotate(apiKey.id);
+    const { key: third } = await rotate(apiKey.id);
+    expect([await works(first), await works(second), await works(third)]).toEqual([false, true, true]);
+  });
+
+  test("changes the public key of approvals", async () => {
+    const { apiKey } = await create({ scopes: ["settlements:approve"] });
+    const { apiKey: rotated, key } = await rotate(apiKey.id);
+    expect(rotated.approvalPublicKey).toBe(deriveApprovalKey(key).publicKey);
+    expect(rotated.approvalPublicKey).not.toBe(apiKey.approvalPublicKey);
+  });
+
+  test("by several callers at once leaves one current secret and one former", async () => {
+    const { apiKey, key } = await create({ scopes: ["payments:read"] });
+    const issued = await Promise.all(Array.from({ length: 5 }, () => rotate(apiKey.id)));
+    const alive = await Promise.all([key, ...issued.map((one) => one.key)].map(works));
+    expect(alive.filter(Boolean)).toHaveLength(2);
+  });
+
+  test("is refused for a revoked key", async () => {
+    const { apiKey } = await create({ scopes: ["payments:read"] });
+    await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
+    expect(await api.post(`/v1/api-keys/${apiKey.id}/rotate`, admin, {})).toMatchObject({
+      status: 400,
+      body: { code: "invalid_state", message: "the key is revoked" },
+    });
+  });
+});
+
+describe("revoking a key", () => {
+  test("ends both of its secrets at once, and is repeatable", async () => {
+    const { apiKey, key: first } = await create({ scopes: ["payments:read"] });
+    const { key: second } = await rotate(apiKey.id);
+    const revoked = await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, undefined);
+    expect(revoked).toMatchObject({ status: 200, body: { revoked: [apiKey.id] } });
+    for (const key of [first, second])
+      expect(await api.get(paymentPath, { ...shop.headers, "api-key": key })).toMatchObject({
+        status: 401,
+        body: { code: "invalid_api_key", message: expect.stringContaining("revoked") },
+      });
+    const repeated = await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
+    expect(repeated).toMatchObject({ status: 200, body: { ...revoked.body, revoked: [] } });
+  });
+
+  test("leaves the keys that it created, unless the caller asks for them too", async () => {
+    const parent = await create({ scopes: ["keys", "payments:read"] });
+    const child = await create({ scopes: ["keys", "payments:read"] }, { "api-key": parent.key });
+    const grandchild = await create({ scopes: ["payments:read"] }, { "api-key": child.key });
+    await api.post(`/v1/api-keys/${parent.apiKey.id}/revoke`, admin, {});
+    expect([await works(parent.key), await works(child.key), await works(grandchild.key)]).toEqual([false, true, true]);
+    const all = await api.post(`/v1/api-keys/${parent.apiKey.id}/revoke`, admin, { withCreated: true });
+    expect(all.body["revoked"]).toEqual([child.apiKey.id, grandchild.apiKey.id].toSorted());
+    expect([await works(child.key), await works(grandchild.key)]).toEqual([false, false]);
+  });
+});
+
+test("every change of a key writes one audit entry with the acting key and its address", async () => {
+  const { apiKey } = await create({ scopes: ["settlements:approve"] });
+  await rotate(apiKey.id);
+  await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
+  await api.post(`/v1/api-keys/${apiKey.id}/revoke`, admin, {});
+  const entries = await auditOf(apiKey.id);
+  expect(entries.map(({ action }) => action)).toEqual(["api_key.created", "api_key.rotated", "api_key.revoked"]);
+  const [own] = await api.db
+    .selectFrom("api_key")
+    .select("id")
+    .where("account_id", "=", shop.accountId)
+    .orderBy("created_at")
+    .execute();
+  for (const entry of entries)
+    expect(entry).toMatchObject({ actor_kind: "key", actor_id: own?.id, actor_address: "127.0.0.1" });
+  expect(entries[0]).toMatchObject({ before: null, after: { scopes: ["settlements:approve"], hint: apiKey.hint } });
+  expect(entries[2]).toMatchObject({ before: { revokedAt: null }, after: { revokedAt: expect.any(String) } });
+});

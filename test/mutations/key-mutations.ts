@@ -1,0 +1,195 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const restriction = ["test/integration/api/http/merchant-restriction.test.ts"];
+const limits = ["test/integration/api/http/key-limits.test.ts"];
+const management = ["test/integration/api/merchant/manage-keys.test.ts"];
+
+/** Mutations of what an API key may do. */
+export const keyMutations: readonly MutationGroup[] = [
+  {
+    file: "api/http/auth.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a key may call operations of every scope",
+        find: "if (!caller.scopes.includes(scope)) return",
+        replace: "if (false) return",
+        tests: limits,
+      },
+      {
+        name: "a key that is restricted to merchants may act for the whole account",
+        find: "if (wholeAccount && caller.onlyMerchants)",
+        replace: "if (false)",
+      },
+      {
+        name: "a payment is read without the restriction of the key",
+        find: "merchant, onlyMerchants: caller.onlyMerchants };",
+        replace: "merchant };",
+      },
+    ],
+  },
+  {
+    file: "api/http/idempotency.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a stored response is replayed to a key that does not reach its merchant",
+        find: "if (merchantId !== undefined && caller.onlyMerchants?.includes(merchantId) === false)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "payments/idempotency-keys.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "the merchants of an account share their idempotency keys",
+        find: 'merchant_id: merchantId ?? ""',
+        replace: 'merchant_id: ""',
+      },
+    ],
+  },
+  {
+    file: "db/queries/payments.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a key reads payments of merchants that it does not reach",
+        find: "!onlyMerchants || onlyMerchants.includes(row.merchant_id)",
+        replace: "true",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payment-lists.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a list has payments of merchants that the key does not reach",
+        find: 'if (onlyMerchants) query = query.where("p.merchant_id", "in", [...onlyMerchants]);',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/merchants.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a key reads and changes merchants that it does not reach",
+        find: "onlyMerchants ? owned.and(sql<boolean>`id = any(${onlyMerchants})`) : owned",
+        replace: "owned",
+      },
+      {
+        name: "a list has merchants that the key does not reach",
+        find: "if (onlyMerchants) matching = matching.where(sql<boolean>`id = any(${onlyMerchants})`);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/refunds.ts",
+    tests: restriction,
+    mutations: [
+      {
+        name: "a key withdraws refunds of merchants that it does not reach",
+        find: 'if (args.owner?.onlyMerchants) query = query.where("p.merchant_id", "in", [...args.owner.onlyMerchants]);',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/callers.ts",
+    tests: ["test/unit/payments/merchants/callers.test.ts"],
+    mutations: [
+      {
+        name: "a key still works at the time at which it expires",
+        find: "row.expires_at <= now",
+        replace: "row.expires_at < now",
+      },
+      {
+        name: "a former secret works for ever",
+        find: "row.previous_until <= now",
+        replace: "false",
+      },
+      {
+        name: "a key works from every address",
+        find: "if (row.allowed_cidrs && !isInCidrs(address, row.allowed_cidrs))",
+        replace: "if (false)",
+        tests: limits,
+      },
+    ],
+  },
+  {
+    file: "runtime/cidrs.ts",
+    tests: ["test/unit/runtime/cidrs.test.ts"],
+    mutations: [
+      {
+        name: "an IPv4-mapped address is not compared with IPv4 ranges",
+        find: "ipaddr.process(address)",
+        replace: "ipaddr.parse(address)",
+      },
+      { name: "a range contains wider ranges", find: "innerBits >= outerBits && ", replace: "" },
+    ],
+  },
+  {
+    file: "payments/merchants/api-keys.ts",
+    tests: management,
+    mutations: [
+      {
+        name: "a key creates keys that can do more than itself",
+        find: "const excess = caller && findExcess(caller, limits);",
+        replace: "const excess = undefined;",
+      },
+      {
+        name: "the secret before the former one keeps working",
+        find: "      previous_hash: before.hash,",
+        replace: "      previous_hash: before.previous_hash ?? before.hash,",
+      },
+      {
+        name: "a revoked key can be rotated",
+        find: 'if (before.revoked_at) return refuse("invalid_state", "the key is revoked");',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/api-keys.ts",
+    tests: management,
+    mutations: [
+      {
+        name: "a key manages keys of other accounts and modes",
+        find: "account_id = ${accountId} and mode = ${mode} and scopes",
+        replace: "scopes",
+      },
+      {
+        name: "a key manages keys with more scopes",
+        find: " and scopes <@ ${within.scopes}::text[]",
+        replace: "",
+      },
+      {
+        name: "a key manages keys of other merchants",
+        find: "within.merchant_ids && sql",
+        replace: "null && sql",
+      },
+      {
+        name: "a key manages keys that work from other addresses",
+        find: "within.allowed_cidrs &&\n",
+        replace: "null &&\n",
+      },
+      {
+        name: "a key manages keys that expire later",
+        find: "within.expires_at && sql",
+        replace: "null && sql",
+      },
+      {
+        name: "the last use of a key is stored more than once a minute",
+        find: " and (k.last_used_at is null or k.last_used_at <= u.at - ${USE_INTERVAL})",
+        replace: "",
+        tests: limits,
+      },
+    ],
+  },
+];
