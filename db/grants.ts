@@ -64,7 +64,9 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   api_key: {
     api: { ...append, update: [...rotatedColumns, "revoked_at", "last_used_at", "last_used_address"] },
     // Workers report the public keys that approve changes of destinations.
-    worker: { select: ["id", "account_id", "mode", "scopes", "merchant_ids", "approval_public_key", "revoked_at"] },
+    worker: {
+      select: ["id", "account_id", "mode", "scopes", "merchant_ids", "expires_at", "approval_public_key", "revoked_at"],
+    },
     admin: { ...append, update: [...rotatedColumns, "revoked_at"] },
     reader: {
       select: [

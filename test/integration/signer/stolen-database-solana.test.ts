@@ -4,10 +4,9 @@ import { readBlockhash } from "../../../chains/solana/cluster-state.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import { findMarker } from "../../../chains/solana/payout-markers.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
-import { beginRefunds } from "../../../payments/payouts/begin-refunds.ts";
 import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
-import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
+import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { parseLimits } from "../../../signer/limits.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
 import type { SignerDeps } from "../../../signer/signer-deps.ts";
@@ -16,26 +15,22 @@ import type { PayoutTransactionRequest } from "../../../signer/solana/transactio
 import { createStore } from "../../../signer/store.ts";
 import { verifyDeposits } from "../../../signer/verify-deposits.ts";
 import { execute } from "../../support/execute-sql.ts";
-import { unwrap } from "../../support/merchant-fixture.ts";
 import {
   describeSolanaDeployment,
   makeSolanaMerchantFixture,
   type SolanaMerchantFixture,
 } from "../../support/solana-merchant-fixture.ts";
-import { spawnSigner } from "../../support/spawn-signer.ts";
-import { testActor } from "../../support/test-actor.ts";
-import { limitsDocument } from "../../support/test-signer.ts";
+import { limitsDocument, startSignerFor } from "../../support/test-signer.ts";
 import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../support/test-solana.ts";
 
-// The treasury's key is in a process of its own. A thief who controls the service's database, as its superuser,
-// obtains nothing from the treasury on Solana.
+// A thief who controls the service's database, as its superuser, obtains nothing from the treasury on Solana.
 
 const DAY_MS = 86_400_000;
 const solana = await startTestSolana();
 const keys = await makeSolanaKeys(solana);
 const change = { payoutMarkerDays: 40 };
 const { SOLANA_TREASURY_KEY = "" } = keys.env;
-const signing = await spawnSigner(await describeSolanaDeployment(solana, keys, { change }), [solana.asset], {
+const signing = await startSignerFor(parseNetworks(await describeSolanaDeployment(solana, keys, { change })), {
   SOLANA_TREASURY_KEY,
 });
 const { signer } = signing;
@@ -107,25 +102,6 @@ async function requestFor(
     ...more,
   };
 }
-
-describe("an honest worker", () => {
-  test("a settlement and a refund are paid through the signer's process", async () => {
-    const { settlementId } = await earn(fixture, 500n);
-    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
-    await payOut(settlementId);
-    expect(await balanceOf(fixture.destination)).toBe(5_000_000n);
-
-    const buyer = await fundSolanaBuyer(solana, 2_000_000n);
-    const paymentId = await fixture.pay(buyer, 200n);
-    const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
-    await fixture.settle();
-    expect(await beginRefunds(deps, [refundId])).toEqual(["begun"]);
-    await fixture.watchUntil(async () => {
-      await fixture.submit();
-      return (await balanceOf(buyer.address)) === 2_000_000n;
-    });
-  });
-});
 
 describe("a thief who is the database's superuser", () => {
   test("a due settlement with no payment behind it pays nothing", async () => {
