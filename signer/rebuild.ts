@@ -5,6 +5,7 @@ import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
 import { type AuthorizedPayout, countRecords, insertPayout, listClaimedPayments } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { recordMadePayout } from "./solana/made-payouts.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
 
 /** Numbers in a row that no payout has, after which no higher number is looked for. */
@@ -53,7 +54,10 @@ export async function rebuildPayouts(
   const inOrder = placed.toSorted((a, b) => a.movement.blockNumber - b.movement.blockNumber);
   if (unattributed.length === 0)
     inStoreTransaction(deps.store, () => {
-      for (const one of inOrder) record(deps.store, one);
+      for (const one of inOrder) {
+        record(deps.store, one);
+        recordMadePayout(deps, one.chain, one.movement.authorizationNonce);
+      }
     });
   return {
     recorded: unattributed.length === 0 ? placed.length : 0,

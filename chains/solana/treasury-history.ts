@@ -1,3 +1,4 @@
+import { ChainError } from "../errors.ts";
 import type { TokenMovement } from "../token-movement.ts";
 import { readFinal } from "./cluster-state.ts";
 import { readFinalMovements } from "./final-movements.ts";
@@ -21,9 +22,11 @@ export async function* readTreasuryHistory(
       const made = page.filter(({ slot, failed }) => !failed && slot >= from).map(({ signature }) => signature);
       for (let at = 0; at < made.length; at += PART) {
         const found = await readFinalMovements(chain, made.slice(at, at + PART));
-        yield [...found.values()].flatMap((one) =>
-          one.state === "final" ? one.movements.filter((movement) => movement.token === token) : [],
-        );
+        yield [...found].flatMap(([hash, one]) => {
+          // Records that are rebuilt from this history must not miss a transaction that the endpoints no longer have.
+          if (one.state !== "final") throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
+          return one.movements.filter((movement) => movement.token === token);
+        });
       }
       const last = page.at(-1);
       if (!last || last.slot < from) break;

@@ -29,7 +29,7 @@ export async function signDecision(
 }
 
 /** Signs a statement and stores it. @param args.of the id of the row that the statement is about */
-async function storeStatement(
+export async function storeStatement(
   { db, now }: Deps,
   { subject, of, by }: { subject: StatementSubject; of: string; by: SigningKey },
 ): Promise<void> {
