@@ -24,6 +24,12 @@ export function recordApprovalKeys(
   );
 }
 
+/** Returns how many keys do not count yet. */
+export function countWaitingKeys(store: Store, at: Date): number {
+  const row = store.prepare("select count(*) as count from approval_key where applies_at > ?").get(at.getTime());
+  return Number(row?.["count"]);
+}
+
 /** Returns whether a key may approve a merchant's destinations now. */
 export function findApprovalKey(
   store: Store,
