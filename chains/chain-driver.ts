@@ -6,6 +6,7 @@ import type { FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
 import type { PayoutSigner } from "./payout-signer.ts";
 import type { KeyReaders } from "./signers/open-key-source.ts";
+import type { TokenMovement } from "./token-movement.ts";
 
 /** What a wallet needs in order to add a network that it does not know (EIP-3085). It is public. */
 export type NetworkDetails = NonNullable<EvmNetwork["addEthereumChain"]>;
@@ -79,6 +80,11 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
   /** Reads transactions by hash. Throws ChainError when the chain cannot be read. */
   readFinalMovements(chain: C, hashes: readonly string[]): Promise<ReadonlyMap<string, FinalTransaction>>;
+  /**
+   * Reads the movements of the treasury from a block or slot on, in parts. Movements out of it have their natural keys. Throws
+   * ChainError when the chain cannot be read.
+   */
+  readTreasuryHistory(chain: C, from: number): AsyncIterable<readonly TokenMovement[]>;
   /** Reads a price feed, and the sequencer uptime feed if there is one. Throws ChainError. */
   readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedState>;
 };

@@ -63,6 +63,10 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
   api_key: {
     api: { ...append, update: [...rotatedColumns, "revoked_at", "last_used_at", "last_used_address"] },
+    // Workers report the public keys that approve changes of destinations.
+    worker: {
+      select: ["id", "account_id", "mode", "scopes", "merchant_ids", "expires_at", "approval_public_key", "revoked_at"],
+    },
     admin: { ...append, update: [...rotatedColumns, "revoked_at"] },
     reader: {
       select: [
@@ -127,6 +131,14 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     admin: writeAndDelete,
   },
   destination_change: { api: write, worker: write, admin: write, reader: read },
+  // What operators and keys have signed for the signer, and what workers have reported to it.
+  signed_statement: {
+    ...readers,
+    api: append,
+    worker: { select: "all", update: ["reported_at", "outcome"] },
+    admin: append,
+  },
+  approval_key_report: { worker: append, reader: read },
   fee_policy: { ...readers, admin: writeAndDelete },
   collection_policy: { ...readers, admin: { ...append, delete: true } },
 

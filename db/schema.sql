@@ -70,6 +70,14 @@ create table app_id (
   PRIMARY KEY (id)
 );
 
+create table approval_key_report (
+  merchant_id text not null,
+  public_key text not null,
+  reported_at timestamp with time zone not null,
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
+  PRIMARY KEY (merchant_id, public_key)
+);
+
 create table asset_backfill (
   chain text not null,
   asset text not null,
@@ -241,6 +249,7 @@ create table destination_change (
   decided_at timestamp with time zone,
   rejection text,
   applied_at timestamp with time zone,
+  reported_at timestamp with time zone,
   CHECK ((((decider_kind IS NULL) = (decided_at IS NULL)) AND ((decider_kind IS NULL) = (decider_id IS NULL)))),
   CHECK (((state = 'applied'::text) = (applied_at IS NOT NULL))),
   CHECK (((state = 'rejected'::text) = (rejection IS NOT NULL))),
@@ -710,6 +719,19 @@ create table settlement_destination (
   UNIQUE (merchant_id, asset)
 );
 
+create table signed_statement (
+  id bigint generated always as identity not null,
+  subject text not null,
+  text text not null,
+  signer text not null,
+  signature text not null,
+  created_at timestamp with time zone not null,
+  reported_at timestamp with time zone,
+  outcome text,
+  PRIMARY KEY (id),
+  UNIQUE (text, signer)
+);
+
 create table transaction (
   lane_id text not null,
   nonce bigint not null,
@@ -859,6 +881,7 @@ CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree 
 CREATE INDEX destination_change_due ON public.destination_change USING btree (applies_at) WHERE (state = 'requested'::text);
 CREATE INDEX destination_change_left ON public.destination_change USING btree (applied_at) WHERE ((before IS NOT NULL) AND (state = 'applied'::text));
 CREATE INDEX destination_change_merchant ON public.destination_change USING btree (merchant_id, created_at, id);
+CREATE INDEX destination_change_unreported ON public.destination_change USING btree (created_at) WHERE (reported_at IS NULL);
 CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id IS NULL);
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
@@ -903,6 +926,8 @@ CREATE INDEX settlement_paid ON public.settlement USING btree (paid_at) WHERE (s
 CREATE INDEX settlement_paying ON public.settlement USING btree (created_at) WHERE (state = 'paying'::text);
 CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, asset, due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
+CREATE INDEX signed_statement_subject ON public.signed_statement USING btree (subject);
+CREATE INDEX signed_statement_unreported ON public.signed_statement USING btree (id) WHERE (reported_at IS NULL);
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);

@@ -1,6 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
@@ -214,15 +215,6 @@ async function describeProcesses({
   const webhooks = await newEncryptionKeys("local");
   const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  await writeEnvironment(dir, {
-    DATABASE_URL: urlOf("admin"),
-    NETWORKS_FILE: networksFile,
-    BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
-    WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
-    TOTP_PUBLIC_KEY: totpKeys.publicKey,
-    ...addresses,
-    ...publicUrl,
-  });
   const common = { ...services, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
@@ -239,12 +231,23 @@ async function describeProcesses({
   const treasuryKeys = Object.fromEntries(Object.entries(keys).filter(isTreasuryKey));
   const isEmbedded = settings.SIGNER === "embedded";
   const signer = isEmbedded ? undefined : await prepareSigner(dir, networksFile);
+  const SIGNER = signer?.address ?? "embedded";
+  await writeEnvironment(dir, {
+    DATABASE_URL: urlOf("admin"),
+    NETWORKS_FILE: networksFile,
+    SIGNER,
+    BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
+    WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
+    TOTP_PUBLIC_KEY: totpKeys.publicKey,
+    ...addresses,
+    ...publicUrl,
+  });
   const worker = {
     ...common,
     DATABASE_URL: urlOf("worker"),
     ...publicUrl,
     ...(isEmbedded ? keys : laneKeys),
-    SIGNER: signer?.address ?? "embedded",
+    SIGNER,
     WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
     AUDIT_SINK: pathToFileURL(join(dir, "audit-heads.jsonl")).href,
     DRAIN_MS: String(drainMs),

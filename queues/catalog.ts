@@ -150,6 +150,13 @@ const jobs = {
     concurrency: 64,
   }),
   "check-pages": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
+  "report-destinations": job({
+    data: tick,
+    subject: (d) => String(d.at),
+    attempts: 1,
+    backoffMs: 1_000,
+    concurrency: 1,
+  }),
   sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
 } as const;
 

@@ -69,6 +69,15 @@ const certificates = {
   SIGNER_KEY_FILE: z.string().min(1).optional(),
 };
 
+/** Who signs payouts: `unix:/path` or `https://host:port` of the signer, or `embedded`. */
+const signerTarget = {
+  SIGNER: z
+    .string()
+    .regex(/^(embedded|unix:\/.+|https:\/\/.+)$/, "expected embedded, unix:/path or https://host:port")
+    .optional(),
+  ...certificates,
+};
+
 const Signer = z.object({
   HOST: common.HOST,
   LOG_LEVEL: common.LOG_LEVEL,
@@ -119,12 +128,8 @@ const Worker = z.object({
   PUBLIC_URL: publicUrl.optional(),
   /** Queues that this process consumes; all of them when unset. */
   WORKER_QUEUES: list.default([]),
-  /** Who signs payouts: `unix:/path` or `https://host:port` of the signer, or `embedded`. Only workers that pay out need it. */
-  SIGNER: z
-    .string()
-    .regex(/^(embedded|unix:\/.+|https:\/\/.+)$/, "expected embedded, unix:/path or https://host:port")
-    .optional(),
-  ...certificates,
+  /** Only workers that pay out need it. */
+  ...signerTarget,
   /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
   /** Receives the head of each day of the audit log: a file: URL, or an http(s) URL that is posted to. */
@@ -150,6 +155,7 @@ const Admin = Migrate.extend({
   TOTP_PUBLIC_KEY: publicKey.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
+  ...signerTarget,
   /** The name that the audit log records for each action. */
   OPERATOR: z.string().min(1).max(64).default("operator"),
 });
@@ -161,7 +167,7 @@ export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type SignerConfig = Readonly<z.infer<typeof Signer>>;
 /** Where a worker reaches the signer. */
-export type SignerTarget = Pick<WorkerConfig, "SIGNER" | keyof typeof certificates>;
+export type SignerTarget = Pick<WorkerConfig, keyof typeof signerTarget>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;
 
 /** Thrown at start only. The message names each invalid variable and what is wrong with it, and never contains a value. */

@@ -3,7 +3,7 @@ import type { Token } from "../chains/open-chains.ts";
 import { findDestinationRefusal, isNewMerchant, recordDestination } from "./destinations.ts";
 import type { AssetLimits, Limits } from "./limits.ts";
 import { chainOfAsset, payoutNonce } from "./payout-nonce.ts";
-import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused } from "./protocol.ts";
+import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused, ReturnRequest } from "./protocol.ts";
 import {
   findAuthorized,
   insertPayout,
@@ -21,12 +21,13 @@ import type { SignerDeps } from "./signer-deps.ts";
 import { isAuthorized } from "./solana/transaction-records.ts";
 import { inStoreTransaction } from "./store.ts";
 import { verifyDeposits } from "./verify-deposits.ts";
+import { findReturnRefusal, verifyReturn } from "./verify-returns.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A payout with its ids in canonical form, and what the files say about its asset. */
-type Decidable = { payout: PayoutRequest; nonce: string; token: Token; limits: Limits; assetLimits: AssetLimits };
+/** The nonce of a payout, and what the files say about its asset. */
+type Decidable = { nonce: string; token: Token; limits: Limits; assetLimits: AssetLimits };
 
 /**
  * Decides on payouts and signs those that are authorized. First verifies the deposits that the requests name. Then decides and
@@ -39,12 +40,15 @@ export async function authorizePayouts(deps: SignerDeps, payouts: readonly Payou
   const results = new Map<DepositClaim, DepositResult>(
     claims.map((claim, at) => [claim, verified[at] ?? { ok: true }]),
   );
+  const decided = payouts.map(canonical);
+  const returns = await Promise.all(
+    decided.map((one) => (one.kind === "return" ? verifyReturn(deps, one) : undefined)),
+  );
   // Read again after the chain has answered: a pause applies at once.
   const limits = deps.readLimits();
-  const decided = payouts.map(canonical);
   const refusals = inStoreTransaction(deps.store, () =>
     decided.map((payout, index) => {
-      const refused = decide(deps, payout, limits);
+      const refused = decide(deps, payout, { limits, notReturned: returns[index] });
       return refused && explain(refused, payouts[index], results);
     }),
   );
@@ -63,19 +67,24 @@ function canonical(payout: PayoutRequest): PayoutRequest {
 }
 
 /** Decides on one payout and records it when it is authorized. */
-function decide(deps: SignerDeps, payout: PayoutRequest, limits: Limits | undefined): Refused | undefined {
+function decide(
+  deps: SignerDeps,
+  payout: PayoutRequest,
+  { limits, notReturned }: { limits: Limits | undefined; notReturned: Refused | undefined },
+): Refused | undefined {
   if (!limits) return refuse("limits_invalid");
   if (limits.paused) return refuse("paused");
   const token = deps.chains.get(chainOfAsset(payout.asset))?.tokens.get(payout.asset);
   const assetLimits = limits.assets[payout.asset];
   if (!token || !assetLimits) return refuse("unknown_asset");
   const nonce = payoutNonce(deps.deployment, payout);
+  const decidable = { nonce, token, limits, assetLimits };
   switch (payout.kind) {
     case "settlement":
     case "refund":
-      return decideForMerchant(deps, { payout, nonce, token, limits, assetLimits }, payout);
+      return decideForMerchant(deps, decidable, payout);
     case "return":
-      return refuse("approval_missing");
+      return notReturned ?? decideReturn(deps, decidable, payout);
   }
 }
 
@@ -118,6 +127,40 @@ function decideForMerchant(
       { nonce, kind: payout.kind, asset, amount, counted: increase, receiver, merchantId, paymentId },
       at,
     );
+  return undefined;
+}
+
+function decideReturn(
+  deps: SignerDeps,
+  { nonce, limits, assetLimits }: Decidable,
+  payout: ReturnRequest,
+): Refused | undefined {
+  const { asset, amount, receiver } = payout;
+  const refused = findReturnRefusal(deps, payout, limits);
+  if (refused) return refused;
+  const at = deps.now();
+  const before = findAuthorized(deps.store, { nonce, asset });
+  const increase = amount > before ? amount - before : 0n;
+  const assetHour = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
+  const reason = findLimitRefusal(assetLimits, {
+    amount,
+    increase,
+    assetHour,
+    merchantDay: undefined,
+    isNewMerchant: false,
+  });
+  if (reason) return refuse(reason);
+  const row = {
+    nonce,
+    kind: payout.kind,
+    asset,
+    amount,
+    counted: increase,
+    receiver,
+    merchantId: null,
+    paymentId: null,
+  };
+  if (increase > 0n) insertPayout(deps.store, row, at);
   return undefined;
 }
 

@@ -1,3 +1,4 @@
+import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
 import { checkChain, openChains } from "../chains/open-chains.ts";
 import { ConfigError, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
@@ -10,6 +11,8 @@ import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
 import { readListen } from "./read-listen.ts";
+import { rebuildPayouts } from "./rebuild.ts";
+import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { createStore, openStore } from "./store.ts";
@@ -42,6 +45,8 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   log.info({ port: probes.port }, "metrics listening");
   const setPaused = () => metrics.signerPaused.set(readLimits()?.paused === false ? 0 : 1);
   setPaused();
+  // A series that begins with its first refusal would show no increase.
+  for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
   const timer = setInterval(setPaused, 1_000);
   shutdown.onClose("limits", () => clearInterval(timer));
 
@@ -67,13 +72,30 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   log.info({ url: server.url }, "listening");
 }
 
-const [command = "serve"] = process.argv.slice(2);
+/** Rebuilds the payouts of an empty store from the chains, and prints what it cannot attribute. */
+async function rebuild(config: SignerConfig, log: Log, args: string[]): Promise<void> {
+  const options = { from: { type: "string", multiple: true }, accept: { type: "string", multiple: true } } as const;
+  const { from = [], accept = [] } = parseArgs({ args, options }).values;
+  const { deployment, ...networks } = readNetworks(config.NETWORKS_FILE);
+  const store = openStore(config.SIGNER_STORE);
+  const chains = openChains({ deployment, ...networks }, createMetrics(new Registry(), "signer"));
+  const starts = from.map((text) => text.split("=")).map(([chain = "", block]) => [chain, Number(block)] as const);
+  const deps = { store, chains, deployment, log };
+  const { recorded, unattributed } = await rebuildPayouts(deps, { from: new Map(starts), accepted: new Set(accept) });
+  for (const { chain, txHash, logIndex, amount } of unattributed)
+    console.log(`${chain} ${txHash}/${logIndex} ${amount} belongs to no payout`);
+  console.log(`${recorded} payouts recorded`);
+  if (unattributed.length > 0) process.exitCode = 1;
+}
+
+const [command = "serve", ...args] = process.argv.slice(2);
 try {
   const config = readSignerConfig(process.env);
   const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
   if (command === "serve") await serve(config, log);
   else if (command === "init") createStore(config.SIGNER_STORE).close();
-  else throw new ConfigError(`unknown command ${command}; expected serve or init`);
+  else if (command === "rebuild") await rebuild(config, log, args);
+  else throw new ConfigError(`unknown command ${command}; expected serve, init or rebuild`);
 } catch (error) {
   console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);

@@ -125,6 +125,14 @@ export function sumRefunds(store: Store, of: { merchantId: string; paymentId: st
     .reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
 }
 
+/** Returns the payments that have a deposit, each with its merchant. */
+export function listClaimedPayments(store: Store): { merchantId: string; paymentId: string }[] {
+  return store
+    .prepare("select distinct merchant_id, payment_id from deposit order by merchant_id, payment_id")
+    .all()
+    .map((row) => ({ merchantId: text(row["merchant_id"]), paymentId: text(row["payment_id"]) }));
+}
+
 /** Returns how many rows the store has, for its operator. */
 export function countRecords(store: Store): { deposits: number; payouts: number } {
   const row = store

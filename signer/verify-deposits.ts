@@ -2,11 +2,11 @@ import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { ChainError } from "../chains/errors.ts";
 import type { FinalTransaction } from "../chains/final-transaction.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import { deriveNonce, paymentKey } from "../chains/natural-key.ts";
+import { deriveNonce, paymentKey, returnKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";
-import { type Deposit, findDeposit, insertDeposits } from "./records.ts";
+import { type Deposit, findAuthorized, findDeposit, insertDeposits } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
@@ -39,10 +39,13 @@ export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]
 }
 
 /** Returns the result of a claim on a recorded log; undefined when the chain has to be read. */
-function findRecorded({ store }: Deps, claim: DepositClaim): DepositResult | undefined {
+function findRecorded({ store, deployment }: Deps, claim: DepositClaim): DepositResult | undefined {
   const { merchantId, paymentId, txHash, logIndex } = claim;
   const asset = canonicalAsset(claim.asset);
-  const row = findDeposit(store, { chain: chainOfAsset(asset), txHash, logIndex });
+  const place = { chain: chainOfAsset(asset), txHash, logIndex };
+  if (findAuthorized(store, { nonce: deriveNonce(deployment, returnKey(place)), asset }) > 0n)
+    return refuse("deposit_mismatch", "the money was returned to its sender");
+  const row = findDeposit(store, place);
   if (!row) return undefined;
   const isSame = row.merchantId === merchantId && row.paymentId === paymentId && row.asset === asset;
   return isSame ? { ok: true } : refuse("deposit_mismatch", "the log is recorded for another payment");

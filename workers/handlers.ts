@@ -7,6 +7,7 @@ import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
+import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
@@ -38,6 +39,9 @@ const HISTORY_EVERY_S = 2;
 
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
+
+/** Interval between reports of new approval keys to the signer, seconds. Destinations are reported at once. */
+const APPROVAL_KEYS_EVERY_S = 60;
 
 const done: JobResult = { done: true };
 /** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
@@ -119,9 +123,15 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       await applyDueChanges(deps);
+      if (at % APPROVAL_KEYS_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
+        await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
+      return done;
+    },
+    "report-destinations": async () => {
+      await reportDestinations(deps);
       return done;
     },
     "check-pages": async () => {

@@ -26,6 +26,7 @@ const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonl
   refund: { eip155: ["treasury", "signer"], solana: ["signer"] },
   reconcile: {},
   "deliver-webhook": {},
+  "report-destinations": { eip155: ["signer"], solana: ["signer"] },
   "check-pages": {},
   sweep: {},
 };

@@ -124,7 +124,7 @@ function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperati
   return {
     operationId: name,
     summary,
-    description: `Requires a key with the scope \`${scope}\`${operation.wholeAccount ? " that is not restricted to merchants" : ""}.`,
+    description: describePermission(operation),
     tags: [tagOf(operation)],
     security: access === "gateway" ? [...keySecurity, { appId: [] }] : keySecurity,
     parameters: [
@@ -154,6 +154,12 @@ function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperati
       : {}),
     responses: describeResponses(operation, toJson),
   };
+}
+
+function describePermission({ access, scope, wholeAccount }: Operation): string {
+  const key = `Requires a key with the scope \`${scope}\``;
+  if (access === "gateway") return `${key}, or an app id.`;
+  return wholeAccount ? `${key} that is not restricted to merchants.` : `${key}.`;
 }
 
 function tagOf({ access, path }: Operation): string {

@@ -14,6 +14,7 @@ type Call<A extends Access, P, Q, B> = {
   caller: ActingCaller;
   merchant: MerchantOf[A];
   requester: Requester;
+  approvalKey: Authenticated["approvalKey"];
   params: P;
   query: Q;
   body: B;

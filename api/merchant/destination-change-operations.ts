@@ -42,14 +42,16 @@ const decide = (decision: "approve" | "reject", name: string, summary: string) =
     body: noBody,
     response: settlementChange,
     refusals: ["merchant_not_found", "invalid_state"],
-    async handle(deps, { caller, params }) {
-      return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision });
+    async handle(deps, { caller, approvalKey, params }) {
+      const { privateKey: key, publicKey: name } = approvalKey();
+      const by = { name, key, deployment: deps.networks.deployment };
+      return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision, by });
     },
   });
 
 /**
  * Operations on the requested changes of a merchant's settlement destinations: additions to the specification. Only a key
- * with the scope `settlements:approve` decides, also about its own requests. An unknown change is `merchant_not_found`.
+ * with the scope `settlements:approve` decides, also about its own requests; the decision is signed for the signer. An unknown change is `merchant_not_found`.
  */
 export const destinationChangeOperations = [
   list,

@@ -1,13 +1,8 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import type { ApiKeyView } from "../../payments/merchants/api-key-views.ts";
-import {
-  createApiKey,
-  findApiKey,
-  listApiKeys,
-  revokeApiKey,
-  rotateApiKey,
-} from "../../payments/merchants/api-keys.ts";
+import { createApiKey, revokeApiKey, rotateApiKey } from "../../payments/merchants/api-keys.ts";
+import { findApiKey, listApiKeys } from "../../payments/merchants/find-api-keys.ts";
 import { scopes } from "../../payments/merchants/scopes.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { instant, listQuery, merchantId, optional, text } from "../contract/request-schemas.ts";
@@ -77,7 +72,7 @@ const list = defineOperation({
   query: listQuery({ maxLimit: 100, defaultLimit: 20 }),
   response: apiKeyListResponse,
   async handle(deps, { caller, query }) {
-    const listed = await listApiKeys(deps, caller, query);
+    const listed = await listApiKeys(deps, { caller, ...query });
     return listed.ok ? done({ data: listed.value.items.map(toApiKey), nextCursor: listed.value.nextCursor }) : listed;
   },
 });

@@ -11,6 +11,7 @@ import { openEvmPayoutSigner } from "./evm-payouts.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { type EvmChain, openEvmChain } from "./open-evm-chain.ts";
 import { readFeed } from "./price-feeds.ts";
+import { readTreasuryHistory } from "./treasury-history.ts";
 
 /** The driver of EVM chains (CAIP-2 namespace `eip155`). */
 export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
@@ -41,6 +42,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   readBalances: readBalancesAt,
   openPayoutSigner: openEvmPayoutSigner,
   readFinalMovements,
+  readTreasuryHistory,
   readPriceFeed: (chain, { feed, sequencer }) =>
     readFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),
 };

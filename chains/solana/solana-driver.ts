@@ -10,6 +10,7 @@ import { readFinalBalances } from "./final-balances.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
 import { openSolanaKey } from "./open-solana-keys.ts";
+import { readTreasuryHistory } from "./treasury-history.ts";
 
 /** The driver of Solana clusters (CAIP-2 namespace `solana`). */
 export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
@@ -40,6 +41,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
   openPayoutSigner,
   readFinalMovements,
+  readTreasuryHistory,
   readPriceFeed: async ({ chain }) => {
     throw new Error(`${chain} has no price feeds`);
   },

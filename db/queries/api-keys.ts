@@ -55,7 +55,22 @@ export async function findApiKeyRow(
 ): Promise<ApiKeyRow | undefined> {
   let query = db.selectFrom("api_key").selectAll().where("id", "=", id);
   if (among) query = query.where(isWithin(among));
-  return (options.lock ? query.forUpdate() : query).executeTakeFirst();
+  return (options.lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
+}
+
+/**
+ * Locks an API key until the commit, and with it, in the order of their ids, the key `with`. Returns false when the key is
+ * revoked.
+ */
+export async function lockLiveKey(db: Db, args: { id: string; with: string | undefined }): Promise<boolean> {
+  const rows = await db
+    .selectFrom("api_key")
+    .select(["id", "revoked_at"])
+    .where("id", "in", [args.id, ...(args.with === undefined ? [] : [args.with])])
+    .orderBy("id")
+    .forNoKeyUpdate()
+    .execute();
+  return rows.some(({ id, revoked_at }) => id === args.id && revoked_at === null);
 }
 
 /** Returns a page of API keys, newest first, also revoked ones. `after`: creation time and id of the last key before. */
@@ -102,7 +117,7 @@ export async function markKeysRevoked(
     )
     update api_key set revoked_at = ${at} from family
     where api_key.id = family.id and api_key.revoked_at is null returning api_key.id`.execute(db);
-  return rows.map((row) => row.id).toSorted();
+  return rows.map((row) => row.id);
 }
 
 /** The minimum time between two stored uses of one key. */

@@ -4,17 +4,21 @@ import type { Db } from "../tables.ts";
 import { beginOf, type CheckScope } from "./balance-findings.ts";
 
 /**
- * SQL: what a payment (`p`) adds to its settlement (`s`), minor units, less what refunds have deducted from it. A payment
- * adds nothing unless the ledger has booked it, for the settlement's merchant and in its asset.
+ * SQL: what each payment of a settlement (`s`) adds to it, minor units, less what refunds have deducted from the payment.
+ * A payment adds nothing unless the ledger has booked it, for the settlement's merchant and in its asset.
+ *
+ * `offset 0` and `limit 1` keep Postgres from reading all payments and transfers to join them: it looks up those of each
+ * settlement.
  */
-const part = sql`
-  case when p.state = 'succeeded' and p.merchant_id = s.merchant_id and coalesce(p.owed_asset, p.paid_asset) = s.asset
-      and exists (
-        select from transfer t join ledger_group g on g.kind = 'payment' and g.subject = t.id
-        where t.payment_id = p.id and t.purpose = 'payment')
+const parts = sql`(
+  select case when p.state = 'succeeded' and p.merchant_id = s.merchant_id and coalesce(p.owed_asset, p.paid_asset) = s.asset
+      and (
+        select g.id from transfer t join ledger_group g on g.kind = 'payment' and g.subject = t.id
+        where t.payment_id = p.id and t.purpose = 'payment' limit 1) is not null
     then coalesce(p.owed_amount, p.paid_amount - p.fee)
       - (select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)
-    else 0 end`;
+    else 0 end as part
+  from payment p where p.settlement_id = s.id offset 0)`;
 
 /** SQL: settlements that hold money now, or were paid since the beginning of the scope. */
 const settlementsOf = (scope: CheckScope) => sql`
@@ -34,13 +38,14 @@ const settlementsOf = (scope: CheckScope) => sql`
 export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
     with candidate as (${settlementsOf(scope)}), explained as (
-      select s.id, s.merchant_id, s.asset, s.amount, count(p.id) as payments, coalesce(sum(${part}), 0) as parts
-      from candidate s left join payment p on p.settlement_id = s.id group by s.id, s.merchant_id, s.asset, s.amount
+      select s.id, s.merchant_id, s.asset, s.amount, added.payments, added.parts from candidate s cross join lateral (
+        select count(*) as payments, coalesce(sum(part), 0) as parts from ${parts} p
+      ) added
     ), differing as materialized (select * from explained where amount <> parts),
     owner as (select distinct merchant_id, asset from differing), accepted as (
       select o.merchant_id, o.asset from owner o
       where (select coalesce(sum(amount), 0) from settlement s where s.merchant_id = o.merchant_id and s.asset = o.asset)
-        - (select coalesce(sum(${part}), 0) from settlement s join payment p on p.settlement_id = s.id
+        - (select coalesce(sum(p.part), 0) from settlement s cross join lateral ${parts} p
            where s.merchant_id = o.merchant_id and s.asset = o.asset)
         = (select coalesce(sum(-e.amount), 0) from ledger_entry e join ledger_group g on g.id = e.group_id
            where e.account = 'payable:' || o.merchant_id and e.asset = o.asset
@@ -71,7 +76,7 @@ export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promis
     from begun where amount <> booked
     union all
     select 'settlement_without_transfer', id, asset, amount::text, '0' from begun b
-    where not exists (select from transfer t where t.settlement_id = b.id)
+    where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null
       and not (tx_hash is not null and exists (select from payment p where p.settlement_id = b.id and p.direct))
     order by 1, 2`.execute(db);
   return rows;
@@ -96,7 +101,7 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
     from open where amount <> booked and (state = 'paying' or exception_id is not null)
     union all
     select 'refund_without_transfer', id, asset, amount::text, '0' from open r
-    where r.state = 'paying' and not exists (select from transfer t where t.refund_id = r.id)
+    where r.state = 'paying' and (select t.id from transfer t where t.refund_id = r.id and t.purpose = 'refund' limit 1) is null
     union all
     select 'refund_receiver_differs', r.id, r.asset, r.receiver, o.payer
     from open r join payment p on p.id = r.payment_id

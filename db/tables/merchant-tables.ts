@@ -64,7 +64,23 @@ export type MerchantTables = {
     /** Why a rejected change was rejected. */
     rejection: DestinationRejection | null;
     applied_at: Date | null;
+    /** When the signer was told of the change; null again when a change that it was told of is rejected or approved. */
+    reported_at: Date | null;
   };
+  /** A statement that an operator or an approver has signed, for the signer. `subject`: the change or the refund. */
+  signed_statement: {
+    id: Generated<number>;
+    subject: string;
+    text: string;
+    signer: string;
+    signature: string;
+    created_at: Date;
+    reported_at: Date | null;
+    /** What the signer said about it. */
+    outcome: string | null;
+  };
+  /** An approval key of an API key that the signer was told of, for a merchant that the key reaches. */
+  approval_key_report: { merchant_id: string; public_key: string; reported_at: Date };
   /** The operator's fee on an account's payments, or on the payments of one merchant instead. */
   fee_policy: {
     account_id: string;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { decideChange, findChangeOwner, listAllChanges } from "../../payments/merchants/decide-changes.ts";
 import { type AddAction, oneOf, RefusedError, unwrap, wholeNumber } from "./command.ts";
+import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
 
 const parseState = oneOf("requested", "approved", "applied", "rejected");
 
@@ -22,10 +23,17 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
     ["approve", "apply a requested change now, before its waiting period ends"],
     ["reject", "reject a requested change; the destination stays as it is"],
   ] as const)
-    addAction(destinations.command(`${decision} <change>`).description(what), async (context, [changeId = ""]) => {
-      const owner = await findChangeOwner(context, changeId);
-      if (!owner) throw new RefusedError(`there is no change ${changeId}`);
-      const actor = await context.actor();
-      return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision })) };
-    });
+    addAction(
+      addSigningOptions(destinations.command(`${decision} <change>`).description(what)).addHelpText(
+        "after",
+        "\nA signer of its own waits by its own clock, whatever the database says. It follows a decision that --sign signs.",
+      ),
+      async (context, [changeId = ""], options) => {
+        const owner = await findChangeOwner(context, changeId);
+        if (!owner) throw new RefusedError(`there is no change ${changeId}`);
+        const by = readSigningKey(context, options);
+        const actor = await context.actor();
+        return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision, by })) };
+      },
+    );
 }

@@ -1,11 +1,6 @@
 import type { Command } from "commander";
-import {
-  createApiKey,
-  findApiKey,
-  listKeysOfAccount,
-  revokeApiKey,
-  rotateApiKey,
-} from "../../payments/merchants/api-keys.ts";
+import { createApiKey, revokeApiKey, rotateApiKey } from "../../payments/merchants/api-keys.ts";
+import { findApiKey, listKeysOfAccount } from "../../payments/merchants/find-api-keys.ts";
 import { requireAccount } from "./account-commands.ts";
 import { type AddAction, parseMode, time, UsageError, unwrap } from "./command.ts";
 import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";

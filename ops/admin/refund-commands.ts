@@ -1,7 +1,9 @@
 import type { Command } from "commander";
+import { approveReturn } from "../../payments/payouts/approve-return.ts";
 import { listWaitingRefunds, withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
-import { type AddAction, unwrap, wholeNumber } from "./command.ts";
+import { type AddAction, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
 
 /** Adds the commands that list and withdraw refunds that have not begun. */
 export function addRefundCommands(program: Command, addAction: AddAction): void {
@@ -30,6 +32,18 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
       const networks = readNetworks(context.networksFile());
       const deps = { db: context.db, now: context.now, networks };
       return { value: unwrap(await withdrawRefund(deps, { actor: await context.actor(), refundId })) };
+    },
+  );
+  addAction(
+    addSigningOptions(
+      refunds
+        .command("approve <refund>")
+        .description("approve a refund that returns money without a payment; the signer requires two operators"),
+    ).addHelpText("after", "\nExample:\n  npm run admin -- refunds approve rfnd_0123… --sign alice.key --as alice"),
+    async (context, [refundId = ""], options) => {
+      const by = readSigningKey(context, options);
+      if (!by) throw new UsageError("an approval must be signed: name the key file");
+      return { value: unwrap(await approveReturn(context, { refundId, by, actor: await context.actor() })) };
     },
   );
 }

@@ -36,7 +36,8 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const trustProxy = deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false;
   const app = fastify({ bodyLimit: 16 * 1024, trustProxy });
   app.addHook("onRequest", async (_request, reply) => {
-    reply.headers({ "x-frame-options": "DENY", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" });
+    // With "no-referrer", browsers would send the login form with the origin "null".
+    reply.headers({ "x-frame-options": "DENY", "referrer-policy": "same-origin", "x-content-type-options": "nosniff" });
   });
   serveLogin(app, deps);
   await app.register(async (guarded) => {
@@ -61,7 +62,10 @@ function createBoardPlugin(deps: BoardDeps) {
         // Every open tab would run CLIENT LIST for each queue at each poll.
         showWorkers: false,
         pollingInterval: { forceInterval: 5 },
-        miscLinks: [{ text: "Runbooks", url: "/runbooks" }],
+        miscLinks: [
+          { text: "Runbooks", url: "/runbooks" },
+          { text: "Log out", url: "/logout" },
+        ],
       },
     },
   });

@@ -18,7 +18,7 @@ export async function verifyAudit(
   { day, exported }: { day?: string | undefined; exported: readonly AuditHead[] },
 ): Promise<AuditVerification> {
   const stored = await listAuditHeads(db);
-  // The exported head of a day wins: whoever can write to the database can change the stored one.
+  // The exported head of a day wins: a superuser of the database can change the stored one.
   const heads = [...new Map([...stored, ...exported].map((head) => [head.day, head])).values()];
   const before = day === undefined ? undefined : await findEntryBefore(db, day);
   const check = createChainCheck(

@@ -1,25 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
-import {
-  findApiKeyRow,
-  insertApiKey,
-  type KeysWithin,
-  listAccountKeys,
-  listApiKeyRows,
-  markKeysRevoked,
-  updateApiKey,
-} from "../../db/queries/api-keys.ts";
-import { type AuditActor, insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
+import { findApiKeyRow, insertApiKey, lockLiveKey, markKeysRevoked, updateApiKey } from "../../db/queries/api-keys.ts";
+import { insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
 import { listMissingMerchants } from "../../db/queries/merchants.ts";
 import type { Db, Mode } from "../../db/tables.ts";
-import { canonicalCidr } from "../../runtime/cidrs.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
-import { type Page, readCursor, toPage } from "../pagination.ts";
 import { type ApiKeyView, toApiKeyView } from "./api-key-views.ts";
 import { deriveApprovalKey } from "./approval-keys.ts";
-import { type Caller, hashKey } from "./callers.ts";
-import { findExcess, type KeyLimits } from "./key-limits.ts";
+import { hashKey } from "./callers.ts";
+import { type KeyManager, noSuchKey, toReach } from "./find-api-keys.ts";
+import { findExcess, readLimits, type WantedLimits } from "./key-limits.ts";
 import type { Scope } from "./scopes.ts";
 
 /** How long the former secret works after a rotation unless the call says otherwise, milliseconds. */
@@ -28,17 +19,6 @@ const OVERLAP_MS = 24 * 60 * 60_000;
 const LONGEST_OVERLAP_MS = 30 * 24 * 60 * 60_000;
 
 type Deps = { db: Db; now: () => Date };
-
-/**
- * Who manages keys: an operator, or a caller of the API. A caller reaches only the keys of their account and mode that can
- * do nothing that their own key cannot do; any other key does not exist for them.
- */
-type KeyManager = { actor: AuditActor; caller?: Caller | undefined };
-
-/** The limits of a new key. Undefined: the caller's own limit. */
-type WantedLimits = Pick<KeyLimits, "scopes"> & {
-  [Limit in Exclude<keyof KeyLimits, "scopes">]?: KeyLimits[Limit] | undefined;
-};
 
 /** A key and its text, which is returned once and never stored. */
 export type IssuedKey = { apiKey: ApiKeyView; key: string };
@@ -59,6 +39,7 @@ export async function createApiKey(
   const excess = caller && findExcess(caller, limits);
   if (excess) return refuse("forbidden", excess);
   return inTransaction(deps.db, async (db) => {
+    if (!(await lockManager(db, args))) return revokedMeanwhile();
     const ids = limits.onlyMerchants ?? [];
     const [missing] = ids.length === 0 ? [] : await listMissingMerchants(db, { accountId, mode, ids });
     if (missing !== undefined) return refuse("merchant_not_found", `merchantIds: there is no merchant ${missing}`);
@@ -99,7 +80,8 @@ export async function rotateApiKey(
   if (previousUntil.getTime() > at.getTime() + LONGEST_OVERLAP_MS)
     return refuse("params_validation", "previousUntil: is more than 30 days away");
   return inTransaction(deps.db, async (db) => {
-    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(args) }, { lock: true });
+    if (!(await lockManager(db, args))) return revokedMeanwhile();
+    const before = await findApiKeyRow(db, { id: args.id, among: toReach(args.caller) }, { lock: true });
     if (!before) return noSuchKey(args.id);
     if (before.revoked_at) return refuse("invalid_state", "the key is revoked");
     if (before.expires_at && before.expires_at <= at) return refuse("invalid_state", "the key has expired");
@@ -124,78 +106,32 @@ export async function revokeApiKey(
   args: KeyManager & { id: string; withCreated: boolean },
 ): Promise<Result<{ apiKey: ApiKeyView; revoked: string[] }>> {
   return inTransaction(deps.db, async (db) => {
-    const before = await findApiKeyRow(db, { id: args.id, among: reachOf(args) }, { lock: true });
+    const before = await findApiKeyRow(db, { id: args.id, among: toReach(args.caller) }, { lock: true });
     if (!before) return noSuchKey(args.id);
     const at = deps.now();
-    const revoked = await markKeysRevoked(db, { ...args, at });
+    const revoked: string[] = [];
+    // A key of the family may have been creating another one until its row was locked: repeat until none is left.
+    for (let found = [before.id]; found.length > 0; revoked.push(...found))
+      found = await markKeysRevoked(db, { ...args, at });
     const change = { action: "api_key.revoked", before: { revokedAt: null }, after: { revokedAt: at.toISOString() } };
     await audit({ ...deps, db }, args, ...revoked.map((subject) => ({ ...change, subject })));
-    return done({ apiKey: toApiKeyView({ ...before, revoked_at: before.revoked_at ?? at }), revoked });
+    return done({
+      apiKey: toApiKeyView({ ...before, revoked_at: before.revoked_at ?? at }),
+      revoked: revoked.toSorted(),
+    });
   });
 }
 
-/** Returns a key. Refuses with `api_key_not_found`. */
-export async function findApiKey(
-  deps: Pick<Deps, "db">,
-  args: Pick<KeyManager, "caller"> & { id: string },
-): Promise<Result<ApiKeyView>> {
-  const row = await findApiKeyRow(deps.db, { id: args.id, among: reachOf(args) });
-  return row ? done(toApiKeyView(row)) : noSuchKey(args.id);
+/**
+ * Locks the caller's key until the commit. Returns false when it is revoked. Without the lock, a key could create another
+ * one, or get another one's new secret, while it is being revoked together with the keys that it has created.
+ */
+async function lockManager(db: Db, { caller, id }: KeyManager & { id?: string }): Promise<boolean> {
+  if (!caller?.keyId) return true;
+  return lockLiveKey(db, { id: caller.keyId, with: id });
 }
 
-/** Lists the keys that a caller may manage, newest first, also revoked ones. */
-export async function listApiKeys(
-  deps: Pick<Deps, "db">,
-  caller: Caller,
-  { cursor, limit }: { cursor?: string | undefined; limit: number },
-): Promise<Result<Page<ApiKeyView>>> {
-  const after = readCursor(cursor, "time");
-  if (!after.ok) return after;
-  const rows = await listApiKeyRows(deps.db, toReach(caller), { after: after.value, limit: limit + 1 });
-  const { items, nextCursor } = toPage(rows, limit, (row) => [row.created_at.toISOString(), row.id]);
-  return done({ items: items.map(toApiKeyView), nextCursor });
-}
-
-/** Lists all keys of an account, newest first, for operators. */
-export async function listKeysOfAccount({ db }: Pick<Deps, "db">, accountId: string): Promise<ApiKeyView[]> {
-  return (await listAccountKeys(db, accountId)).map(toApiKeyView);
-}
-
-const noSuchKey = (id: string) => refuse("api_key_not_found", `there is no key ${id}`);
-
-const reachOf = ({ caller }: Pick<KeyManager, "caller">) => caller && toReach(caller);
-
-function toReach({ accountId, mode, scopes, onlyMerchants, allowedCidrs, expiresAt }: Caller): KeysWithin {
-  const within = {
-    scopes: [...scopes],
-    merchant_ids: onlyMerchants && [...onlyMerchants],
-    allowed_cidrs: allowedCidrs && [...allowedCidrs],
-    expires_at: expiresAt,
-  };
-  return { accountId, mode, within };
-}
-
-function readLimits({ now }: Pick<Deps, "now">, given: WantedLimits, caller: Caller | undefined): Result<KeyLimits> {
-  const { onlyMerchants = caller?.onlyMerchants ?? null, expiresAt = caller?.expiresAt ?? null } = given;
-  const { allowedCidrs: ranges = caller?.allowedCidrs ?? null } = given;
-  if (given.scopes.length === 0) return refuse("params_validation", "scopes: expected at least one scope");
-  if (onlyMerchants?.length === 0) return refuse("params_validation", "merchantIds: expected at least one merchant");
-  if (ranges?.length === 0) return refuse("params_validation", "allowedCidrs: expected at least one range");
-  if (expiresAt && expiresAt <= now()) return refuse("params_validation", "expiresAt: is not in the future");
-  const canonical = ranges?.map(canonicalCidr) ?? [];
-  const invalid = canonical.indexOf(undefined);
-  if (invalid >= 0)
-    return refuse(
-      "params_validation",
-      `allowedCidrs.${invalid}: expected a range such as 192.0.2.0/24 or 2001:db8::/32`,
-    );
-  return done({
-    scopes: [...new Set(given.scopes)],
-    onlyMerchants: onlyMerchants && [...new Set(onlyMerchants)],
-    allowedCidrs: ranges && [...new Set(canonical.filter((cidr) => cidr !== undefined))],
-    expiresAt,
-  });
-}
+const revokedMeanwhile = () => refuse("invalid_api_key", "the API key was revoked during the call");
 
 const makeKeyText = (mode: Mode) => `${mode === "test" ? "svc_test_" : "svc_"}${randomBytes(32).toString("hex")}`;
 

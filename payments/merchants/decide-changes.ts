@@ -14,6 +14,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { applyChanges, approveWaiting, rejectWaiting } from "./destination-changes.ts";
 import { withDestinationLock } from "./destinations.ts";
 import type { Owner } from "./merchants.ts";
+import { type SigningKey, signDecision } from "./sign-decisions.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now" | "log">;
 
@@ -89,14 +90,21 @@ export async function findChangeOwner(
 }
 
 /**
- * Approves or rejects a waiting change. An approved change applies at once. Repeatable. Refuses with
+ * Approves or rejects a waiting change. An approved change applies at once. Repeatable. With `by`, the decision is signed for
+ * the signer, which otherwise keeps to its own waiting period. Refuses with
  * `merchant_not_found` an unknown change, and with `invalid_state` a change that was decided otherwise or has applied.
  */
 export async function decideChange(
   deps: Deps,
-  args: Owner & { merchantId: string; changeId: string; actor: AuditActor; decision: "approve" | "reject" },
+  args: Owner & {
+    merchantId: string;
+    changeId: string;
+    actor: AuditActor;
+    decision: "approve" | "reject";
+    by?: SigningKey | undefined;
+  },
 ): Promise<Result<ChangeView>> {
-  const { merchantId, changeId: id, actor, decision } = args;
+  const { merchantId, changeId: id, actor, decision, by } = args;
   return withDestinationLock(deps, args, async (locked) => {
     const change = await findDestinationChange(locked.db, { merchantId, id });
     if (!change) return refuse("merchant_not_found", "the merchant has no such change of a settlement");
@@ -104,11 +112,11 @@ export async function decideChange(
       decision === "approve"
         ? await approveWaiting(locked, { id, actor })
         : await rejectWaiting(locked, { id, actor, rejection: "decided" });
-    if (moved) return done(toChangeView(moved));
     const isRepeated = decision === "approve" ? change.state === "applied" : change.rejection === "decided";
-    return isRepeated && change.decided_at !== null
-      ? done(toChangeView(change))
-      : refuse("invalid_state", `the change is ${change.state}`);
+    if (!moved && !(isRepeated && change.decided_at !== null))
+      return refuse("invalid_state", `the change is ${change.state}`);
+    if (by) await signDecision(locked, { change, decision, by });
+    return done(toChangeView(moved ?? change));
   });
 }
 

@@ -106,12 +106,13 @@ async function verify(
 ): Promise<number | undefined> {
   const row = await findOperator(db, name);
   // The same work is done for an unknown name, so that the time reveals no name.
-  const isRight = await isPasswordOf(row?.password_hash ?? (await nobody), password);
+  const isRight = await isPasswordOf(row?.password_hash ?? (await absentHash), password);
   if (!row || !isRight) return undefined;
   const secret = await decryptTotpSecret({ keyId: row.totp_key_id, ciphertext: row.totp_secret }, name);
   return findTotpStep(secret, code, now());
 }
 
-const nobody = hashPassword(randomBytes(16).toString("hex"));
+/** The hash that the password of an unknown name is compared with. */
+const absentHash = hashPassword(randomBytes(16).toString("hex"));
 
 const hashToken = (token: string): Buffer => createHash("sha256").update(token).digest();

@@ -6,8 +6,10 @@ import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
 import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
+import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
+import type { Statement } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/ledger-groups.ts";
@@ -55,7 +57,15 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       failures.push(error);
     }
   }
-  const signed = await signPayouts(deps, payable.map(toPayout));
+  const statements = await listStatementsOf(
+    deps.db,
+    payable.flatMap(({ id, payment_id }) => (payment_id === null ? id : [])),
+  );
+  const approvals = Map.groupBy(statements, ({ subject }) => subject);
+  const signed = await signPayouts(
+    deps,
+    payable.map((refund) => toPayout(refund, approvals.get(refund.id) ?? [])),
+  );
   // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
   for (const [index, refund] of payable.entries()) {
     try {
@@ -142,7 +152,7 @@ async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefi
 }
 
 /** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */
-function toPayout(refund: DueRefund): Payout {
+function toPayout(refund: DueRefund, approvals: readonly Statement[]): Payout {
   const { id, asset, amount, number, merchant_id: merchantId, payment_id: paymentId } = refund;
   const of = { purpose: "refund" as const, refund_id: id };
   const paid = { asset, amount, receiver: refund.receiver ?? "" };
@@ -154,7 +164,7 @@ function toPayout(refund: DueRefund): Payout {
           ...paid,
           txHash: refund.tx_hash ?? "",
           logIndex: refund.log_index ?? 0,
-          approvals: [],
+          approvals: approvals.map(({ text, signer, signature }) => ({ text, signer, signature })),
         },
       }
     : { of, request: { kind: "refund", ...paid, merchantId, paymentId, number, deposits: [] } };

@@ -304,6 +304,6 @@ test("a shop that requires buyer data shows the form in between and returns to t
   await page.getByRole("button", { name: "12.50 USDC" }).click();
   await paid(page);
   expect(pageErrors).toEqual(none);
-  await removePolicy({ db }, { actor: testActor, id: policyId });
+  await removePolicy({ db, now: () => new Date() }, { actor: testActor, id: policyId });
   await db.destroy();
 });

@@ -27,11 +27,9 @@ async function open(more = "") {
 /** Makes the shop require buyer data, and returns a function that ends that. */
 async function makeDataPagePath() {
   const { merchantId } = fleet.testShop.caller;
-  const { id } = await addPolicy(
-    { db, now: () => new Date() },
-    { actor: testActor, merchantId, asset: null, unit: null, minimum: null },
-  );
-  return () => removePolicy({ db }, { actor: testActor, id: id });
+  const deps = { db, now: () => new Date() };
+  const { id } = await addPolicy(deps, { actor: testActor, merchantId, asset: null, unit: null, minimum: null });
+  return () => removePolicy(deps, { actor: testActor, id });
 }
 
 async function payByKeyboard(page: Page): Promise<void> {

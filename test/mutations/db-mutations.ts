@@ -52,8 +52,8 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a payment that the ledger has not booked explains a settlement",
-        find: "where t.payment_id = p.id and t.purpose = 'payment')",
-        replace: "where t.payment_id = p.id and t.purpose = 'payment') is not null",
+        find: "where t.payment_id = p.id and t.purpose = 'payment' limit 1) is not null",
+        replace: "where t.payment_id = p.id and t.purpose = 'payment' limit 1) is not distinct from null or true",
       },
       {
         name: "an assigned exception hides every other settlement of the merchant",
@@ -63,7 +63,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a paid settlement without a transfer is not found",
-        find: "where not exists (select from transfer t where t.settlement_id = b.id)",
+        find: "where (select t.id from transfer t where t.settlement_id = b.id and t.purpose = 'settlement' limit 1) is null",
         replace: "where false and true",
       },
       {

@@ -149,6 +149,16 @@ export const keyMutations: readonly MutationGroup[] = [
         replace: "      previous_hash: before.previous_hash ?? before.hash,",
       },
       {
+        name: "a key that is being revoked creates another key",
+        find: "if (!(await lockManager(db, args))) return revokedMeanwhile();\n    const ids",
+        replace: "const ids",
+      },
+      {
+        name: "a key that is being revoked gets a new secret of another key",
+        find: "if (!(await lockManager(db, args))) return revokedMeanwhile();\n    const before",
+        replace: "const before",
+      },
+      {
         name: "a revoked key can be rotated",
         find: 'if (before.revoked_at) return refuse("invalid_state", "the key is revoked");',
         replace: "",

@@ -292,4 +292,45 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "signer/solana/authorize-transactions.ts",
+    tests: ["test/integration/signer/stolen-database-solana.test.ts"],
+    mutations: [
+      {
+        name: "the treasury pays the fee of a transaction, or another account does",
+        find: 'if (!chain.lanes.includes(feePayer) || feePayer === chain.treasury) return refuse("fee_payer_unknown");',
+        replace: "",
+      },
+      {
+        name: "the treasury signs a transaction while all payouts are paused",
+        find: 'if (limits.paused) return refuse("paused");',
+        replace: "",
+      },
+      {
+        name: "the treasury signs a transaction with a recent blockhash in place of a nonce",
+        find: 'if (read.nonces[0] !== nonce) return report(deps, refuse("nonce_stale"));',
+        replace: "",
+      },
+      {
+        name: "the treasury signs a payout on Solana that was not authorized with this amount and receiver",
+        find: 'if (!isAuthorized(store, { nonce: memo, asset, amount, receiver })) return refuse("payout_unauthorized", memo);',
+        replace: "void [isAuthorized, amount, receiver, memo];",
+      },
+      {
+        name: "the treasury signs a payout again whose marker was closed",
+        find: 'if (markers.some((marker) => isClosing(store, { chain, marker }))) return refuse("payout_closed");',
+        replace: "",
+      },
+      {
+        name: "a marker is closed although a signed transaction of its payout can still be included",
+        find: "isMarker(accounts[index]) && transactions.every(isDead)",
+        replace: "isMarker(accounts[index])",
+      },
+      {
+        name: "an account is closed that is no marker of a signed payout",
+        find: "return transactions.length > 0 ? [{ ...marker, transactions }] : [];",
+        replace: "return [{ ...marker, transactions }];",
+      },
+    ],
+  },
 ];

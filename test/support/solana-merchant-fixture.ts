@@ -184,7 +184,8 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     /** Returns the dependencies and steps of another process of the same deployment. */
     anotherProcess: async () => {
       const { databaseUrl, clock } = made;
-      const other = await makeDepsFor(networks, env, { ...options, databaseUrl, clock });
+      const { signer } = options;
+      const other = await makeDepsFor(networks, env, { databaseUrl, clock, ...(signer ? { signer } : {}) });
       return { ...other, ...stepsOf(other.deps, id) };
     },
     verificationResult: (attemptId: string) => findVerificationResult(deps, attemptId),

@@ -36,11 +36,5 @@ export async function spawnSigner(
   });
   const signer = createSignerClient({ socketPath }, { log: createLog({ level: "silent", role: "test" }) });
   addCleanup(async () => signer.close());
-  return {
-    process,
-    signer,
-    /** Writes the limits file, as its operator does. */
-    setLimits: (change: Parameters<typeof limitsDocument>[1]) =>
-      writeFile(file("limits.jsonc"), JSON.stringify(limitsDocument(assets, change))),
-  };
+  return { process, signer };
 }

@@ -7,7 +7,13 @@ import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import { makeScratch } from "../../local/scratch-folder.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
-import { readKey, readSecret, readText, type SecretSource } from "../../runtime/networks/read-networks.ts";
+import {
+  type Networks,
+  readKey,
+  readSecret,
+  readText,
+  type SecretSource,
+} from "../../runtime/networks/read-networks.ts";
 import { createSignerClient } from "../../signer/client.ts";
 import { openLimits } from "../../signer/limits.ts";
 import { startServer } from "../../signer/server.ts";
@@ -29,10 +35,13 @@ export function limitsDocument(assets: readonly string[], change: { asset?: obje
  * Starts a signer on a Unix socket, with its own endpoints, keys, store and clock. `signer` is a worker's connection to it.
  */
 export async function startTestSigner(chain: TestChain, options: NetworksOptions & { clock?: Clock } = {}) {
+  return startSignerFor(await networksFor(chain, options), keysOf(chain, options), options);
+}
+
+/** Starts the same signer for any networks; `env` holds the treasury's keys. */
+export async function startSignerFor(networks: Networks, env: Record<string, string>, options: { clock?: Clock } = {}) {
   const folder = await makeScratch("signer");
   addCleanup(() => rm(folder, { recursive: true, force: true }));
-  const env = keysOf(chain, options);
-  const networks = await networksFor(chain, options);
   const lines: string[] = [];
   const log = createLog({ level: "debug", role: "signer" }, { write: (line) => void lines.push(line) });
   const registry = new Registry();

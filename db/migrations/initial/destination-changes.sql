@@ -20,6 +20,8 @@ create table destination_change (
   decided_at timestamptz,
   rejection text check (rejection in ('decided', 'withdrawn', 'replaced')),
   applied_at timestamptz,
+  -- When the signer was told of the change in its present state, as far as the state matters to it.
+  reported_at timestamptz,
   check ((state = 'applied') = (applied_at is not null)),
   check ((state = 'rejected') = (rejection is not null)),
   check ((decider_kind is null) = (decided_at is null) and (decider_kind is null) = (decider_id is null))
@@ -29,7 +31,33 @@ create index destination_change_due on destination_change (applies_at) where sta
 create index destination_change_merchant on destination_change (merchant_id, created_at, id);
 create index destination_change_left on destination_change (applied_at) where before is not null and state = 'applied';
 
+create index destination_change_unreported on destination_change (created_at) where reported_at is null;
+
 create trigger destination_change_insert_event after insert on destination_change
   for each row execute function record_insert_event();
 create trigger destination_change_kept before delete or truncate on destination_change
   for each statement execute function reject_change();
+
+-- Statements that operators and approvers have signed, on their way to the signer. It verifies the signatures, so a changed
+-- row decides nothing. `subject` is the change or the refund that the statement is about.
+create table signed_statement (
+  id bigint generated always as identity primary key,
+  subject text not null,
+  text text not null,
+  signer text not null,
+  signature text not null,
+  created_at timestamptz not null,
+  reported_at timestamptz,
+  outcome text,
+  unique (text, signer)
+);
+create index signed_statement_subject on signed_statement (subject);
+create index signed_statement_unreported on signed_statement (id) where reported_at is null;
+
+-- Approval keys (of API keys with the scope settlements:approve) that the signer was told of, for each merchant they reach.
+create table approval_key_report (
+  merchant_id text not null references merchant,
+  public_key text not null,
+  reported_at timestamptz not null,
+  primary key (merchant_id, public_key)
+);

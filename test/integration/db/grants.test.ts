@@ -6,9 +6,10 @@ import { memberNames } from "../../../runtime/member-names.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
 import { execute } from "../../support/execute-sql.ts";
-import { createDatabase } from "../../support/test-database.ts";
+import { createDatabase, createEmptyDatabase } from "../../support/test-database.ts";
 
-const url = await createDatabase();
+const url = await createEmptyDatabase();
+await migrateDatabase(url);
 const REFUSED = "42501";
 
 /** The columns of every table of the schema. */
@@ -130,9 +131,9 @@ test("the api can change neither settlements, balances, the ledger nor the audit
 
 test("a migration takes away what the grants do not name", async () => {
   const own = await createDatabase();
-  await execute(own, "grant update on ledger_entry to pay_api", "grant select (secret) on webhook_endpoint to public");
+  await execute(own, "grant update on ledger_entry to pay_api", "grant select (password_hash) on operator to public");
   await migrateDatabase(own);
   const client = await connectAs("api", own);
   expect(await attempt(client, "update ledger_entry set amount = 1")).toBe(REFUSED);
-  expect(await attempt(client, "select secret from webhook_endpoint")).toBe(REFUSED);
+  expect(await attempt(client, "select password_hash from operator")).toBe(REFUSED);
 });

@@ -1,31 +1,36 @@
+import { Registry } from "prom-client";
 import { describe, expect, test } from "vitest";
 import { readBlockhash } from "../../../chains/solana/cluster-state.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import { findMarker } from "../../../chains/solana/payout-markers.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
-import { beginRefunds } from "../../../payments/payouts/begin-refunds.ts";
-import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
+import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
+import { createMetrics } from "../../../runtime/metrics.ts";
+import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
+import { parseLimits } from "../../../signer/limits.ts";
+import { rebuildPayouts } from "../../../signer/rebuild.ts";
+import type { SignerDeps } from "../../../signer/signer-deps.ts";
+import { authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
 import type { PayoutTransactionRequest } from "../../../signer/solana/transaction-protocol.ts";
+import { createStore } from "../../../signer/store.ts";
+import { verifyDeposits } from "../../../signer/verify-deposits.ts";
 import { execute } from "../../support/execute-sql.ts";
-import { unwrap } from "../../support/merchant-fixture.ts";
 import {
   describeSolanaDeployment,
   makeSolanaMerchantFixture,
   type SolanaMerchantFixture,
 } from "../../support/solana-merchant-fixture.ts";
-import { spawnSigner } from "../../support/spawn-signer.ts";
-import { testActor } from "../../support/test-actor.ts";
+import { limitsDocument, startSignerFor } from "../../support/test-signer.ts";
 import { fundSolanaBuyer, makeSolanaKeys, startTestSolana, tokenBalance } from "../../support/test-solana.ts";
 
-// The treasury's key is in a process of its own. Whoever controls the service's database, as its superuser, obtains nothing
-// from the treasury on Solana.
+// A thief who controls the service's database, as its superuser, obtains nothing from the treasury on Solana.
 
 const DAY_MS = 86_400_000;
 const solana = await startTestSolana();
 const keys = await makeSolanaKeys(solana);
 const change = { payoutMarkerDays: 40 };
 const { SOLANA_TREASURY_KEY = "" } = keys.env;
-const signing = await spawnSigner(await describeSolanaDeployment(solana, keys, { change }), [solana.asset], {
+const signing = await startSignerFor(parseNetworks(await describeSolanaDeployment(solana, keys, { change })), {
   SOLANA_TREASURY_KEY,
 });
 const { signer } = signing;
@@ -98,25 +103,6 @@ async function requestFor(
   };
 }
 
-describe("an honest worker", () => {
-  test("a settlement and a refund are paid through the signer's process", async () => {
-    const { settlementId } = await earn(fixture, 500n);
-    expect(await fixture.settle(settlementId)).toEqual(["begun"]);
-    await payOut(settlementId);
-    expect(await balanceOf(fixture.destination)).toBe(5_000_000n);
-
-    const buyer = await fundSolanaBuyer(solana, 2_000_000n);
-    const paymentId = await fixture.pay(buyer, 200n);
-    const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
-    await fixture.settle();
-    expect(await beginRefunds(deps, [refundId])).toEqual(["begun"]);
-    await fixture.watchUntil(async () => {
-      await fixture.submit();
-      return (await balanceOf(buyer.address)) === 2_000_000n;
-    });
-  });
-});
-
 describe("a thief who is the database's superuser", () => {
   test("a due settlement with no payment behind it pays nothing", async () => {
     await earn(fixture, 500n);
@@ -183,8 +169,8 @@ describe("a thief who is the database's superuser", () => {
     const before = await held();
     const { lane_id, lane_nonce } = await transferOf(settlementId);
     const sent = (await fixture.transactions()).find((one) => one.lane_id === lane_id && one.nonce === lane_nonce);
-    const again = solana.client.connection.sendRawTransaction(sent?.bytes ?? Buffer.alloc(0));
-    await expect(again).rejects.toThrow(/Blockhash not found|already been processed/);
+    const repeated = solana.client.connection.sendRawTransaction(sent?.bytes ?? Buffer.alloc(0));
+    await expect(repeated).rejects.toThrow(/Blockhash not found|already been processed/);
     await asSuperuser(`update transfer set state = 'ready', lane_id = null, lane_nonce = null, hold_until = null
       where settlement_id = '${settlementId}'`);
     await fixture.submit();
@@ -237,8 +223,8 @@ describe("the signer", () => {
     await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
     expect((await readNonces(chain, [kept.nonceAccount], "finalized")).nonces[0]).not.toBe(kept.nonce);
     expect(await close()).toMatchObject({ ok: true, addresses: [address] });
-    const again = await requestFor(settlementId);
-    expect(await signer.signPayoutTransaction(again)).toMatchObject({ ok: false, reason: "payout_closed" });
+    const repeated = await requestFor(settlementId);
+    expect(await signer.signPayoutTransaction(repeated)).toMatchObject({ ok: false, reason: "payout_closed" });
   });
 
   test("closes no marker of a payout that it did not sign, and no durable nonce account", async () => {
@@ -250,6 +236,30 @@ describe("the signer", () => {
       expect(answer).toMatchObject({ ok: false, reason: "payout_unauthorized" });
     }
   });
+});
+
+test("a rebuilt store signs no payout again that the history shows, although its marker may be closed", async () => {
+  const parsed = parseLimits(JSON.stringify(limitsDocument([asset])));
+  if ("error" in parsed) throw new Error(parsed.error);
+  const rebuilt: SignerDeps = {
+    store: createStore(":memory:"),
+    chains: deps.chains,
+    deployment: deps.deployment,
+    treasuryKeys: new Map([[solana.id, { sign: async () => null }]]),
+    readLimits: () => parsed.limits,
+    log: deps.log,
+    metrics: createMetrics(new Registry(), "signer"),
+    now: deps.now,
+  };
+  await claimAllDeposits({
+    db: fixture.db,
+    signer: { ...signer, claimDeposits: (deposits) => verifyDeposits(rebuilt, deposits) },
+  });
+  const made = await rebuildPayouts(rebuilt, { from: new Map(), accepted: new Set() });
+  expect(made).toMatchObject({ recorded: expect.any(Number), unattributed: [] });
+  const paid = fixture.db.selectFrom("settlement").select("id").where("state", "=", "paid").orderBy("created_at");
+  const request = await requestFor((await paid.executeTakeFirstOrThrow()).id);
+  expect(await authorizePayoutTransaction(rebuilt, request)).toMatchObject({ ok: false, reason: "payout_closed" });
 });
 
 test("old markers are closed through the signer, and their rent returns to the relayer", async () => {

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
 import type { Role } from "../../../local/service-process.ts";
+import { createStore } from "../../../signer/store.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { canReadMemory, findInProcess } from "../../support/process-memory.ts";
@@ -12,6 +13,7 @@ import { type SpawnedProcess, spawnProcess, spawnUnready } from "../../support/s
 import { createDatabase } from "../../support/test-database.ts";
 import { testKeys } from "../../support/test-deps.ts";
 import { openQueues } from "../../support/test-queues.ts";
+import { limitsDocument } from "../../support/test-signer.ts";
 import { makeSolanaKeys, startTestSolana } from "../../support/test-solana.ts";
 
 const [chain, solana] = await Promise.all([startChain(), startTestSolana()]);
@@ -114,9 +116,20 @@ test.each([
   },
 );
 
+/** What a process with this role needs besides, when the treasury's keys are in the signer. */
+const socket = `unix:${join(folder, "signer.sock")}`;
+const separate = {
+  SIGNER: socket,
+  SIGNER_LISTEN: socket,
+  SIGNER_STORE: join(folder, "signer.sqlite"),
+  SIGNER_LIMITS_FILE: join(folder, "limits.jsonc"),
+};
+createStore(separate.SIGNER_STORE).close();
+await writeFile(separate.SIGNER_LIMITS_FILE, JSON.stringify(limitsDocument([chain.asset, solana.asset])));
+
 describe.runIf(canReadMemory)("the memory and the environment of a process", () => {
-  const inspect = async (role: Role, WORKER_QUEUES: string): Promise<string[]> => {
-    const started: SpawnedProcess = await spawnProcess({ role, env: { ...present, WORKER_QUEUES } });
+  const inspect = async (role: Role, WORKER_QUEUES: string, more: Record<string, string> = {}): Promise<string[]> => {
+    const started: SpawnedProcess = await spawnProcess({ role, env: { ...present, WORKER_QUEUES, ...more } });
     const found = await findInProcess(started.pid, secrets);
     await started.kill("SIGTERM");
     return [...new Set(found.map((name) => name.replace(/ as .*/, "")))];
@@ -133,5 +146,10 @@ describe.runIf(canReadMemory)("the memory and the environment of a process", () 
     ["serves all queues", "", ["evm-lane", "evm-treasury", "solana-lane", "solana-treasury"]],
   ])("a worker that %s holds the keys that it signs with and no other", async (_what, served, expected) => {
     expect(await inspect("worker", served)).toEqual(expected);
+  });
+
+  test("with a signer of its own, the signer holds the treasury's keys and a worker those of the lanes", async () => {
+    expect(await inspect("signer", "", separate)).toEqual(["evm-treasury", "solana-treasury"]);
+    expect(await inspect("worker", "", separate)).toEqual(["evm-lane", "solana-lane"]);
   });
 });

@@ -1,8 +1,10 @@
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { deriveApprovalKey } from "../../../../payments/merchants/approval-keys.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { type Scope, scopes } from "../../../../payments/merchants/scopes.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import { makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -265,6 +267,51 @@ describe("revoking a key", () => {
     const all = await api.post(`/v1/api-keys/${parent.apiKey.id}/revoke`, admin, { withCreated: true });
     expect(all.body["revoked"]).toEqual([child.apiKey.id, grandchild.apiKey.id].toSorted());
     expect([await works(child.key), await works(grandchild.key)]).toEqual([false, false]);
+  });
+});
+
+describe("a key that is being revoked", () => {
+  /** Starts a call by a key while a transaction that revokes the key is open, and returns the call's answer. */
+  async function callDuringRevocation(
+    issued: Issued,
+    call: (headers: Record<string, string>) => ReturnType<typeof api.post>,
+  ) {
+    const isWaiting = async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(api.db);
+      return rows.length > 0;
+    };
+    return api.db.transaction().execute(async (db) => {
+      await db.updateTable("api_key").set({ revoked_at: new Date() }).where("id", "=", issued.apiKey.id).execute();
+      const answer = call({ "api-key": issued.key });
+      await waitFor(isWaiting, { within: 10_000, what: "the call waits for the revocation" });
+      return { answer };
+    });
+  }
+  const refused = { status: 401, body: { code: "invalid_api_key" } };
+
+  test("creates no other key", async () => {
+    const issued = await create({ scopes: ["keys"] });
+    const { answer } = await callDuringRevocation(issued, (headers) =>
+      api.post("/v1/api-keys", headers, { scopes: ["keys"] }),
+    );
+    expect(await answer).toMatchObject(refused);
+    const rows = await api.db.selectFrom("api_key").select("id").where("created_by", "=", issued.apiKey.id).execute();
+    expect(rows).toEqual([]);
+  });
+
+  test("gets no new secret of another key, or of its own", async () => {
+    const issued = await create({ scopes: ["keys"] });
+    const other = await create({ scopes: ["keys"] });
+    const { answer } = await callDuringRevocation(issued, (headers) =>
+      api.post(`/v1/api-keys/${other.apiKey.id}/rotate`, headers, {}),
+    );
+    expect(await answer).toMatchObject(refused);
+    const own = await create({ scopes: ["keys"] });
+    const rotation = await callDuringRevocation(own, (headers) =>
+      api.post(`/v1/api-keys/${own.apiKey.id}/rotate`, headers, {}),
+    );
+    expect(await rotation.answer).toMatchObject(refused);
   });
 });
 

@@ -93,10 +93,37 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
-  expect(await json("destinations", "history", merchantId)).toMatchObject([
-    { before: null, after: to("cd") },
-    { before: to("cd"), after: to("ce") },
+  expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
+    { previousDestination: to("cd"), destination: to("ce"), status: "applied", requestedBy: "operator test" },
+    { previousDestination: null, destination: to("cd"), status: "applied" },
   ]);
+});
+
+test("an operator sets how long changes of destinations wait, and approves and rejects those that wait", async () => {
+  const { merchantId = "" } = await json("merchants", "new", ...owner, "--name", "Wary", "--email", "w@example.test");
+  const to = (byte: string) => `${chain.id}:0x${byte.repeat(20)}`;
+  const { id = "" } = await json("destinations", "add", merchantId, "--asset", chain.asset, "--to", to("cd"));
+  const change = async (byte: string): Promise<string> => {
+    await json("destinations", "change", merchantId, id, "--to", to(byte));
+    const waiting = ["destinations", "list", "--merchant", merchantId, "--state", "requested"];
+    const [{ changeId }] = (await json(...waiting)) as unknown as [{ changeId: string }];
+    return changeId;
+  };
+  const wait = (hours: string) => admin("accounts", "destination-wait", fixture.accountId, hours);
+  expect(await wait("soon")).toMatchObject({ code: 2 });
+  expect(await wait("72")).toMatchObject({ code: 0, stdout: expect.stringContaining("72") });
+  const first = await change("ce");
+  expect((await admin("merchants", "show", merchantId)).stdout).toContain(`to ${to("ce")} (${first})`);
+  expect(await json("destinations", "approve", first)).toMatchObject({ status: "applied", destination: to("ce") });
+  const second = await change("cf");
+  expect(await json("destinations", "reject", second)).toMatchObject({ status: "rejected" });
+  expect(await admin("destinations", "approve", second)).toMatchObject({
+    code: 1,
+    stderr: "the change is rejected\n",
+  });
+  expect(await admin("destinations", "approve", "dchg_0")).toMatchObject({ code: 1 });
+  expect((await admin("merchants", "show", merchantId)).stdout).toContain(to("ce"));
+  await wait("0");
 });
 
 test("an operator adds, lists and removes sites that may frame the data page, and each change is recorded", async () => {

@@ -112,13 +112,13 @@ test("a login with a wrong name, password or code, or from another site's form, 
     const answer = await logIn(board, { name: "olga", ...form });
     expect([answer.statusCode, answer.headers["set-cookie"]]).toEqual([401, undefined]);
   }
-  const nobody = await board.inject({
+  const unknown = await board.inject({
     method: "POST",
     url: "/login",
     headers: { "content-type": "application/x-www-form-urlencoded" },
-    payload: "name=nobody&password=x&code=123456",
+    payload: "name=unknown&password=x&code=123456",
   });
-  expect(nobody.statusCode).toBe(401);
+  expect(unknown.statusCode).toBe(401);
   expect((await logIn(board, { name: "olga" }, { "sec-fetch-site": "cross-site" })).statusCode).toBe(403);
 });
 

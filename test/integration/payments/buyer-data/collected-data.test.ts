@@ -339,7 +339,7 @@ test("a policy that was removed no longer asks for data", async () => {
     unit: null,
     minimum: null,
   });
-  expect(await removePolicy(api.deps, { actor: testActor, id: id })).toBe(true);
-  expect(await removePolicy(api.deps, { actor: testActor, id: id })).toBe(false);
+  expect(await removePolicy(api.deps, { actor: testActor, id })).toBe(true);
+  expect(await removePolicy(api.deps, { actor: testActor, id })).toBe(false);
   expect((await merchant.options(await makePayment(api, merchant))).whole).toBeNull();
 });

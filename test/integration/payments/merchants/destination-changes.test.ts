@@ -182,6 +182,7 @@ describe("a changed destination", () => {
     await expect(fixture.create()).rejects.toThrow("the merchant has no settlement destination");
     fixture.clock.advance(73 * HOUR);
     await applyDueChanges(deps);
+    await fixture.watch();
     expect(await payOut(fixture, paymentId)).toBe("begun");
     expect(await balanceOf(address)).toBe(1_000_000n);
   });

@@ -1,0 +1,35 @@
+import { ChainError } from "../errors.ts";
+import type { TokenMovement } from "../token-movement.ts";
+import { readFinal } from "./cluster-state.ts";
+import { readFinalMovements } from "./final-movements.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+import { listSignatures } from "./transaction-history.ts";
+
+/** Transactions whose movements are returned together. */
+const PART = 100;
+
+/**
+ * Reads the movements of the treasury's token accounts from a slot on, in parts, the newest first. Throws ChainError.
+ */
+export async function* readTreasuryHistory(
+  chain: SolanaChain,
+  from: number,
+): AsyncGenerator<readonly TokenMovement[], void> {
+  const atSlot = (await readFinal(chain)).slot;
+  for (const { treasuryAccount: account, token } of chain.tokens.values())
+    for (let before: string | undefined; ; ) {
+      const page = await listSignatures(chain, { account, before, atSlot });
+      const made = page.filter(({ slot, failed }) => !failed && slot >= from).map(({ signature }) => signature);
+      for (let at = 0; at < made.length; at += PART) {
+        const found = await readFinalMovements(chain, made.slice(at, at + PART));
+        yield [...found].flatMap(([hash, one]) => {
+          // Records that are rebuilt from this history must not miss a transaction that the endpoints no longer have.
+          if (one.state !== "final") throw new ChainError("rpc_behind", { detail: `transaction ${hash}` });
+          return one.movements.filter((movement) => movement.token === token);
+        });
+      }
+      const last = page.at(-1);
+      if (!last || last.slot < from) break;
+      before = last.signature;
+    }
+}

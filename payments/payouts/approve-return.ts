@@ -1,0 +1,32 @@
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { inTransaction } from "../../db/in-transaction.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { wakeRefunds } from "../../db/queries/payout-queue.ts";
+import { listDueRefunds } from "../../db/queries/refunds.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { type SigningKey, storeStatement } from "../merchants/sign-decisions.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { chainOf } from "./sign-payout.ts";
+
+/**
+ * Signs an operator's approval of a refund that returns money without a payment, and stores it for the signer, which requires
+ * two operators. Refuses with `payment_not_found` when there is no such refund that waits.
+ */
+export function approveReturn(
+  deps: Pick<PaymentDeps, "db" | "now">,
+  { refundId, by, actor }: { refundId: string; by: SigningKey; actor: AuditActor },
+): Promise<Result<{ refundId: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const [refund] = await listDueRefunds(db, [refundId]);
+    if (!refund || refund.payment_id !== null || refund.tx_hash === null || refund.log_index === null)
+      return refuse("payment_not_found", "there is no refund of an exception that waits with this id");
+    const { asset, amount, tx_hash: txHash, log_index: logIndex } = refund;
+    const receiver = canonicalAddress(chainOf(asset), refund.receiver ?? "");
+    const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
+    await storeStatement({ db, now: deps.now }, { subject, of: refundId, by });
+    await wakeRefunds(db, { merchantId: "", asset });
+    const entry = { actor, action: "approve return", subject: refundId, before: null, after: { signer: by.name } };
+    await insertAuditEntries(db, [{ ...entry, at: deps.now() }]);
+    return done({ refundId });
+  });
+}

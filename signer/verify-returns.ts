@@ -1,0 +1,60 @@
+import { canonicalAddress } from "../chains/canonical-ids.ts";
+import { ChainError } from "../chains/errors.ts";
+import { getChainDriver } from "../chains/find-chain-driver.ts";
+import type { Chain } from "../chains/open-chains.ts";
+import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
+import type { Limits } from "./limits.ts";
+import { chainOfAsset } from "./payout-nonce.ts";
+import type { Refused, ReturnRequest } from "./protocol.ts";
+import { findDeposit } from "./records.ts";
+import { refuse } from "./refuse.ts";
+import type { SignerDeps } from "./signer-deps.ts";
+
+type Deps = Pick<SignerDeps, "chains" | "log">;
+
+/**
+ * Compares a return with the chain: money goes back only to the account that sent it, and no more than it sent. Returns the
+ * refusal, or undefined.
+ */
+export async function verifyReturn(deps: Deps, payout: ReturnRequest): Promise<Refused | undefined> {
+  const chain = deps.chains.get(chainOfAsset(payout.asset));
+  const token = chain?.tokens.get(payout.asset);
+  if (!chain || !token) return refuse("unknown_asset");
+  const transaction = await readTransaction(deps, chain, payout.txHash);
+  if (!transaction) return refuse("chain_unavailable");
+  if (transaction.state === "not_final") return refuse("not_final");
+  if (transaction.state === "not_found") return refuse("deposit_not_found");
+  const movement = transaction.movements.find(({ logIndex }) => logIndex === payout.logIndex);
+  if (!movement || movement.token !== token.token || movement.receiver !== chain.treasury)
+    return refuse("deposit_not_found", "the transaction moves nothing of the asset into the treasury there");
+  if (canonicalAddress(chain.chain, movement.payer) !== payout.receiver) return refuse("receiver_not_payer");
+  return payout.amount > movement.amount ? refuse("funds_short", "the return exceeds what came") : undefined;
+}
+
+async function readTransaction({ log }: Deps, chain: Chain, txHash: string) {
+  try {
+    return (await getChainDriver(chain.chain).readFinalMovements(chain, [txHash])).get(txHash);
+  } catch (err) {
+    if (!(err instanceof ChainError && err.transient)) throw err;
+    log.warn({ err, chain: chain.chain }, "a return cannot be verified: the chain cannot be read");
+    return undefined;
+  }
+}
+
+/**
+ * Returns why a return must not be signed by the records and the limits file: its money paid a payment, or two operators have
+ * not approved exactly this return.
+ */
+export function findReturnRefusal(
+  { store, deployment }: Pick<SignerDeps, "store" | "deployment">,
+  payout: ReturnRequest,
+  { operators }: Limits,
+): Refused | undefined {
+  const { asset, amount, receiver, txHash, logIndex, approvals } = payout;
+  if (findDeposit(store, { chain: chainOfAsset(asset), txHash, logIndex }))
+    return refuse("deposit_mismatch", "the money has paid a payment: refund that payment");
+  const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
+  const approvers = verifyApprovals({ operators, deployment }, approvals, subject);
+  if (approvers.length >= REQUIRED_APPROVALS) return undefined;
+  return refuse("approval_missing", `${approvers.length} of ${REQUIRED_APPROVALS} operators have approved`);
+}

@@ -1,0 +1,172 @@
+import { generateKeyPairSync } from "node:crypto";
+import { expect, test } from "vitest";
+import { newKey } from "../../../local/networks-document.ts";
+import { decideChange } from "../../../payments/merchants/decide-changes.ts";
+import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
+import { reportDestinations } from "../../../payments/merchants/report-destinations.ts";
+import { signText, writeStatement } from "../../../signer/statements.ts";
+import { fundBuyer, startChain, usdcBalance } from "../../support/evm-chain.ts";
+import { execute } from "../../support/execute-sql.ts";
+import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
+import { createDatabase } from "../../support/test-database.ts";
+import { startTestSigner } from "../../support/test-signer.ts";
+
+// The signer waits by its own clock, and follows only decisions that an operator or an approver has signed.
+
+const chain = await startChain();
+const databaseUrl = await createDatabase();
+const signing = await startTestSigner(chain);
+const operator = makeEd25519Key();
+await signing.setLimits({ file: { operators: [{ name: "ana", publicKey: operator.publicKey }] } });
+
+function makeEd25519Key() {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const { x = "" } = publicKey.export({ format: "jwk" });
+  return { privateKey, publicKey: Buffer.from(x, "base64url").toString("hex") };
+}
+
+const asSuperuser = (...statements: string[]) =>
+  execute(databaseUrl, `set session_replication_role = replica; ${statements.join("; ")}`);
+
+/** A merchant that has been paid through the signer, with a payment that is not paid out yet. */
+async function setUp({ destinationWaitingHours = 72 } = {}) {
+  const fixture = await makeMerchantFixture(chain, { databaseUrl, signer: signing.signer, destinationWaitingHours });
+  const { deps, accountId, merchantId, mode } = fixture;
+  const owner = { accountId, merchantId, mode };
+  const report = () => reportDestinations(deps);
+  await report();
+  const settle = async (paymentId: string) => {
+    const [outcome] = await fixture.settle((await fixture.settlementOf(paymentId)).id);
+    await fixture.relay();
+    await fixture.watch();
+    return outcome;
+  };
+  expect(await settle(await fixture.pay(await fundBuyer(chain)))).toBe("begun");
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  const { address } = newKey();
+  const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
+  const change = async () => {
+    const destination = `${chain.id}:${address}`;
+    const changed = await changeDestination(deps, { ...owner, id, actor: testActor, destination });
+    return unwrap(changed).pendingChange?.changeId ?? "";
+  };
+  const outcomes = async () => {
+    const rows = await fixture.db.selectFrom("signed_statement").selectAll().orderBy("id").execute();
+    return rows.filter(({ text }) => text.includes(merchantId)).map(({ outcome }) => outcome);
+  };
+  return { fixture, deps, owner, id, report, settle: () => settle(paymentId), address, change, outcomes };
+}
+
+const decide = (made: Awaited<ReturnType<typeof setUp>>, changeId: string, decision: "approve" | "reject") => {
+  const by = { name: "ana", key: operator.privateKey, deployment: made.deps.networks.deployment };
+  return decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision, by });
+};
+
+test("an approval that an operator has signed moves the signer, and the payout goes to the new account", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  await made.report();
+  unwrap(await decide(made, changeId, "approve"));
+  await made.report();
+  expect(await made.outcomes()).toEqual(["approved"]);
+  expect(await made.settle()).toBe("begun");
+  expect(await usdcBalance(chain, made.address)).toBe(1_000_000n);
+});
+
+test("an approval in the rows alone does not move the signer, and the money stays in the treasury", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  await made.report();
+  unwrap(await decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision: "approve" }));
+  await made.report();
+  expect(await made.settle()).toBe("destination_waiting");
+  expect(await usdcBalance(chain, made.address)).toBe(0n);
+});
+
+test("an account without a waiting period still waits for that of the signer", async () => {
+  const made = await setUp({ destinationWaitingHours: 0 });
+  await made.change();
+  await made.report();
+  expect(await made.settle()).toBe("destination_waiting");
+});
+
+test("a rejection that an operator has signed reaches the signer, and payouts go to the old account", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  await made.report();
+  unwrap(await decide(made, changeId, "reject"));
+  await made.report();
+  expect(await made.settle()).toBe("begun");
+  expect(await usdcBalance(chain, made.fixture.destination)).toBe(2_000_000n);
+  const events = signing.store.prepare("select kind from destination_event order by id desc limit 1").all();
+  expect(events).toMatchObject([{ kind: expect.stringMatching(/rejected|replaced/) }]);
+});
+
+test("a superuser who inserts an applied change and the destination moves the signer in no way", async () => {
+  const made = await setUp();
+  const { merchantId } = made.owner;
+  await asSuperuser(
+    `insert into destination_change (id, merchant_id, destination_id, asset, after, state, requester_kind, requester_id,
+      created_at, applies_at, applied_at) values ('dchg_planted${merchantId}', '${merchantId}', '${made.id}', '${chain.asset}',
+      '${chain.id}:${made.address}', 'applied', 'operator', 'nobody', now() - interval '9 days', now() - interval '6 days',
+      now() - interval '6 days')`,
+    `update settlement_destination set destination = '${chain.id}:${made.address}' where id = '${made.id}'`,
+  );
+  await made.report();
+  expect(await made.settle()).toBe("destination_waiting");
+  expect(await usdcBalance(chain, made.address)).toBe(0n);
+});
+
+test("a superuser who inserts an approval without a signature, or by another key, moves the signer in no way", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  await made.report();
+  const { merchantId } = made.owner;
+  const subject = { action: "approve destination", merchantId, asset: chain.asset, receiver: made.address } as const;
+  const text = writeStatement(subject, { deployment: made.deps.networks.deployment, at: new Date() });
+  const forged = signText(makeEd25519Key().privateKey, text);
+  await asSuperuser(
+    ...["", forged].map(
+      (signature, index) =>
+        `insert into signed_statement (subject, text, signer, signature, created_at)
+          values ('${changeId}', E'${text.replaceAll("\n", "\\n")}${index === 0 ? "" : " "}', 'ana', '${signature}', now())`,
+    ),
+    `update destination_change set state = 'applied', applied_at = now() where id = '${changeId}'`,
+    `update settlement_destination set destination = '${chain.id}:${made.address}' where id = '${made.id}'`,
+  );
+  await made.report();
+  expect(await made.outcomes()).toEqual([expect.stringContaining("refused"), expect.stringContaining("refused")]);
+  expect(await made.settle()).toBe("destination_waiting");
+});
+
+test("a superuser who inserts an API key that may approve does not shorten the waiting period", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  const { accountId, merchantId } = made.owner;
+  const thief = makeEd25519Key();
+  await asSuperuser(
+    `insert into api_key (id, account_id, mode, hash, hint, scopes, created_at, approval_public_key) values
+      ('key_${merchantId}', '${accountId}', 'live', '\\x${merchantId.slice(-8)}', 'xxxx', '{settlements:approve}', now(),
+      '${thief.publicKey}')`,
+  );
+  await made.report();
+  const by = { name: thief.publicKey, key: thief.privateKey, deployment: made.deps.networks.deployment };
+  unwrap(await decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision: "approve", by }));
+  await made.report();
+  expect(await made.outcomes()).toEqual(["refused: the key is within its waiting period"]);
+  expect(await made.settle()).toBe("destination_waiting");
+  expect(signing.lines.join("")).toContain("new approval key waits");
+});
+
+test("a report waits while the signer is down, and arrives when it is up again", async () => {
+  const made = await setUp();
+  await signing.stop();
+  const changeId = await made.change();
+  await made.report();
+  const unreported = made.fixture.db.selectFrom("destination_change").select("reported_at").where("id", "=", changeId);
+  expect(await unreported.executeTakeFirst()).toEqual({ reported_at: null });
+  await signing.start();
+  await made.report();
+  expect(await unreported.executeTakeFirst()).not.toEqual({ reported_at: null });
+});
