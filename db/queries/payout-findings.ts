@@ -20,10 +20,9 @@ const parts = sql`(
     else 0 end as part
   from payment p where p.settlement_id = s.id offset 0)`;
 
-/** SQL: settlements that hold money now, or were paid since the beginning of the scope. */
-const settlementsOf = (scope: CheckScope) => sql`
-  select * from settlement where state in ('due', 'accumulating')
-  union all select * from settlement where state = 'paying'
+/** SQL: settlements that are being paid, or were paid since the beginning of the scope. */
+const begunSettlements = (scope: CheckScope) => sql`
+  select * from settlement where state = 'paying'
   union all select * from settlement where paid_at >= ${beginOf(scope)} and state = 'paid'`;
 
 /**
@@ -37,7 +36,9 @@ const settlementsOf = (scope: CheckScope) => sql`
  */
 export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
-    with candidate as (${settlementsOf(scope)}), explained as (
+    with candidate as (
+      select * from settlement where state in ('due', 'accumulating') union all ${begunSettlements(scope)}
+    ), explained as (
       select s.id, s.merchant_id, s.asset, s.amount, added.payments, added.parts from candidate s cross join lateral (
         select count(*) as payments, coalesce(sum(part), 0) as parts from ${parts} p
       ) added
@@ -70,7 +71,7 @@ export async function findUnbookedSettlements(db: Db, scope: CheckScope): Promis
         where g.kind in ('settlement_begun', 'settlement_changed') and g.subject = s.id
           and e.account = 'payable:' || s.merchant_id and e.asset = s.asset
       ) as booked
-      from (${settlementsOf(scope)}) s where s.state in ('paying', 'paid')
+      from (${begunSettlements(scope)}) s
     )
     select 'settlement_unbooked' as kind, id as subject, asset, amount::text as found, booked::text as expected
     from begun where amount <> booked
