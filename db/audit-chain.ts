@@ -47,7 +47,7 @@ export function hashEntry(entry: Omit<StoredEntry, "hash">, previous: Buffer | n
  * - `added`: it was appended to a day that had ended.
  * - `rewritten`: it is the last of its day, and its hash is not the one that was stored when the day ended.
  */
-export type ChainProblem = "missing" | "changed" | "added" | "rewritten";
+type ChainProblem = "missing" | "changed" | "added" | "rewritten";
 export type ChainFinding = { day: string; sequence: number; problem: ChainProblem };
 type Link = Pick<StoredEntry, "day" | "sequence" | "hash">;
 

@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Records approval keys that a worker reports. A key counts after the waiting period since its first report for the merchant,
- * because whoever has the database can report keys of their own. Returns those that are new. Call it inside a transaction.
+ * because a thief who has the database can report keys of their own. Returns those that are new. Call it inside a transaction.
  */
 export function recordApprovalKeys(
   store: Store,
@@ -22,6 +22,12 @@ export function recordApprovalKeys(
   return keys.filter(
     ({ merchantId, publicKey }) => insert.run(merchantId, publicKey, at.getTime(), appliesAt).changes > 0,
   );
+}
+
+/** Returns how many keys do not count yet. */
+export function countWaitingKeys(store: Store, at: Date): number {
+  const row = store.prepare("select count(*) as count from approval_key where applies_at > ?").get(at.getTime());
+  return Number(row?.["count"]);
 }
 
 /** Returns whether a key may approve a merchant's destinations now. */

@@ -49,9 +49,9 @@ function useStatement(
   const waiting = findWaiting(store, one, at);
   if (!waiting) {
     const isApplied = findDestinationRefusal(store, one, at) === undefined;
-    return isApplied && subject.action === "approve destination"
-      ? { ok: true, detail: "the destination applies already" }
-      : no("no such destination waits");
+    // A rejection comes with the report that ends the claim, or before any claim.
+    if (isApplied === (subject.action === "approve destination")) return { ok: true, detail: "nothing to decide" };
+    return no(isApplied ? "the destination applies already" : "no such destination waits");
   }
   const kind = subject.action === "approve destination" ? "approved" : "rejected";
   insertEvent(store, { id: waiting.id, kind, at, statement: statement.text, signer: statement.signer });

@@ -43,6 +43,17 @@ export function reportDestination(
   return newest !== undefined && newest.id !== before?.id && newest.applies_at > at.getTime();
 }
 
+/** Returns how many claims wait, of all merchants. */
+export function countWaiting(store: Store, at: Date): number {
+  const row = store
+    .prepare(
+      `select count(*) as count from destination d where d.applies_at > ? and not exists (
+        select 1 from destination_event e where e.destination_id = d.id)`,
+    )
+    .get(at.getTime());
+  return Number(row?.["count"]);
+}
+
 /** Returns the claim of a receiver that waits, the newest first. */
 export function findWaiting(store: Store, one: Destination, at: Date): Row | undefined {
   return listDestinations(store, one).find((row) => row.receiver === one.receiver && row.applies_at > at.getTime());

@@ -8,6 +8,8 @@ import { readNetworks } from "../runtime/networks/read-networks.ts";
 import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
+import { countWaitingKeys } from "./approval-keys.ts";
+import { countWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
 import { readListen } from "./read-listen.ts";
@@ -47,8 +49,16 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   setPaused();
   // A series that begins with its first refusal would show no increase.
   for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
-  const timer = setInterval(setPaused, 1_000);
-  shutdown.onClose("limits", () => clearInterval(timer));
+  const setWaiting = () => {
+    const now = new Date();
+    metrics.signerDestinationsWaiting.set(countWaiting(store, now));
+    metrics.signerApprovalKeysWaiting.set(countWaitingKeys(store, now));
+  };
+  const timer = setInterval(() => {
+    setPaused();
+    setWaiting();
+  }, 1_000);
+  shutdown.onClose("gauges", () => clearInterval(timer));
 
   const chains = openChains(networks, metrics);
   const treasuryKeys = await openTreasuryKeys(chains);

@@ -1,5 +1,5 @@
 import { inTransaction } from "../../db/in-transaction.ts";
-import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { type AuditActor, insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
 import {
   type DeliveryState,
   listDeliveryRows,
@@ -83,7 +83,7 @@ export async function replayEvents(
   });
 }
 
-function describeReplay(replay: Replay) {
+function describeReplay(replay: Replay): JsonObject {
   if ("eventId" in replay) return { eventId: replay.eventId };
   if ("state" in replay) return { state: replay.state };
   return { since: replay.since.toISOString(), until: replay.until.toISOString() };

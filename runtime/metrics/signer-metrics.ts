@@ -13,5 +13,13 @@ export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory
     ["path"],
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   ),
+  signerDestinationsWaiting: gauge(
+    "pay_signer_destinations_waiting",
+    "Destinations that wait for the signer's own waiting period or a signed approval",
+  ),
+  signerApprovalKeysWaiting: gauge(
+    "pay_signer_approval_keys_waiting",
+    "Approval keys that were reported within the signer's waiting period and do not count yet",
+  ),
   signerPaused: gauge("pay_signer_paused", "1 while the limits file pauses all payouts, or is missing or invalid"),
 });

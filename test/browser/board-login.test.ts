@@ -11,7 +11,7 @@ import { testEncryption } from "../support/test-deps.ts";
 import { openPage } from "./open-browser.ts";
 
 const { db } = await openTestDb(4);
-const operatorDeps = { db, now: () => new Date(), encryption: testEncryption() };
+const operatorDeps = { db, now: () => new Date(), ...testEncryption() };
 const { olga } = await createOperators(operatorDeps);
 const board = await buildBoard({
   ...operatorDeps,

@@ -1,11 +1,16 @@
 import { generateKeyPairSync } from "node:crypto";
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
+import { makeScratch } from "../../../local/scratch-folder.ts";
 import { decideChange } from "../../../payments/merchants/decide-changes.ts";
 import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
 import { reportDestinations } from "../../../payments/merchants/report-destinations.ts";
 import { signText, writeStatement } from "../../../signer/statements.ts";
-import { fundBuyer, startChain, usdcBalance } from "../../support/evm-chain.ts";
+import { adminIn } from "../../support/admin.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { fundBuyer, networksFileFor, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -84,11 +89,19 @@ test("an approval in the rows alone does not move the signer, and the money stay
   expect(await usdcBalance(chain, made.address)).toBe(0n);
 });
 
-test("an account without a waiting period still waits for that of the signer", async () => {
+test("an account without a waiting period still waits for that of the signer, until an operator signs an approval", async () => {
   const made = await setUp({ destinationWaitingHours: 0 });
   await made.change();
   await made.report();
   expect(await made.settle()).toBe("destination_waiting");
+  const rows = await made.fixture.db
+    .selectFrom("destination_change")
+    .select("id")
+    .orderBy("created_at", "desc")
+    .execute();
+  unwrap(await decide(made, rows[0]?.id ?? "", "approve"));
+  await made.report();
+  expect(await made.settle()).toBe("begun");
 });
 
 test("a rejection that an operator has signed reaches the signer, and payouts go to the old account", async () => {
@@ -99,8 +112,7 @@ test("a rejection that an operator has signed reaches the signer, and payouts go
   await made.report();
   expect(await made.settle()).toBe("begun");
   expect(await usdcBalance(chain, made.fixture.destination)).toBe(2_000_000n);
-  const events = signing.store.prepare("select kind from destination_event order by id desc limit 1").all();
-  expect(events).toMatchObject([{ kind: expect.stringMatching(/rejected|replaced/) }]);
+  expect((await made.outcomes()).every((outcome) => !outcome?.startsWith("refused"))).toBe(true);
 });
 
 test("a superuser who inserts an applied change and the destination moves the signer in no way", async () => {
@@ -109,7 +121,7 @@ test("a superuser who inserts an applied change and the destination moves the si
   await asSuperuser(
     `insert into destination_change (id, merchant_id, destination_id, asset, after, state, requester_kind, requester_id,
       created_at, applies_at, applied_at) values ('dchg_planted${merchantId}', '${merchantId}', '${made.id}', '${chain.asset}',
-      '${chain.id}:${made.address}', 'applied', 'operator', 'nobody', now() - interval '9 days', now() - interval '6 days',
+      '${chain.id}:${made.address}', 'applied', 'operator', 'absent', now() - interval '9 days', now() - interval '6 days',
       now() - interval '6 days')`,
     `update settlement_destination set destination = '${chain.id}:${made.address}' where id = '${made.id}'`,
   );
@@ -169,4 +181,29 @@ test("a report waits while the signer is down, and arrives when it is up again",
   await signing.start();
   await made.report();
   expect(await unreported.executeTakeFirst()).not.toEqual({ reported_at: null });
+});
+
+test("an operator signs an approval with the key file that the command line made, and the signer follows it", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  const folder = await makeScratch("operator-key");
+  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const admin = adminIn({ DATABASE_URL: databaseUrl, NETWORKS_FILE: await networksFileFor(chain) });
+  const file = join(folder, "bob.key");
+  const { publicKey } = JSON.parse((await admin("operator-keys", "new", file, "--json")).stdout) as {
+    publicKey: string;
+  };
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await admin("operator-keys", "new", file)).toMatchObject({ code: 1 });
+  expect(await admin("destinations", "approve", changeId, "--sign", file)).toMatchObject({ code: 2 });
+
+  const people = [
+    { name: "ana", publicKey: operator.publicKey },
+    { name: "bob", publicKey },
+  ];
+  await signing.setLimits({ file: { operators: people } });
+  expect(await admin("destinations", "approve", changeId, "--sign", file, "--as", "bob")).toMatchObject({ code: 0 });
+  await made.report();
+  expect(await made.outcomes()).toEqual(["approved"]);
+  expect(await made.settle()).toBe("begun");
 });

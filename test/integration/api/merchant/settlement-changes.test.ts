@@ -7,15 +7,16 @@ const api = await startApi();
 const elsewhere = `eip155:31337:0x${"d2".repeat(20)}`;
 
 /** A merchant whose changes wait, a key that may approve them, and a change that its other key has requested. */
-async function setUp() {
+async function setUp(mode: "test" | "live" = "test") {
   const merchant = await makeMerchant(api, {
+    mode,
     destinationWaitingHours: 72,
     scopes: ["gateway", "merchants", "settlements"],
   });
   const { accountId, merchantId } = merchant;
   const path = `/v1/merchants/${merchantId}/settlements`;
-  const requester = await makeKey(api, { accountId, mode: "test", scopes: ["settlements"] });
-  const approver = await makeKey(api, { accountId, mode: "test", scopes: ["settlements:approve"] });
+  const requester = await makeKey(api, { accountId, mode, scopes: ["settlements"] });
+  const approver = await makeKey(api, { accountId, mode, scopes: ["settlements:approve"] });
   const list = async () => (await api.get(path, merchant.headers)).body["crypto"] as [Record<string, unknown>];
   const [{ id }] = await list();
   const change = (key: string) => api.put(`${path}/crypto/${id}`, { "api-key": key }, { destination: elsewhere });
@@ -47,8 +48,8 @@ test("a changed destination stays as it is, and the responses show the change th
   ]);
 });
 
-test("a key without the scope can neither approve nor reject, and a key with it approves at once", async () => {
-  const { list, requester, approver, changeId, decide } = await setUp();
+test("a key without the scope can neither approve nor reject, and a key with it approves at once and signs for the signer", async () => {
+  const { list, requester, approver, changeId, decide } = await setUp("live");
   for (const decision of ["approve", "reject"])
     expect(await decide(requester.key, decision)).toMatchObject({ status: 403, body: { code: "forbidden" } });
   expect(await decide(approver.key, "approve")).toMatchObject({

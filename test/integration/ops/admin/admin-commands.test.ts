@@ -94,7 +94,7 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
   expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
-    { previousDestination: to("cd"), destination: to("ce"), status: "applied", requestedBy: "operator test" },
+    { previousDestination: to("cd"), destination: to("ce"), status: "applied", requestedBy: "operator night watch" },
     { previousDestination: null, destination: to("cd"), status: "applied" },
   ]);
 });
