@@ -30,7 +30,7 @@ const OLDEST = 130;
  * Validates buyer data against the schema, and the date of birth against `OLDEST`. Returns the error, which names the
  * field and never its value, or undefined.
  */
-export function validateCollectedData(fields: readonly CollectedField[], now: Date): string | undefined {
+function validateCollectedData(fields: readonly CollectedField[], now: Date): string | undefined {
   const where = (id: string, what: string) => `collectedData.fields.${id}: ${what}`;
   const ids = fields.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index && isCollectedId(id));
