@@ -135,6 +135,7 @@ test("unpaid payments are expired by their own jobs, and the sweep enqueues noth
 /** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
 const setOnlyOnErrors = [
   "pay_agreement_waits_total",
+  "pay_audit_head_unexported_age_seconds",
   "pay_board_refused_logins_total",
   "pay_database_lost_commits_timestamp_seconds",
   "pay_endpoint_disagreements_total",

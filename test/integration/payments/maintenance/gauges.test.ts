@@ -2,6 +2,8 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { openChains } from "../../../../chains/open-chains.ts";
 import { openDb } from "../../../../db/open.ts";
+import { insertAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { exportAuditHeads } from "../../../../payments/maintenance/audit-heads.ts";
 import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { createLog } from "../../../../runtime/log.ts";
@@ -11,6 +13,7 @@ import { openEpoch } from "../../../../transfers/database-epoch.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { insertOptionRow } from "../../../support/insert-rows.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import { makeEpochMemory } from "../../../support/test-deps.ts";
 import { networksDocument } from "../../api/start-api.ts";
@@ -146,4 +149,15 @@ test("failed bookings are counted by chain, and a chain without any is reported 
       select '${here}', 'transfer', 'trf_' || n, 'refused', now(), now(), now() from generate_series(1, 3) n`,
   );
   expect((await read(0)).failedBookings).toContainEqual({ chain: here, count: 3 });
+});
+
+test("the head of an audit day ages from the end of the day until the sink has accepted it", async () => {
+  const entry = { actor: testActor, action: "account.created", subject: "acc_1", before: null, after: null };
+  await insertAuditEntries(db, [{ ...entry, at: after(-86_400) }]);
+  expect((await read(0)).auditHeadSeconds).toBe(0);
+  const refusing = () => Promise.reject(new Error("the sink is down"));
+  await expect(exportAuditHeads({ db, now: () => after(0), log }, refusing)).rejects.toThrow("the sink is down");
+  expect((await read(90)).auditHeadSeconds).toBe(90);
+  await exportAuditHeads({ db, now: () => after(90), log }, async () => undefined);
+  expect((await read(90)).auditHeadSeconds).toBe(0);
 });
