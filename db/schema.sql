@@ -70,6 +70,14 @@ create table app_id (
   PRIMARY KEY (id)
 );
 
+create table approval_key_report (
+  merchant_id text not null,
+  public_key text not null,
+  reported_at timestamp with time zone not null,
+  FOREIGN KEY (merchant_id) REFERENCES merchant(id),
+  PRIMARY KEY (merchant_id, public_key)
+);
+
 create table asset_backfill (
   chain text not null,
   asset text not null,

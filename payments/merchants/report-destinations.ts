@@ -2,7 +2,9 @@ import { parseAccountId } from "../../chains/caip.ts";
 import {
   hasUnreported,
   listUnreportedChanges,
+  listUnreportedKeys,
   lockReports,
+  markKeysReported,
   markReported,
 } from "../../db/queries/destination-reports.ts";
 import { listUnreportedStatements, recordOutcomes } from "../../db/queries/signed-statements.ts";
@@ -20,9 +22,9 @@ export function hasUnreportedDestinations({ db }: Pick<Deps, "db">): Promise<boo
 }
 
 /**
- * Tells the signer which destinations live merchants ask for, and what operators and approvers have signed about them. The
- * signer's own waiting period begins with the report. One worker reports at a time, so that an older report never follows a
- * newer one. While the signer does not answer, the rows stay and are reported later.
+ * Tells the signer which destinations live merchants ask for, what operators and approvers have signed about them, and the
+ * keys of the approvers. The signer's own waiting period begins with the report. One worker reports at a time, so that an
+ * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later.
  */
 export async function reportDestinations(deps: Deps): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
@@ -33,11 +35,12 @@ export async function reportDestinations(deps: Deps): Promise<void> {
       const account = parseAccountId(wanted ?? "");
       return mode === "live" && account ? [{ merchantId, asset, receiver: account.address }] : [];
     });
-    if (destinations.length + statements.length > 0) {
+    const keys = await listUnreportedKeys(db, { now: deps.now(), limit: LIMIT });
+    if (destinations.length + statements.length + keys.length > 0) {
       const answer = await deps.signer.claimDestinations({
         destinations,
         statements: statements.map(({ text, signer, signature }) => ({ text, signer, signature })),
-        approvalKeys: [],
+        approvalKeys: keys.map(({ merchant_id: merchantId, public_key: publicKey }) => ({ merchantId, publicKey })),
       });
       if (!answer) return;
       const outcomes = statements.map(({ id, subject, signer }, index) => {
@@ -46,6 +49,7 @@ export async function reportDestinations(deps: Deps): Promise<void> {
         return { id, outcome: ok ? detail : `refused: ${detail}` };
       });
       await recordOutcomes(db, outcomes, deps.now());
+      await markKeysReported(db, keys, deps.now());
     }
     await markReported(db, changes, deps.now());
   });

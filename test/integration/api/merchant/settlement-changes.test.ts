@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createApiKey, type Scope } from "../../../../payments/merchants/accounts.ts";
-import { testActor } from "../../../support/test-actor.ts";
-import { destination, makeMerchant, startApi } from "../start-api.ts";
+import { deriveApprovalKey } from "../../../../payments/merchants/approval-keys.ts";
+import { isSignedBy } from "../../../../signer/statements.ts";
+import { destination, makeKey, makeMerchant, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const elsewhere = `eip155:31337:0x${"d2".repeat(20)}`;
@@ -11,16 +11,16 @@ async function setUp() {
   const merchant = await makeMerchant(api, { destinationWaitingHours: 72 });
   const { accountId, merchantId } = merchant;
   const path = `/v1/merchants/${merchantId}/settlements`;
-  const scopes: Scope[] = ["gateway", "merchant", "settlements:approve"];
-  const approver = await createApiKey(api.deps, { actor: testActor, accountId, mode: "test", scopes });
+  const requester = await makeKey(api, { accountId, mode: "test", scopes: ["settlements"] });
+  const approver = await makeKey(api, { accountId, mode: "test", scopes: ["settlements:approve"] });
   const list = async () => (await api.get(path, merchant.headers)).body["crypto"] as [Record<string, unknown>];
   const [{ id }] = await list();
   const change = (key: string) => api.put(`${path}/crypto/${id}`, { "api-key": key }, { destination: elsewhere });
-  const requested = await change(merchant.key);
+  const requested = await change(requester.key);
   const { changeId } = requested.body["pendingChange"] as { changeId: string };
   const decide = (key: string, decision: string) =>
     api.post(`${path}/changes/${changeId}/${decision}`, { "api-key": key }, {});
-  return { merchant, path, list, approver, change, requested, changeId, decide };
+  return { merchant, path, list, requester, approver, change, requested, changeId, decide };
 }
 
 test("a changed destination stays as it is, and the responses show the change that waits", async () => {
@@ -45,13 +45,17 @@ test("a changed destination stays as it is, and the responses show the change th
 });
 
 test("a key without the scope can neither approve nor reject, and a key with it approves at once", async () => {
-  const { merchant, list, approver, changeId, decide } = await setUp();
+  const { list, requester, approver, changeId, decide } = await setUp();
   for (const decision of ["approve", "reject"])
-    expect(await decide(merchant.key, decision)).toMatchObject({ status: 403, body: { code: "forbidden" } });
+    expect(await decide(requester.key, decision)).toMatchObject({ status: 403, body: { code: "forbidden" } });
   expect(await decide(approver.key, "approve")).toMatchObject({
     status: 200,
     body: { changeId, status: "applied", decidedBy: { type: "key", id: approver.id } },
   });
+  const stored = await api.db.selectFrom("signed_statement").selectAll().where("subject", "=", changeId).execute();
+  const { publicKey } = deriveApprovalKey(approver.key);
+  expect(stored).toMatchObject([{ signer: publicKey }]);
+  expect(stored.every((statement) => isSignedBy(publicKey, statement))).toBe(true);
   expect(await list()).toMatchObject([{ destination: elsewhere }]);
   expect(await decide(approver.key, "reject")).toMatchObject({ status: 400, body: { code: "invalid_state" } });
 });

@@ -1,0 +1,89 @@
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { expect, test } from "vitest";
+import { listExceptions, returnException } from "../../../payments/accounting/resolve-exceptions.ts";
+import { approveReturn } from "../../../payments/payouts/approve-return.ts";
+import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/evm-chain.ts";
+import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
+import { startTestSigner } from "../../support/test-signer.ts";
+
+const chain = await startChain();
+const signing = await startTestSigner(chain);
+const fixture = await makeMerchantFixture(chain, { signer: signing.signer });
+const { deployment } = fixture.deps;
+
+/** Returns an operator's key, and how the limits file names it. */
+function newOperator(name: string) {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const { x = "" } = publicKey.export({ format: "jwk" });
+  return { name, key: privateKey, listed: { name, publicKey: Buffer.from(x, "base64url").toString("hex") } };
+}
+
+const [alice, bob, mallory] = [newOperator("alice"), newOperator("bob"), newOperator("mallory")];
+await signing.setLimits({ file: { operators: [alice.listed, bob.listed] } });
+
+/** Sends money without a payment to the treasury, and books its return. Returns the refund's id. */
+async function bookReturn(amount: bigint) {
+  const sender = await fundBuyer(chain, amount);
+  await sendUsdc(chain, sender, chain.keys.treasury.address, amount);
+  await fixture.watch();
+  await fixture.watch();
+  const id = (await listExceptions(fixture.deps, 100)).at(-1)?.id ?? 0;
+  unwrap(await returnException(fixture.deps, { actor: testActor, id }));
+  const refund = await fixture.db
+    .selectFrom("refund")
+    .select("id")
+    .where("exception_id", "=", id)
+    .executeTakeFirstOrThrow();
+  return { sender, refundId: refund.id };
+}
+
+const approve = (refundId: string, { name, key }: { name: string; key: KeyObject }) =>
+  approveReturn(fixture.deps, { refundId, by: { name, key, deployment }, actor: testActor });
+
+test("money without a payment returns to its sender when two operators have approved it", async () => {
+  const { sender, refundId } = await bookReturn(3_000_000n);
+  expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
+  unwrap(await approve(refundId, alice));
+  unwrap(await approve(refundId, alice));
+  expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
+  unwrap(await approve(refundId, { name: "bob", key: mallory.key }));
+  expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
+
+  unwrap(await approve(refundId, bob));
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await usdcBalance(chain, sender.address)).toBe(3_000_000n);
+});
+
+test("an approved return goes to no other account and for no other amount, also when the rows say so", async () => {
+  const { refundId } = await bookReturn(2_000_000n);
+  unwrap(await approve(refundId, alice));
+  unwrap(await approve(refundId, bob));
+  await fixture.db.updateTable("refund").set({ amount: 2_000_001n }).where("id", "=", refundId).execute();
+  expect(await fixture.refund(refundId)).toEqual(["funds_short"]);
+  const receiver = "0x00000000000000000000000000000000000000aa";
+  await fixture.db.updateTable("refund").set({ amount: 2_000_000n, receiver }).where("id", "=", refundId).execute();
+  expect(await fixture.refund(refundId)).toEqual(["receiver_not_payer"]);
+});
+
+test("the deposit of a payment is not returned by the approval of operators, but refunded", async () => {
+  const paymentId = await fixture.pay(await fundBuyer(chain), 100n);
+  expect(await fixture.settle((await fixture.settlementOf(paymentId)).id)).toEqual(["begun"]);
+  const deposit = signing.store
+    .prepare("select tx_hash, log_index, payer from deposit where payment_id = ?")
+    .get(paymentId);
+  const [result] = await signing.signer.signPayouts([
+    {
+      kind: "return",
+      asset: chain.asset,
+      amount: 1_000_000n,
+      receiver: String(deposit?.["payer"]),
+      txHash: String(deposit?.["tx_hash"]),
+      logIndex: Number(deposit?.["log_index"]),
+      approvals: [],
+    },
+  ]);
+  expect(result).toMatchObject({ ok: false, reason: "deposit_mismatch" });
+});
