@@ -22,6 +22,7 @@ export const refusals = {
   payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
   fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },
   nonce_stale: { transient: true, message: "the durable nonce has another value now" },
+  marker_unknown: { transient: false, message: "the signer has signed no transaction that made these markers" },
   marker_in_use: {
     transient: true,
     message: "a payout is not final, or one of its transactions could still be included",

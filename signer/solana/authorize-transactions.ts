@@ -83,8 +83,7 @@ export async function authorizeMarkerClosing(
     const transactions = listTransactions(deps.store, { chain: chain.chain, marker: marker.address });
     return transactions.length > 0 ? [{ ...marker, transactions }] : [];
   });
-  if (candidates.length === 0)
-    return report(deps, refuse("payout_unauthorized", "the signer made none of these payouts"));
+  if (candidates.length === 0) return report(deps, refuse("marker_unknown"));
   const ended = await ask(() => listEnded(chain, candidates));
   if ("reason" in ended) return report(deps, ended);
   const markers = inStoreTransaction(deps.store, () => recordClosings(deps, chain, ended));

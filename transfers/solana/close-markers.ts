@@ -1,3 +1,4 @@
+import { isFresh } from "../../chains/cache-age.ts";
 import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { buildMarkerClosing } from "../../chains/solana/treasury-transactions.ts";
@@ -11,6 +12,11 @@ import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
 import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 
 const DAY_MS = 86_400_000;
+/** How long the signer is not asked again after it refused to close markers, milliseconds. */
+const REFUSED_MS = 10 * 60_000;
+
+/** When the signer refused last. */
+const refusals = new WeakMap<SolanaChain, number>();
 
 /**
  * Closes old payout markers with one transaction, those of them that the signer allows. Their rent goes to the first relayer and is booked when the transaction is
@@ -21,7 +27,9 @@ export async function closeOldMarkers(
   chain: SolanaChain,
   args: { slot: number; book: BookRents },
 ): Promise<number> {
-  const madeBefore = new Date(deps.now().getTime() - chain.network.payoutMarkerDays * DAY_MS);
+  const now = deps.now().getTime();
+  if (isFresh(refusals.get(chain) ?? Number.NEGATIVE_INFINITY, now, REFUSED_MS)) return 0;
+  const madeBefore = new Date(now - chain.network.payoutMarkerDays * DAY_MS);
   const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: MAX_MARKERS });
   if (closable.length === 0) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
@@ -42,6 +50,7 @@ export async function closeOldMarkers(
   const signed = await deps.signer.signMarkerClosing({ chain: chain.chain, feePayer, blockhash, markers });
   if (!signed.ok) {
     const { reason, detail } = signed;
+    refusals.set(chain, now);
     deps.log.warn({ chain: chain.chain, reason, detail }, "the signer does not close markers of old payouts now");
     return 0;
   }

@@ -233,7 +233,7 @@ describe("the signer", () => {
       const { blockhash } = await readBlockhash(chain);
       const request = { chain: chain.chain, feePayer: chain.lanes[0] ?? "", blockhash };
       const answer = await signer.signMarkerClosing({ ...request, markers: [{ address, lamports: 1_000n }] });
-      expect(answer).toMatchObject({ ok: false, reason: "payout_unauthorized" });
+      expect(answer).toMatchObject({ ok: false, reason: "marker_unknown" });
     }
   });
 });
