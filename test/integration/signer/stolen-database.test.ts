@@ -5,7 +5,7 @@ import { execute } from "../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
 
-// Whoever controls the service's database, as its superuser, obtains nothing from the treasury.
+// A thief who controls the service's database, as its superuser, obtains nothing from the treasury.
 
 const chain = await startChain();
 const signing = await startTestSigner(chain);
