@@ -126,6 +126,14 @@ describe("a thief who is the database's superuser", () => {
     await expectUnpaid(id, "deposit_not_found");
   });
 
+  test("a row that no signer can read does not stop the payouts of the same batch", async () => {
+    const paymentId = await earn(thief, 100n);
+    const { id } = await thief.settlementOf(paymentId);
+    const other = await makeMerchantFixture(chain, { databaseUrl, clock: fixture.clock, signer: signing.signer });
+    const bad = await plantSettlement(other, { amount: 1n, number: -905 });
+    expect(await fixture.settle(bad, id)).toEqual(["invalid_request", "begun"]);
+  });
+
   test("a refund to an account that did not pay is not signed", async () => {
     const paymentId = await earn(thief, 700n);
     await asSuperuser(
