@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Records approval keys that a worker reports. A key counts after the waiting period since its first report for the merchant,
- * because whoever has the database can report keys of their own. Returns those that are new. Call it inside a transaction.
+ * because a thief of the database can have keys of their own reported. Returns those that are new. Call it inside a transaction.
  */
 export function recordApprovalKeys(
   store: Store,
