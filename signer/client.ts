@@ -14,7 +14,7 @@ import { markerClosingResponse, payoutTransactionResponse } from "./solana/trans
 import type { TreasurySigner } from "./treasury-signer.ts";
 
 /** Where the signer listens: a Unix socket, or a URL with the certificates of both sides. */
-export type SignerAddress = { socketPath: string } | { url: string; ca: Buffer; cert: Buffer; key: Buffer };
+type SignerAddress = { socketPath: string } | { url: string; ca: Buffer; cert: Buffer; key: Buffer };
 
 /** How long the signer may take to connect, and to answer, milliseconds. A KMS signs 200 payouts in some seconds. */
 const CONNECT_MS = 2_000;

@@ -18,7 +18,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 type Deps = Pick<PaymentDeps, "db"> & { signer: TreasurySigner };
 
 /** A payout to be signed. `settlementId` finds the deposits behind a settlement. */
-export type WantedPayout = { request: PayoutRequest; settlementId?: string | undefined };
+type WantedPayout = { request: PayoutRequest; settlementId?: string | undefined };
 
 /**
  * Asks the signer for signatures, with the deposits behind each payout. A merchant whose verified deposits do not cover a

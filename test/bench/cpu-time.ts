@@ -7,11 +7,12 @@ const TICKS = 100;
 
 /** Returns the CPU seconds used so far, by role: Postgres with all its backends, this process as `bench`. Empty without /proc. */
 export function readCpu(stack: StackFile): Record<string, number> {
-  const { api, workers, postgres, redis, anvil, solana } = stack.processes;
+  const { api, workers, signer, postgres, redis, anvil, solana } = stack.processes;
   const used: Record<string, number> = { bench: process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6 };
   const roles: [string, (number | undefined)[]][] = [
     ["api", api],
     ["workers", workers],
+    ["signer", signer],
     ["postgres", [postgres]],
     ["redis", [redis]],
     ["anvil", [anvil]],

@@ -12,6 +12,7 @@ import { benchLedger } from "./bench-ledger.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPolls } from "./bench-polls.ts";
+import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
 import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
@@ -25,6 +26,7 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --concurrency N   payments, or requests, in flight at once (default 32)
   --warmup N        payments before the clock starts (default 50)
   --chain C         evm (default) or solana
+  --signer          measure instead what the signer costs, beside embedded keys in the same run; starts its own stacks
   --http            measure instead the creation and status of payments, beside a bare fastify route
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
                     strangers in each block; starts its own stack with one worker
@@ -52,6 +54,7 @@ const { values } = parseArgs({
     concurrency: { type: "string", default: "32" },
     warmup: { type: "string", default: "50" },
     chain: { type: "string", default: "evm" },
+    signer: { type: "boolean", default: false },
     http: { type: "boolean", default: false },
     busy: { type: "boolean", default: false },
     downtime: { type: "boolean", default: false },
@@ -107,6 +110,20 @@ if (values.busy) {
   const of = { ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url };
   const stack = await startStack(of, progress.say, { build: builtService });
   const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
+  process.exit(isWithin ? 0 : 1);
+}
+if (values.signer) {
+  await buildService();
+  const start = async (SIGNER: "embedded" | "process") => {
+    const settings = await withFreePorts(readSettings({ LANES: "1", ...process.env, SIGNER, LOG_LEVEL: "warn" }));
+    const STACK_DIR = join(settings.STACK_DIR, `bench-${SIGNER}`);
+    return startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
+  };
+  const [embedded, signer] = [await start("embedded"), await start("process")];
+  const { payments, concurrency, warmup } = counts;
+  const args = { payments, concurrency, warmup, say: progress.say };
+  const measured = benchSigner({ embedded: embedded.file(), signer: signer.file() }, args);
+  const isWithin = await measured.finally(() => Promise.all([embedded.stop(), signer.stop()]));
   process.exit(isWithin ? 0 : 1);
 }
 if (values.downtime) {

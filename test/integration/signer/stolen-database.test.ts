@@ -138,13 +138,6 @@ describe("a thief who is the database's superuser", () => {
     await asSuperuser("delete from refund where id = 'rfnd_stolen'");
   });
 
-  test("a return of money that paid nothing needs the approvals of two operators", async () => {
-    const result = await signing.signer.signPayouts([
-      { kind: "return", asset, amount: 1n, receiver: stranger, txHash: "0x01", logIndex: 0, approvals: [] },
-    ]);
-    expect(result).toMatchObject([{ ok: false, reason: "approval_missing" }]);
-  });
-
   test("a swapped destination receives nothing for 72 hours, also when the rows say that it is old", async () => {
     const honest = await makeMerchantFixture(chain, { databaseUrl, clock: fixture.clock, signer: signing.signer });
     const first = await earn(honest, 100n);

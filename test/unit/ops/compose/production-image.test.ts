@@ -48,7 +48,7 @@ test("the image rejects an unknown command and lists the available ones", async 
   const { code, text } = await run("sh", ["ops/compose/run.sh", "frobnicate"]);
   expect([code, text]).toEqual([
     64,
-    expect.stringContaining("expected api, worker, bull-board, migrate, admin, reconcile or preflight"),
+    expect.stringContaining("expected api, worker, signer, bull-board, migrate, admin, reconcile or preflight"),
   ]);
 });
 

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { splitRequests } from "../../../payments/payouts/request-payouts.ts";
+import { MAX_DEPOSITS, MAX_PAYOUTS, type PayoutRequest } from "../../../signer/protocol.ts";
+import { findFundsRefusal, findLimitRefusal, findRefundRefusal } from "../../../signer/rules.ts";
+
+describe("limits", () => {
+  const limits = { perPayout: 100n, perMerchantDay: 150n, newMerchantPerDay: 50n, perHour: 200n };
+  const amounts = { amount: 40n, increase: 40n, assetHour: 0n, merchantDay: 0n, isNewMerchant: false };
+
+  test.each([
+    ["within every limit", {}, undefined],
+    ["exactly at the limit of one payout", { amount: 100n, increase: 100n }, undefined],
+    ["above the limit of one payout", { amount: 101n, increase: 101n }, "limit_payout"],
+    ["exactly at the merchant's limit of the day", { merchantDay: 110n }, undefined],
+    ["above the merchant's limit of the day", { merchantDay: 111n }, "limit_merchant_day"],
+    ["above the lower limit of a new merchant", { merchantDay: 11n, isNewMerchant: true }, "limit_merchant_day"],
+    ["above the asset's limit of the hour", { assetHour: 161n }, "limit_asset_hour"],
+    ["without a merchant", { merchantDay: undefined, assetHour: 160n }, undefined],
+    ["signed before, whatever was signed since", { increase: 0n, assetHour: 500n, merchantDay: 500n }, undefined],
+    ["signed before for less", { increase: 1n, assetHour: 200n }, "limit_asset_hour"],
+  ])("a payout %s", (_what, change, expected) => {
+    expect(findLimitRefusal(limits, { ...amounts, ...change })).toBe(expected);
+  });
+});
+
+describe("funds", () => {
+  const usdc = (amount: bigint) => ({ amount, decimals: 6 });
+  const dai = (amount: bigint) => ({ amount, decimals: 18 });
+
+  test.each([
+    ["cover a payout exactly", [usdc(5n)], [usdc(2n)], usdc(3n), undefined],
+    ["are short by one unit", [usdc(5n)], [usdc(2n)], usdc(4n), "funds_short"],
+    ["in an asset with other decimals cover it", [dai(5_000_000_000_000n)], [], usdc(5n), undefined],
+    ["in an asset with other decimals are short", [dai(4_999_999_999_999n)], [], usdc(5n), "funds_short"],
+    ["of several assets add up", [usdc(2n), dai(3_000_000_000_000n)], [usdc(1n)], usdc(4n), undefined],
+    ["that are overdrawn allow what was signed before", [usdc(1n)], [usdc(1n)], usdc(0n), undefined],
+  ])("that %s", (_what, deposits, payouts, increase, expected) => {
+    expect(findFundsRefusal({ deposits, payouts, increase })).toBe(expected);
+  });
+});
+
+describe("a refund", () => {
+  const deposits = [
+    { payer: "0xa", amount: 5n },
+    { payer: "0xb", amount: 3n },
+  ];
+
+  test.each([
+    ["to a payer, within the deposits", { receiver: "0xb", refunded: 0n, increase: 8n }, undefined],
+    ["above the deposits", { receiver: "0xa", refunded: 0n, increase: 9n }, "funds_short"],
+    ["above what earlier refunds have left", { receiver: "0xa", refunded: 4n, increase: 5n }, "funds_short"],
+    ["to an account that did not pay", { receiver: "0xc", refunded: 0n, increase: 1n }, "receiver_not_payer"],
+  ])("%s", (_what, of, expected) => {
+    expect(findRefundRefusal({ ...of, deposits })).toBe(expected);
+  });
+});
+
+describe("requests", () => {
+  const request = (deposits: number): PayoutRequest => ({
+    kind: "settlement",
+    merchantId: "mrch_1",
+    asset: "eip155:1/erc20:0x01",
+    number: 1,
+    amount: 1n,
+    receiver: "0x02",
+    deposits: Array.from({ length: deposits }, (_, logIndex) => ({
+      asset: "eip155:1/erc20:0x01",
+      merchantId: "mrch_1",
+      paymentId: "pay_1",
+      txHash: "0x03",
+      logIndex,
+    })),
+  });
+  const sizes = (requests: PayoutRequest[]) => splitRequests(requests).map((batch) => batch.length);
+
+  test("one request carries 100 payouts with a deposit each", () => {
+    expect(sizes(Array.from({ length: 100 }, () => request(1)))).toEqual([100]);
+  });
+
+  test("payouts are divided when a request would exceed the protocol's limits", () => {
+    expect(sizes(Array.from({ length: MAX_PAYOUTS + 1 }, () => request(0)))).toEqual([MAX_PAYOUTS, 1]);
+    expect(sizes([request(MAX_DEPOSITS), request(1), request(MAX_DEPOSITS - 1), request(1)])).toEqual([1, 2, 1]);
+  });
+});
