@@ -58,7 +58,8 @@ create trigger payment_insert_webhook after insert on payment
 create trigger payment_state_webhook after update of state on payment
   for each row when (old.state is distinct from new.state) execute function add_webhook_deliveries();
 
-create function add_destination_deliveries() returns trigger language plpgsql as $$
+create function add_destination_deliveries() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)
     select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
