@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Statement } from "./protocol.ts";
 
-// What operators and approvers sign with Ed25519. A statement travels through rows that nobody has to trust: a change of
+// What operators and approvers sign with Ed25519. A statement travels through rows that the signer does not trust: a change of
 // one makes its signature invalid.
 
 /** What a statement is about. Receivers and transaction hashes are in the form of their chain, amounts in minor units. */

@@ -17,7 +17,7 @@ import { type CheckDeps, findUnserved, validateAsset, validateDestination } from
 type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & CheckDeps;
 
 /** A change that waits: the account that it asks for, and when it applies unless it is decided before. */
-export type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
+type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
 
 /** An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8). */
 export type Destination = { asset: string; destination: string };

@@ -1,5 +1,6 @@
 import { bookingMutations } from "./booking-mutations.ts";
 import { dbMutations } from "./db-mutations.ts";
+import { destinationMutations } from "./destination-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
@@ -20,4 +21,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...bookingMutations,
   ...secretMutations,
   ...keyMutations,
+  ...destinationMutations,
 ]);

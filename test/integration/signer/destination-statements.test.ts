@@ -121,7 +121,7 @@ test("a superuser who inserts an applied change and the destination moves the si
   await asSuperuser(
     `insert into destination_change (id, merchant_id, destination_id, asset, after, state, requester_kind, requester_id,
       created_at, applies_at, applied_at) values ('dchg_planted${merchantId}', '${merchantId}', '${made.id}', '${chain.asset}',
-      '${chain.id}:${made.address}', 'applied', 'operator', 'absent', now() - interval '9 days', now() - interval '6 days',
+      '${chain.id}:${made.address}', 'applied', 'operator', 'planted', now() - interval '9 days', now() - interval '6 days',
       now() - interval '6 days')`,
     `update settlement_destination set destination = '${chain.id}:${made.address}' where id = '${made.id}'`,
   );

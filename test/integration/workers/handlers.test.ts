@@ -1,13 +1,17 @@
 import { expect, test } from "vitest";
 import { isTransientChainError } from "../../../chains/errors.ts";
+import { newKey } from "../../../local/networks-document.ts";
+import { readSystemStatus } from "../../../payments/maintenance/system-gauges.ts";
+import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
 import { type JobData, queueNames } from "../../../queues/catalog.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
 import { createTransientCheck } from "../../../workers/transient.ts";
 import { fundBuyer, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { confirmAsContractWallet } from "../../support/gas-burners.ts";
-import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
 import { delegate } from "../../support/smart-wallets.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { recordEnqueued } from "../../support/test-deps.ts";
 
 const chain = await startChain();
@@ -122,6 +126,26 @@ test("one sweep enqueues a check of the pages every two minutes, and one process
   expect(checks).toBe(0);
   await own["check-pages"]({ at: minute }, aborted);
   expect(checks).toBe(1);
+});
+
+test("a sweep applies a change of a destination whose time has come, and has it reported to the signer", async () => {
+  const { enqueue, enqueued } = recordEnqueued();
+  const own = await makeMerchantFixture(chain, { databaseUrl: fixture.databaseUrl, destinationWaitingHours: 1 });
+  const { deps, accountId, merchantId, mode } = own;
+  const owner = { accountId, merchantId, mode };
+  const sweep = createHandlers({ ...deps, enqueue, isTransient: createTransientCheck(isTransientChainError) }).sweep;
+  const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
+  const destination = `${chain.id}:${newKey().address}`;
+  unwrap(await changeDestination(deps, { ...owner, id, actor: testActor, destination }));
+  const listed = async () => unwrap(await listDestinations(deps, owner))[0]?.destination;
+  await sweep({ at: 1 }, aborted);
+  expect(await listed()).toBe(`${chain.id}:${own.destination}`);
+  expect((await readSystemStatus(deps)).destinationChanges).toContainEqual({ mode: "live", count: 1 });
+  own.clock.advance(3_600_000);
+  await sweep({ at: 2 }, aborted);
+  expect(await listed()).toBe(destination);
+  expect((await readSystemStatus(deps)).destinationChanges).toContainEqual({ mode: "live", count: 0 });
+  expect(enqueued.filter(({ queue }) => queue === "report-destinations")).not.toEqual([]);
 });
 
 test("every queue has a handler", () => {

@@ -1,0 +1,111 @@
+import type { MutationGroup } from "./mutation.ts";
+
+const rules = ["test/unit/payments/merchants/destination-rules.test.ts"];
+const changes = ["test/integration/payments/merchants/destination-changes.test.ts"];
+const calls = ["test/integration/api/merchant/settlement-changes.test.ts"];
+const records = ["test/unit/signer/destinations.test.ts"];
+
+/** Mutations of who is paid where, and from when: in the service, and in the signer. */
+export const destinationMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/merchants/destination-rules.ts",
+    tests: rules,
+    mutations: [
+      {
+        name: "the first destination of a merchant that was paid applies at once",
+        find: "before === null && !terms.has_been_paid &&",
+        replace: "before === null &&",
+      },
+      {
+        name: "a destination that is deleted and added again applies at once",
+        find: "&& !terms.known_assets.includes(asset)",
+        replace: "",
+      },
+      {
+        name: "a request for the account that applies does not withdraw the change that waits",
+        find: 'return wanted === applied ? "withdraw" : "request";',
+        replace: 'return "request";',
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/destination-changes.ts",
+    tests: changes,
+    mutations: [
+      {
+        name: "a change leaves no audit entry",
+        find: "  audit.push(...rows.map((row) => toAuditEntry(row, { actor, action, at: now() })));\n",
+        replace: "",
+      },
+      {
+        name: "a change applies although the destination was never updated",
+        find: "else await upsertDestination(deps.db,",
+        replace: "else await (async (..._: unknown[]) => undefined)(deps.db,",
+      },
+    ],
+  },
+  {
+    file: "signer/destinations.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "a claim that the service has withdrawn still applies in time",
+        find: 'insertEvent(store, { id: row.id, kind: "replaced", at, statement: null, signer: null });',
+        replace: "continue;",
+      },
+    ],
+  },
+  {
+    file: "api/merchant/destination-change-operations.ts",
+    tests: calls,
+    mutations: [
+      {
+        name: "a key that may only request changes approves its own",
+        find: 'scope: "settlements:approve",',
+        replace: 'scope: "settlements",',
+      },
+    ],
+  },
+  {
+    file: "signer/decide-destination.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "the signer follows a statement without a valid signature",
+        find: 'if (!isSignedBy(publicKey, statement)) return "the signature is not valid";',
+        replace: "",
+      },
+      {
+        name: "a new approval key counts at once",
+        find: 'return state === "waiting" ? "the key is within its waiting period" : undefined;',
+        replace: "return undefined;",
+      },
+      {
+        name: "an old statement that was never used can be used at any time",
+        find: "ageMs > VALID_MS || ",
+        replace: "",
+      },
+      {
+        name: "a statement decides again after the merchant has left the account",
+        find: 'if (wasStatementUsed(store, statement.text)) return { ok: true, detail: "the statement was used before" };',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "signer/approvals.ts",
+    tests: ["test/unit/signer/approvals.test.ts"],
+    mutations: [
+      {
+        name: "an operator with two names counts twice",
+        find: "approvers.set(operator.publicKey, operator.name);",
+        replace: "approvers.set(operator.name, operator.name);",
+      },
+      {
+        name: "an approval of another amount counts",
+        find: "if (writeStatement(subject, { deployment, at: read.at }) === statement.text)",
+        replace: "if (read)",
+      },
+    ],
+  },
+];
