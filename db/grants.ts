@@ -40,6 +40,22 @@ const ofWorkers = { ...readers, worker: write } as const;
 /** The columns that a process writes when it appends to the audit log. */
 const auditColumns = ["at", "actor_kind", "actor_id", "actor_address", "action", "subject", "before", "after"] as const;
 
+/** A requested change of a destination can be decided, applied and reported, but not become another change. */
+const decided = {
+  select: "all",
+  insert: "all",
+  update: [
+    "state",
+    "decider_kind",
+    "decider_id",
+    "decider_address",
+    "decided_at",
+    "rejection",
+    "applied_at",
+    "reported_at",
+  ],
+} as const;
+
 /** The columns that a new secret of an API key changes. */
 const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until", "approval_public_key"] as const;
 
@@ -130,7 +146,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     worker: writeAndDelete,
     admin: writeAndDelete,
   },
-  destination_change: { api: write, worker: write, admin: write, reader: read },
+  destination_change: { api: decided, worker: decided, admin: decided, reader: read },
   // What operators and keys have signed for the signer, and what workers have reported to it.
   signed_statement: {
     ...readers,

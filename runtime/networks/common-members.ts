@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Where to find a secret: the name of an environment variable, or a file. */
-export const secretSource = z.union([
+const secretSource = z.union([
   z.strictObject({ env: z.string().min(1) }),
   z.strictObject({ file: z.string().min(1) }),
 ]);
