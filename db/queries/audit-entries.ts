@@ -49,10 +49,11 @@ export type Place = { day: string; sequence: number };
 /** Reads entries in the order of the chain, from after a place on; `day` keeps to one day. */
 export async function readAuditEntries(
   db: Db,
-  args: { after?: Place | undefined; day?: string | undefined; limit: number },
+  args: { after?: Place | undefined; day?: string | undefined; limit?: number },
 ): Promise<StoredEntry[]> {
   const { after, day, limit } = args;
-  let query = selectEntries(db).orderBy("audit_entry.day").orderBy("sequence").limit(limit);
+  let query = selectEntries(db).orderBy("audit_entry.day").orderBy("sequence");
+  if (limit !== undefined) query = query.limit(limit);
   if (after !== undefined) query = query.where(sql<boolean>`(day, sequence) > (${after.day}::date, ${after.sequence})`);
   if (day !== undefined) query = query.where(sql<boolean>`day = ${day}::date`);
   return query.execute();
