@@ -251,8 +251,8 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a screened payer's Solana transaction is signed and sent",
-        find: "for (const row of payments.filter(({ payer }) => !refused.has(payer))) {",
-        replace: "for (const row of payments) {",
+        find: "const wanted = payments.filter(({ payer }) => !refused.has(payer));",
+        replace: "const wanted = payments;",
       },
     ],
   },

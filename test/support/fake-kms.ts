@@ -13,7 +13,7 @@ const N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 
 /** An error with which the fake answers a call. `silent` never answers. */
-export type KmsError = { status: number; name: string };
+type KmsError = { status: number; name: string };
 
 /** A key of the fake: its public key, and the signatures that each service makes for a request. */
 type FakeKey = {
