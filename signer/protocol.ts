@@ -22,7 +22,7 @@ const amount = z
 const place = { txHash: z.string().min(1).max(128), logIndex: number };
 
 /** A claim that a movement paid a payment of a merchant. The movement's nonce on chain proves or refutes it. */
-export const depositClaim = z.strictObject({ asset, merchantId: id, paymentId: id, ...place });
+const depositClaim = z.strictObject({ asset, merchantId: id, paymentId: id, ...place });
 
 /**
  * A text that an operator, or an API key with the scope `settlements:approve`, has signed with Ed25519. `signer` is the
@@ -38,7 +38,7 @@ const deposits = z.array(depositClaim).max(MAX_DEPOSITS);
 const paid = { asset, amount, receiver: address };
 
 /** A payout that a worker asks for. The signer derives its nonce itself. */
-export const payoutRequest = z.discriminatedUnion("kind", [
+const payoutRequest = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("settlement"), merchantId: id, number, ...paid, deposits }),
   z.strictObject({ kind: z.literal("refund"), merchantId: id, paymentId: id, number, ...paid, deposits }),
   /** Returns money that paid no payment to its sender. */
@@ -92,8 +92,6 @@ export const destinationsResponse = z.strictObject({
 export type DepositClaim = z.output<typeof depositClaim>;
 export type Statement = z.output<typeof statement>;
 export type PayoutRequest = z.output<typeof payoutRequest>;
-export type SettlementRequest = Extract<PayoutRequest, { kind: "settlement" }>;
-export type RefundRequest = Extract<PayoutRequest, { kind: "refund" }>;
 export type ReturnRequest = Extract<PayoutRequest, { kind: "return" }>;
 export type Refused = z.output<typeof refused>;
 export type PayoutResult = z.output<typeof signed> | Refused;

@@ -16,7 +16,7 @@ type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log">;
 type Outflow = { chain: string; asset: string; movement: TokenMovement };
 
 /** The payouts that were recorded, and the transfers out of the treasury that belong to no payout. */
-export type Rebuilt = {
+type Rebuilt = {
   recorded: number;
   unattributed: { chain: string; txHash: string; logIndex: number; amount: bigint }[];
 };

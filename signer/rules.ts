@@ -5,7 +5,7 @@ import type { RefusalReason } from "./refusals.ts";
 // limits file.
 
 /** The amounts that limits apply to, minor units. `increase` is what the payout adds to what its nonce has counted before. */
-export type LimitedAmounts = {
+type LimitedAmounts = {
   amount: bigint;
   increase: bigint;
   /** What was counted for the asset within the last hour. */
@@ -31,7 +31,7 @@ export type DecimalAmount = { amount: bigint; decimals: number };
 const MAX_DECIMALS = 36;
 
 /** Returns the sum of amounts of assets with the same peg, in units of 10^-36. */
-export function sumInPeg(amounts: readonly DecimalAmount[]): bigint {
+function sumInPeg(amounts: readonly DecimalAmount[]): bigint {
   return amounts.reduce((sum, { amount, decimals }) => sum + amount * 10n ** BigInt(MAX_DECIMALS - decimals), 0n);
 }
 

@@ -1,5 +1,5 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
-import { ChainError } from "../chains/errors.ts";
+import { isTransientChainError } from "../chains/errors.ts";
 import type { FinalTransaction } from "../chains/final-transaction.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { deriveNonce, paymentKey, returnKey } from "../chains/natural-key.ts";
@@ -64,7 +64,7 @@ async function readTransactions(deps: Deps, chain: Chain, hashes: readonly strin
   try {
     return await getChainDriver(chain.chain).readFinalMovements(chain, hashes);
   } catch (err) {
-    if (!(err instanceof ChainError && err.transient)) throw err;
+    if (!isTransientChainError(err)) throw err;
     deps.log.warn({ err, chain: chain.chain }, "deposits cannot be verified: the chain cannot be read");
     return undefined;
   }

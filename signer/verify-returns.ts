@@ -1,5 +1,5 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
-import { ChainError } from "../chains/errors.ts";
+import { isTransientChainError } from "../chains/errors.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
@@ -35,7 +35,7 @@ async function readTransaction({ log }: Deps, chain: Chain, txHash: string) {
   try {
     return (await getChainDriver(chain.chain).readFinalMovements(chain, [txHash])).get(txHash);
   } catch (err) {
-    if (!(err instanceof ChainError && err.transient)) throw err;
+    if (!isTransientChainError(err)) throw err;
     log.warn({ err, chain: chain.chain }, "a return cannot be verified: the chain cannot be read");
     return undefined;
   }

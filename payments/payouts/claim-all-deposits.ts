@@ -6,7 +6,7 @@ import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { toClaim } from "./request-payouts.ts";
 
 /** The number of deposits that the signer has verified, and of those that it refuses, by reason. */
-export type ClaimedDeposits = { verified: number; refused: Partial<Record<RefusalReason, number>> };
+type ClaimedDeposits = { verified: number; refused: Partial<Record<RefusalReason, number>> };
 
 /** Claims the deposits of every payment, for a signer whose records were lost. Deposits that it has cost nothing. */
 export async function claimAllDeposits({ db, signer }: { db: Db; signer: TreasurySigner }): Promise<ClaimedDeposits> {

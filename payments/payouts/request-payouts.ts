@@ -18,7 +18,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 type Deps = Pick<PaymentDeps, "db"> & { signer: TreasurySigner };
 
 /** A payout to be signed. `settlementId` finds the deposits behind a settlement. */
-export type WantedPayout = { request: PayoutRequest; settlementId?: string | undefined };
+type WantedPayout = { request: PayoutRequest; settlementId?: string | undefined };
 
 /**
  * Asks the signer for signatures, with the deposits behind each payout. A merchant whose verified deposits do not cover a
@@ -37,11 +37,11 @@ export async function requestPayouts(deps: Deps, wanted: readonly WantedPayout[]
   if (short.length === 0) return results;
   const merchants = new Set(short.flatMap(({ request }) => ("merchantId" in request ? request.merchantId : [])));
   for (const merchantId of merchants) await claimUnpaid(deps, merchantId);
-  const again = await signInBatches(
+  const retried = await signInBatches(
     deps,
     short.map(({ request }) => request),
   );
-  for (const [at, { index }] of short.entries()) results[index] = again[at] ?? results[index] ?? unanswered;
+  for (const [at, { index }] of short.entries()) results[index] = retried[at] ?? results[index] ?? unanswered;
   return results;
 }
 

@@ -22,9 +22,9 @@ export type Payout = {
   request: PayoutRequest;
 };
 
-export type SignedPayout = { ok: true; transfer: NewTransfer };
+type SignedPayout = { ok: true; transfer: NewTransfer };
 /** A payout that the signer refuses. It waits, and is asked for again. */
-export type RefusedPayout = { ok: false; reason: RefusalReason; detail: string };
+type RefusedPayout = { ok: false; reason: RefusalReason; detail: string };
 
 /**
  * Returns the chains on which the treasury may sign, each with the database epoch that this holds for. After a restore
