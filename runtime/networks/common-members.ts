@@ -1,10 +1,7 @@
 import { z } from "zod";
 
 /** Where to find a secret: the name of an environment variable, or a file. */
-const secretSource = z.union([
-  z.strictObject({ env: z.string().min(1) }),
-  z.strictObject({ file: z.string().min(1) }),
-]);
+const secretSource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
 export type SecretSource = z.infer<typeof secretSource>;
 
 /** Where to find a private key. The networks file never contains the key itself. */
