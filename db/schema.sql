@@ -901,6 +901,8 @@ CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree 
 CREATE OR REPLACE FUNCTION public.add_destination_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)

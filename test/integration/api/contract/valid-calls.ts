@@ -62,14 +62,15 @@ export async function makeValidCalls(
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
   const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
-    const shop = await makeMerchant(api, { destinationWaitingHours: 72 });
-    const path = `/v1/merchants/${shop.merchantId}/settlements`;
-    const [first] = (await api.get(path, shop.headers)).body["crypto"] as [{ id: string }];
-    const to = `eip155:31337:${newWallet().address}`;
-    const changed = await api.put(`${path}/crypto/${first.id}`, shop.headers, { destination: to });
+    const path = await newSettlement();
+    const wait = (hours: number) =>
+      setDestinationWait(api.deps, { actor: testActor, accountId: merchant.accountId, hours });
+    await wait(72);
+    const changed = await api.put(path, account, { destination: `eip155:31337:${newWallet().address}` });
+    await wait(0);
     const { changeId } = changed.body["pendingChange"] as { changeId: string };
-    const headers = { "api-key": shop.key };
-    return { method: "POST", path: `${path}/changes/${changeId}/${decision}`, headers, body: {} };
+    const ofChanges = path.replace(/crypto\/.*/, `changes/${changeId}`);
+    return { method: "POST", path: `${ofChanges}/${decision}`, headers: account, body: {} };
   };
   const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
   const get =
