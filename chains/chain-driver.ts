@@ -1,10 +1,11 @@
+import type { Hex } from "viem";
 import type { Metrics } from "../runtime/metrics.ts";
 import type { EvmNetwork, Network } from "../runtime/networks/read-networks.ts";
 import type { AssetId } from "./caip.ts";
 import type { FeedState } from "./evm/price-feeds.ts";
 import type { FinalTransaction } from "./final-transaction.ts";
 import type { Chain } from "./open-chains.ts";
-import type { PayoutSigner } from "./payout-signer.ts";
+import type { PayoutSigner, UnsignedPayout } from "./payout-signer.ts";
 import type { KeyReaders } from "./signers/open-key-source.ts";
 import type { TokenMovement } from "./token-movement.ts";
 
@@ -78,6 +79,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   readBalances(chain: C, holdings: readonly Holding[], height: number): Promise<HeldBalances>;
   /** Opens the treasury's key. Throws ConfigError and ChainError, as `openSigner` does. */
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
+  /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */
+  encodePayout(chain: C, payout: UnsignedPayout, signature: Hex): { to: Hex; data: Hex };
   /** Reads transactions by hash. Throws ChainError when the chain cannot be read. */
   readFinalMovements(chain: C, hashes: readonly string[]): Promise<ReadonlyMap<string, FinalTransaction>>;
   /**

@@ -35,3 +35,8 @@ export function refundKey(of: { merchantId: string; paymentId: string; number: n
 export function returnKey(of: { chain: string; txHash: string; logIndex: number }): string[] {
   return ["refund", "movement", of.chain, of.txHash, String(of.logIndex)];
 }
+
+/** Returns the parts of the natural key of a withdrawal of the operator's capital. */
+export function withdrawalKey(of: { reference: string }): string[] {
+  return ["withdrawal", of.reference];
+}

@@ -1,4 +1,5 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
+import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Token } from "../chains/open-chains.ts";
 import { findDestinationRefusal, isNewMerchant, recordDestination } from "./destinations.ts";
 import type { AssetLimits, Limits } from "./limits.ts";
@@ -77,6 +78,7 @@ function decide(
   const token = deps.chains.get(chainOfAsset(payout.asset))?.tokens.get(payout.asset);
   const assetLimits = limits.assets[payout.asset];
   if (!token || !assetLimits) return refuse("unknown_asset");
+  if (!getChainDriver(payout.asset).isAddress(payout.receiver)) return refuse("invalid_request");
   const nonce = payoutNonce(deps.deployment, payout);
   const decidable = { nonce, token, limits, assetLimits };
   switch (payout.kind) {

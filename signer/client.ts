@@ -20,6 +20,11 @@ type SignerAddress = { socketPath: string } | { url: string; ca: Buffer; cert: B
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 30_000;
 
+/** The signer has answered that it cannot read a request. */
+class UnreadableRequest extends Error {
+  override readonly name = "UnreadableRequest";
+}
+
 /** Creates a client of the signer's process. It connects when it is used first, and again after the signer was down. */
 export function createSignerClient(address: SignerAddress, { log }: { log: Pick<Log, "warn"> }): TreasurySigner {
   const pool = openPool(address);
@@ -36,7 +41,7 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
       const text = await answer.body.text();
       if (answer.statusCode === 200) return schema.parse(JSON.parse(text));
       if (answer.statusCode < 500)
-        throw new Error(`the signer refuses the request with the status ${answer.statusCode}`);
+        throw new UnreadableRequest(`the signer refuses the request with the status ${answer.statusCode}`);
       log.warn({ status: answer.statusCode }, "signer does not answer");
     } catch (error) {
       if (!isOutage(error)) throw error;
@@ -45,13 +50,25 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
     return undefined;
   }
 
-  return {
-    async signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]> {
+  /** Signs payouts. A payout that the signer cannot read is refused alone, and the others are asked for without it. */
+  async function signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]> {
+    try {
       const answer = await post("/v1/payouts", { payouts }, payoutsResponse);
       if (answer && answer.results.length !== payouts.length)
         throw new Error("the signer left a payout without a result");
       return answer?.results ?? payouts.map(() => refuse("signer_unavailable"));
-    },
+    } catch (error) {
+      if (!(error instanceof UnreadableRequest)) throw error;
+      log.warn({ error: error.message, payouts: payouts.length }, "signer cannot read payouts");
+      if (payouts.length === 1) return [refuse("invalid_request")];
+      const results: PayoutResult[] = [];
+      for (const payout of payouts) results.push(...(await signPayouts([payout])));
+      return results;
+    }
+  }
+
+  return {
+    signPayouts,
     async claimDeposits(deposits) {
       const answer = await post("/v1/deposits", { deposits }, depositsResponse);
       return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));

@@ -1,10 +1,10 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
 import { checkChain, openChains } from "../chains/open-chains.ts";
-import { ConfigError, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
+import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { createMetrics } from "../runtime/metrics.ts";
-import { readNetworks } from "../runtime/networks/read-networks.ts";
+import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
 import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
@@ -18,6 +18,7 @@ import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { createStore, openStore } from "./store.ts";
+import { withdrawalFile, withdrawCapital } from "./withdraw-capital.ts";
 
 /** How long the process waits for running requests after SIGTERM, milliseconds. */
 const DRAIN_MS = 20_000;
@@ -98,6 +99,23 @@ async function rebuild(config: SignerConfig, log: Log, args: string[]): Promise<
   if (unattributed.length > 0) process.exitCode = 1;
 }
 
+/** Signs the withdrawal that a file describes, and prints the call that makes it. */
+async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): Promise<void> {
+  const networks = readNetworks(config.NETWORKS_FILE);
+  const { deployment } = networks;
+  const metrics = createMetrics(new Registry(), "signer");
+  const chains = openChains(networks, metrics);
+  const store = openStore(config.SIGNER_STORE);
+  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
+  const treasuryKeys = await openTreasuryKeys(chains);
+  const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
+  if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
+  const deps = { store, chains, deployment, treasuryKeys, readLimits, log, metrics, now: () => new Date() };
+  const { ok, ...result } = await withdrawCapital(deps, parsed.data);
+  console.log(JSON.stringify(result));
+  if (!ok) process.exitCode = 1;
+}
+
 const [command = "serve", ...args] = process.argv.slice(2);
 try {
   const config = readSignerConfig(process.env);
@@ -105,7 +123,8 @@ try {
   if (command === "serve") await serve(config, log);
   else if (command === "init") createStore(config.SIGNER_STORE).close();
   else if (command === "rebuild") await rebuild(config, log, args);
-  else throw new ConfigError(`unknown command ${command}; expected serve, init or rebuild`);
+  else if (command === "withdraw") await withdraw(config, log, args);
+  else throw new ConfigError(`unknown command ${command}; expected serve, init, rebuild or withdraw`);
 } catch (error) {
   console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);

@@ -26,6 +26,7 @@ export const refusals = {
     transient: true,
     message: "a payout is not final, or one of its transactions could still be included",
   },
+  invalid_request: { transient: false, message: "the signer cannot read the payout" },
   approval_missing: { transient: false, message: "approvals of two operators are required" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

@@ -27,8 +27,9 @@ async function signOne(
     const nonce = payoutNonce(deps.deployment, payout);
     return { ok: true, signature: await key.sign({ asset, amount, receiver, nonce }) };
   } catch (err) {
-    if (!(err instanceof ChainError)) throw err;
-    deps.log.error({ err, chain }, "the treasury's key does not sign");
-    return refuse("signer_unavailable", err.message);
+    deps.log.error({ err, chain }, "a payout cannot be signed");
+    if (err instanceof ChainError) return refuse("signer_unavailable", err.message);
+    // An address that cannot be parsed, for example: the other payouts go on.
+    return refuse("invalid_request");
   }
 }

@@ -1,10 +1,21 @@
 import { existsSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { ConfigError } from "../runtime/config.ts";
 import { storeSchema } from "./store-schema.ts";
 
 /** The signer's own records: a SQLite file that only the signer opens. Its tables are append-only. */
 export type Store = DatabaseSync;
+
+/** Keeps each statement, because parsing it takes longer than running it. The texts are constants of this module. */
+class CachingStore extends DatabaseSync {
+  readonly #statements = new Map<string, StatementSync>();
+
+  override prepare(text: string): StatementSync {
+    const statement = this.#statements.get(text) ?? super.prepare(text);
+    this.#statements.set(text, statement);
+    return statement;
+  }
+}
 
 /**
  * Opens the store. Throws ConfigError when the file does not exist: a signer that starts with empty records would count all
@@ -21,7 +32,7 @@ export function openStore(path: string): Store {
 
 /** Opens the store like `openStore`, and creates it if it does not exist. */
 export function createStore(path: string): Store {
-  const store = new DatabaseSync(path, { enableForeignKeyConstraints: true });
+  const store = new CachingStore(path, { enableForeignKeyConstraints: true });
   // An answer must not leave before its record is on disk.
   store.exec("pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000");
   store.exec(storeSchema);

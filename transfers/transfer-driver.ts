@@ -17,7 +17,7 @@ import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
 
 /** How a payout is made, and until when its signature is valid. */
-export type PayoutForm = Pick<NewTransfer, "kind" | "valid_before">;
+type PayoutForm = Pick<NewTransfer, "kind" | "valid_before">;
 
 /** The parts of transfers that differ between the chain families, for one chain. */
 export type TransferDriver = {

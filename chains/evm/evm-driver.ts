@@ -7,7 +7,7 @@ import { readBalancesAt } from "./balances-at-block.ts";
 import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
-import { openEvmPayoutSigner } from "./evm-payouts.ts";
+import { encodePayout, openEvmPayoutSigner } from "./evm-payouts.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { type EvmChain, openEvmChain } from "./open-evm-chain.ts";
 import { readFeed } from "./price-feeds.ts";
@@ -41,6 +41,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   listHistoryAccounts: () => [],
   readBalances: readBalancesAt,
   openPayoutSigner: openEvmPayoutSigner,
+  encodePayout,
   readFinalMovements,
   readTreasuryHistory,
   readPriceFeed: (chain, { feed, sequencer }) =>

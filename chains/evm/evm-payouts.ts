@@ -1,8 +1,8 @@
-import { getAddress } from "viem";
+import { getAddress, type Hex } from "viem";
 import type { PayoutSigner, UnsignedPayout } from "../payout-signer.ts";
 import type { KeyReaders } from "../signers/open-key-source.ts";
-import { hashDisbursement } from "./disburser-contract.ts";
-import { hashAuthorization } from "./eip3009.ts";
+import { type Disbursement, encodeDisburse, hashDisbursement } from "./disburser-contract.ts";
+import { type Authorization, encodeTransfer, hashAuthorization } from "./eip3009.ts";
 import { type EvmChain, type EvmToken, getEvmToken } from "./open-evm-chain.ts";
 import { openTreasury } from "./signers/open-evm-keys.ts";
 
@@ -23,12 +23,28 @@ export async function openEvmPayoutSigner(chain: EvmChain, readers: KeyReaders):
   return { sign: (payout) => treasury.sign({ hash: hashPayout(chain, payout) }) };
 }
 
+/** Returns the call with which any account submits a signed payout. */
+export function encodePayout(chain: EvmChain, payout: UnsignedPayout, signature: Hex): { to: Hex; data: Hex } {
+  const token = getEvmToken(chain, payout.asset);
+  return payoutKind(token) === "eip3009"
+    ? { to: token.token, data: encodeTransfer(toAuthorization(chain, payout), signature) }
+    : { to: chain.disburser, data: encodeDisburse(toDisbursement(chain, payout), signature) };
+}
+
 /** Returns the EIP-712 digest of a payout that the treasury signs. */
-function hashPayout(chain: EvmChain, { asset, amount, receiver, nonce }: UnsignedPayout) {
-  const token = getEvmToken(chain, asset);
-  const [to, from] = [getAddress(receiver), chain.treasury];
-  if (token.kind !== "eip3009") return hashDisbursement(chain, { token: token.token, receiver: to, amount, nonce });
-  if (!token.separator) throw new Error(`${asset} has no EIP-712 domain`);
-  const authorization = { token: token.token, from, to, value: amount, validBefore: PAYOUT_VALID_BEFORE, nonce };
-  return hashAuthorization(token.separator, authorization);
+function hashPayout(chain: EvmChain, payout: UnsignedPayout): Hex {
+  const token = getEvmToken(chain, payout.asset);
+  if (payoutKind(token) === "disburse") return hashDisbursement(chain, toDisbursement(chain, payout));
+  if (!token.separator) throw new Error(`${payout.asset} has no EIP-712 domain`);
+  return hashAuthorization(token.separator, toAuthorization(chain, payout));
+}
+
+function toAuthorization(chain: EvmChain, { asset, amount, receiver, nonce }: UnsignedPayout): Authorization {
+  const { token } = getEvmToken(chain, asset);
+  const [from, to] = [chain.treasury, getAddress(receiver)];
+  return { token, from, to, value: amount, validBefore: PAYOUT_VALID_BEFORE, nonce };
+}
+
+function toDisbursement(chain: EvmChain, { asset, amount, receiver, nonce }: UnsignedPayout): Disbursement {
+  return { token: getEvmToken(chain, asset).token, receiver: getAddress(receiver), amount, nonce };
 }

@@ -40,6 +40,9 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
   openPayoutSigner,
+  encodePayout: ({ chain }) => {
+    throw new Error(`a payout on ${chain} is a transaction of its own`);
+  },
   readFinalMovements,
   readTreasuryHistory,
   readPriceFeed: async ({ chain }) => {

@@ -1,10 +1,12 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
+import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts";
 import type { SigningKey } from "../../payments/merchants/sign-decisions.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { errorCode } from "../../runtime/redaction.ts";
+import { signText, writeStatement } from "../../signer/statements.ts";
 import { type AddAction, type Context, RefusedError, UsageError } from "./command.ts";
 
 /** Adds the command that makes an operator's key. Its public part belongs into the signer's limits file. */
@@ -24,6 +26,35 @@ export function addOperatorKeyCommands(program: Command, addAction: AddAction): 
       const publicKey = publicKeyOf(privateKey);
       await context.record("operator_key.created", publicKey);
       return { value: { file, publicKey } };
+    },
+  );
+}
+
+function minorUnits(text: string): string {
+  if (!/^[1-9]\d{0,77}$/.test(text)) throw new InvalidArgumentError("expected a whole number of minor units");
+  return text;
+}
+
+/** Adds the command that signs an operator's approval of a withdrawal, for the file that `signer withdraw` reads. */
+export function addWithdrawalCommands(program: Command, addAction: AddAction): void {
+  addAction(
+    addSigningOptions(
+      program
+        .command("approve-withdrawal")
+        .description("sign your approval of a withdrawal of the operator's capital; the signer requires two operators")
+        .requiredOption("--asset <caip19>", "the asset")
+        .requiredOption("--amount <minor units>", "the amount", minorUnits)
+        .requiredOption("--receiver <address>", "the account that receives it")
+        .requiredOption("--reference <name>", "your own name for it; a reference is paid once"),
+    ),
+    async (context, _args, { asset = "", amount = "", receiver = "", reference = "", ...options }) => {
+      const by = readSigningKey(context, options);
+      if (!by) throw new UsageError("an approval must be signed: name the key file with --sign and yourself with --as");
+      const one = { asset: canonicalAsset(asset), receiver: canonicalAddress(asset, receiver), reference };
+      const subject = { action: "withdraw capital", ...one, amount: BigInt(amount) } as const;
+      const text = writeStatement(subject, { deployment: by.deployment, at: context.now() });
+      await context.record("withdrawal.approved", reference);
+      return { value: { text, signer: by.name, signature: signText(by.key, text) } };
     },
   );
 }

@@ -12,7 +12,7 @@ import { addKeystoreCommands } from "./keystore-commands.ts";
 import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
-import { addOperatorKeyCommands } from "./operator-keys.ts";
+import { addOperatorKeyCommands, addWithdrawalCommands } from "./operator-keys.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -41,6 +41,7 @@ const groups = [
   addDisburserCommands,
   addKeystoreCommands,
   addOperatorKeyCommands,
+  addWithdrawalCommands,
   addPageCommands,
   addNetworkCommands,
 ];

@@ -37,11 +37,11 @@ export async function requestPayouts(deps: Deps, wanted: readonly WantedPayout[]
   if (short.length === 0) return results;
   const merchants = new Set(short.flatMap(({ request }) => ("merchantId" in request ? request.merchantId : [])));
   for (const merchantId of merchants) await claimUnpaid(deps, merchantId);
-  const again = await signInBatches(
+  const retried = await signInBatches(
     deps,
     short.map(({ request }) => request),
   );
-  for (const [at, { index }] of short.entries()) results[index] = again[at] ?? results[index] ?? unanswered;
+  for (const [at, { index }] of short.entries()) results[index] = retried[at] ?? results[index] ?? unanswered;
   return results;
 }
 

@@ -5,6 +5,7 @@ import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
+import { signerMutations } from "./signer-mutations.ts";
 import { solanaMutations } from "./solana-mutations.ts";
 import { transferMutations } from "./transfer-mutations.ts";
 
@@ -12,6 +13,7 @@ import { transferMutations } from "./transfer-mutations.ts";
 export const mutations: readonly Mutation[] = flattenGroups([
   ...dbMutations,
   ...transferMutations,
+  ...signerMutations,
   ...solanaMutations,
   ...payoutMutations,
   ...refundMutations,

@@ -5,7 +5,7 @@ import { execute } from "../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
 
-// Whoever controls the service's database, as its superuser, obtains nothing from the treasury.
+// A thief who controls the service's database, as its superuser, obtains nothing from the treasury.
 
 const chain = await startChain();
 const signing = await startTestSigner(chain);
@@ -124,6 +124,14 @@ describe("a thief who is the database's superuser", () => {
         where transfer_id in (select id from transfer where payment_id = '${paymentId}')`,
     );
     await expectUnpaid(id, "deposit_not_found");
+  });
+
+  test("a row that no signer can read does not stop the payouts of the same batch", async () => {
+    const paymentId = await earn(thief, 100n);
+    const { id } = await thief.settlementOf(paymentId);
+    const other = await makeMerchantFixture(chain, { databaseUrl, clock: fixture.clock, signer: signing.signer });
+    const bad = await plantSettlement(other, { amount: 1n, number: -905 });
+    expect(await fixture.settle(bad, id)).toEqual(["invalid_request", "begun"]);
   });
 
   test("a refund to an account that did not pay is not signed", async () => {

@@ -1,0 +1,93 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are code of other files.
+import type { MutationGroup } from "./mutation.ts";
+
+const stolen = ["test/integration/signer/stolen-database.test.ts"];
+const returns = ["test/integration/signer/returns.test.ts"];
+const rules = ["test/unit/signer/rules.test.ts"];
+const limits = ["test/integration/signer/limits.test.ts"];
+
+/** Mutations of the signer: what it verifies on chain, its rules, and its records. */
+export const signerMutations: readonly MutationGroup[] = [
+  {
+    file: "signer/verify-deposits.ts",
+    tests: stolen,
+    mutations: [
+      {
+        name: "a deposit counts for any payment and merchant",
+        find: "movement.authorizationNonce !== deriveNonce(deployment, paymentKey({ merchantId, paymentId }))",
+        replace: "movement.authorizationNonce === null",
+      },
+      {
+        name: "a deposit counts before it is final",
+        find: 'if (transaction.state === "not_final") return refuse("not_final");',
+        replace: 'if (transaction.state === "not_final") return refuse("deposit_not_found");',
+        tests: ["test/integration/signer/signer-down.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "signer/authorize-payouts.ts",
+    tests: stolen,
+    mutations: [
+      {
+        name: "a destination is not checked",
+        find: "if (refused) return refuse(refused);",
+        replace: "",
+      },
+      {
+        name: "a pause stops nothing",
+        find: 'if (limits.paused) return refuse("paused");',
+        replace: "",
+        tests: limits,
+      },
+    ],
+  },
+  {
+    file: "signer/records.ts",
+    tests: stolen,
+    mutations: [
+      {
+        name: "payouts do not reduce a merchant's funds",
+        find: "String(sumPayouts(store, { asset, merchantId }) + counted)",
+        replace: "String(sumPayouts(store, { asset, merchantId }))",
+      },
+    ],
+  },
+  {
+    file: "signer/rules.ts",
+    tests: rules,
+    mutations: [
+      {
+        name: "any account can receive a refund",
+        find: 'of.deposits.some(({ payer }) => payer === of.receiver) ? undefined : "receiver_not_payer"',
+        replace: "undefined",
+      },
+      {
+        name: "refunds can exceed what was paid",
+        find: "paid < of.refunded + of.increase",
+        replace: "paid < of.increase",
+      },
+    ],
+  },
+  {
+    file: "signer/verify-returns.ts",
+    tests: returns,
+    mutations: [
+      {
+        name: "one operator approves a return",
+        find: "if (approvers.length >= REQUIRED_APPROVALS) return undefined;",
+        replace: "if (approvers.length >= 1) return undefined;",
+      },
+      {
+        name: "a return goes to any account",
+        find: 'if (canonicalAddress(chain.chain, movement.payer) !== payout.receiver) return refuse("receiver_not_payer");',
+        replace: "",
+      },
+      {
+        name: "a return exceeds what came",
+        find: 'return payout.amount > movement.amount ? refuse("funds_short", "the return exceeds what came") : undefined;',
+        replace: "return undefined;",
+      },
+    ],
+  },
+];
