@@ -2,16 +2,9 @@ import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
 import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
-import {
-  type Api,
-  asset,
-  destination,
-  makeKey,
-  makeMerchant,
-  makePayment,
-  movePayment,
-  type TestMerchant,
-} from "../start-api.ts";
+import { setDestinationWait } from "../../../../payments/maintenance/operator-actions.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
