@@ -5,10 +5,18 @@ import type { Shop } from "../../local/buyer-client.ts";
 export type Sign = (action: { chainId: string; method: string; params: unknown[] }) => Promise<string>;
 
 /**
- * Pays a link with the published SDK of wallet apps. Returns the final status that the SDK reports.
+ * Pays a link, or a payment by its id, with the published SDK of wallet apps. Returns the final status that the SDK
+ * reports.
+ * @param credentials what the SDK authenticates with; default: the app id of the shop
  */
-export async function payByApp({ baseUrl, caller }: Shop, link: string, account: string, sign: Sign): Promise<string> {
-  const sdk = new WalletConnectPay({ appId: caller.appId, baseUrl, logger: "silent" });
+export async function payByApp(
+  { baseUrl, caller }: Shop,
+  link: string,
+  account: string,
+  sign: Sign,
+  credentials: { appId: string } | { apiKey: string } = { appId: caller.appId },
+): Promise<string> {
+  const sdk = new WalletConnectPay({ ...credentials, baseUrl, logger: "silent" });
   const restore = blockTelemetry(baseUrl);
   try {
     const { paymentId, options } = await sdk.getPaymentOptions({ paymentLink: link, accounts: [account] });
