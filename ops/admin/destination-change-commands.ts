@@ -32,7 +32,7 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
         const owner = await findChangeOwner(context, changeId);
         if (!owner) throw new RefusedError(`there is no change ${changeId}`);
         const by = readSigningKey(context, options);
-        const actor = await context.actor();
+        const actor = await context.actor(decision === "approve" ? "approver" : "operator");
         return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision, by })) };
       },
     );

@@ -43,7 +43,7 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
     async (context, [refundId = ""], options) => {
       const by = readSigningKey(context, options);
       if (!by) throw new UsageError("an approval must be signed: name the key file");
-      return { value: unwrap(await approveReturn(context, { refundId, by, actor: await context.actor() })) };
+      return { value: unwrap(await approveReturn(context, { refundId, by, actor: await context.actor("approver") })) };
     },
   );
 }

@@ -1,10 +1,14 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { createProgram } from "../../../../ops/admin/program.ts";
-import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { listExceptions, returnException } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../../support/audited-changes.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -22,6 +26,7 @@ const admin = adminIn({
   OPERATOR: "anna",
 });
 const owner = ["--account", accountId, "--mode", "live"];
+const scoped = ["--scopes", "payments:read"];
 const printed: string[] = [];
 
 async function json(...args: string[]): Promise<Record<string, string>> {
@@ -39,13 +44,14 @@ const reads = [
   "audit list",
   "audit verify",
   "collector show",
-  "destinations history",
+  "destinations list",
   "disburser show",
   "exceptions",
   "failed-bookings list",
   "fees list",
   "frames list",
   "keys list",
+  "keys show",
   "ledger balances",
   "merchants list",
   "merchants show",
@@ -62,8 +68,25 @@ const reads = [
   "webhooks show",
 ];
 
-/** Commands that change a chain or a file, of which chain-commands.test.ts checks the entries. */
-const outsideOfPostgres = ["collector deploy", "disburser approve", "disburser deploy", "keystores new"];
+/** Commands of which chain-commands.test.ts and admin-commands.test.ts check the entries. */
+const elsewhere = [
+  "collected-data delete",
+  "collector deploy",
+  "disburser approve",
+  "disburser deploy",
+  "keystores new",
+];
+
+/** Commands without an entry: the first keys are made before there is a database, and the signer records its deposits. */
+const withoutEntry = ["encryption-keys new", "payouts claim-deposits"];
+
+/** Commands that write a file or sign something for the signer. */
+const signing = ["approve-withdrawal", "operator-keys new"];
+
+const folder = await mkdtemp(join(tmpdir(), "operator-keys-"));
+addCleanup(() => rm(folder, { recursive: true, force: true }));
+const keyFile = join(folder, "anna.key");
+const signed = ["--sign", keyFile, "--as", "anna"];
 
 async function destinationId(): Promise<string> {
   const query = db.selectFrom("settlement_destination").select("id").where("merchant_id", "=", merchantId);
@@ -76,20 +99,35 @@ async function unknownMoney(): Promise<string> {
   return String((await listExceptions(fixture.deps, 100)).at(-1)?.id);
 }
 
+/** Requests a change that waits. Returns its id. */
+async function waitingChange(digit: string): Promise<string> {
+  await json("accounts", "destination-wait", accountId, "72");
+  const to = `${chain.id}:0x${digit.repeat(40)}`;
+  const { pendingChange } = await json("destinations", "change", merchantId, await destinationId(), "--to", to);
+  await json("accounts", "destination-wait", accountId, "0");
+  return (pendingChange as unknown as { changeId: string }).changeId;
+}
+
 const onDestination = (command: string) => async () => ["destinations", command, merchantId, await destinationId()];
 const fixed =
   (...args: string[]) =>
   async () =>
     args;
 
+await json("operator-keys", "new", keyFile);
+
 /** For each command that changes something: prepares it, and returns its arguments after the command's name. */
 const changes: Record<string, () => Promise<string[]>> = {
-  "new-account": fixed("new-account", "--name", "Shop", "--merchant", "Corner", "--email", "a@example.test"),
+  "new-account": fixed(
+    ...["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "a@example.test", ...scoped],
+  ),
   "accounts new": fixed("accounts", "new", "--name", "Second"),
   "accounts pin-version": fixed("accounts", "pin-version", accountId, "--version", "2026-02-19"),
   "accounts wallet-cancel": fixed("accounts", "wallet-cancel", accountId, "off"),
-  "keys new": fixed("keys", "new", ...owner),
-  "keys revoke": async () => ["keys", "revoke", (await json("keys", "new", ...owner))["keyId"] ?? ""],
+  "accounts destination-wait": fixed("accounts", "destination-wait", accountId, "24"),
+  "keys new": fixed("keys", "new", ...owner, ...scoped),
+  "keys rotate": async () => ["keys", "rotate", (await json("keys", "new", ...owner, ...scoped))["keyId"] ?? ""],
+  "keys revoke": async () => ["keys", "revoke", (await json("keys", "new", ...owner, ...scoped))["keyId"] ?? ""],
   "apps new": fixed("apps", "new", ...owner),
   "apps revoke": async () => ["apps", "revoke", (await json("apps", "new", ...owner))["appId"] ?? ""],
   "merchants new": fixed("merchants", "new", ...owner, "--name", "Second", "--email", "b@example.test"),
@@ -97,6 +135,8 @@ const changes: Record<string, () => Promise<string[]>> = {
   "merchants hold": fixed("merchants", "hold", merchantId),
   "merchants release": fixed("merchants", "release", merchantId),
   "destinations change": async () => [...(await onDestination("change")()), "--to", `${chain.id}:0x${"d1".repeat(20)}`],
+  "destinations approve": async () => ["destinations", "approve", await waitingChange("a")],
+  "destinations reject": async () => ["destinations", "reject", await waitingChange("b")],
   "destinations schedule": onDestination("schedule"),
   "destinations pay-immediately": onDestination("pay-immediately"),
   "destinations direct": onDestination("direct"),
@@ -106,6 +146,12 @@ const changes: Record<string, () => Promise<string[]>> = {
   "refunds withdraw": async () => {
     const query = { actor: testActor, paymentId: await fixture.pay(await fundBuyer(chain)), mode: "live" as const };
     return ["refunds", "withdraw", unwrap(await refundPayment(fixture.deps, query)).refundId];
+  },
+  "refunds approve": async () => {
+    const exception = Number(await unknownMoney());
+    unwrap(await returnException(fixture.deps, { actor: testActor, id: exception }));
+    const refunds = db.selectFrom("refund").select("id").where("exception_id", "=", exception);
+    return ["refunds", "approve", (await refunds.executeTakeFirstOrThrow()).id, ...signed];
   },
   "policies add": fixed("policies", "add", merchantId),
   "policies remove": async () => ["policies", "remove", (await json("policies", "add", merchantId))["id"] ?? ""],
@@ -160,7 +206,7 @@ function listCommands(command: Command, group: readonly string[] = []): string[]
 
 test("every command either changes nothing or is audited", () => {
   const io = { env: {}, write: () => undefined, writeError: () => undefined };
-  expect([...reads, ...outsideOfPostgres, ...Object.keys(changes)].sort()).toEqual(
+  expect([...reads, ...elsewhere, ...withoutEntry, ...signing, ...Object.keys(changes)].sort()).toEqual(
     listCommands(createProgram(io)).sort(),
   );
 });
@@ -179,10 +225,19 @@ test.each(Object.entries(changes))(
     // The commands of the group "exceptions" print lines, because the group has a --json of its own.
     if (stdout.startsWith("{")) printed.push(stdout);
     const written = (await allEntries(db)).slice(0, -count);
-    expect(written.length).toBe(args[0] === "new-account" ? 4 : 1);
+    expect(written.length).toBeGreaterThanOrEqual(args[0] === "new-account" ? 4 : 1);
     for (const entry of written) expect(entry).toMatchObject({ actor_kind: "operator", actor_id: "anna" });
   },
 );
+
+test("a new key of an operator and an approval that it signs write an entry each", async () => {
+  const of = ["--asset", chain.asset, "--amount", "5", "--receiver", `0x${"d4".repeat(20)}`, "--reference", "rent"];
+  const { publicKey } = await json("operator-keys", "new", join(folder, "berta.key"));
+  await json("approve-withdrawal", ...of, ...signed);
+  const written = (await allEntries(db)).slice(0, 2).map(({ action, subject }) => ({ action, subject }));
+  expect(written).toContainEqual({ action: "operator_key.created", subject: publicKey });
+  expect(written).toContainEqual({ action: "withdrawal.approved", subject: "rent" });
+});
 
 test("no entry contains a secret that a command printed: keys, webhook secrets, passwords and TOTP secrets", async () => {
   const values = printed.flatMap((text) => Object.entries(JSON.parse(text) as Record<string, unknown>));
