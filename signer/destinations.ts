@@ -6,9 +6,13 @@ export type Destination = { merchantId: string; asset: string; receiver: string 
 
 const HOUR_MS = 3_600_000;
 
+/** The time of a claim that applies only by an approval: the last one that Date can represent, Unix milliseconds. */
+const NEVER = 8_640_000_000_000_000;
+
 /**
- * Records a destination that a worker reports for the first time. The first destination of a merchant that has none for the
- * asset and was never paid applies at once, any other after the waiting period. Call it inside a transaction.
+ * Records a destination that a worker reports for the first time. A new merchant's first destination of an asset applies at
+ * once until the merchant is paid, any other after the waiting period. A receiver that a statement has rejected applies only
+ * by an approval. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,
@@ -17,8 +21,12 @@ export function recordDestination(
 ): void {
   const [newest] = listDestinations(store, { merchantId, asset });
   if (newest?.receiver === receiver || findApplied(store, { merchantId, asset }, at)?.receiver === receiver) return;
-  const isFirst = !wasClaimed(store, { merchantId, asset }) && !wasPaid(store, merchantId);
-  const appliesAt = isFirst ? at.getTime() : at.getTime() + waitingHours * HOUR_MS;
+  const isFirst =
+    !wasClaimed(store, { merchantId, asset }) &&
+    !wasPaid(store, merchantId) &&
+    isNewMerchant(store, merchantId, { at, waitingHours });
+  const waitMs = isFirst ? 0 : waitingHours * HOUR_MS;
+  const appliesAt = wasRejected(store, { merchantId, asset, receiver }) ? NEVER : at.getTime() + waitMs;
   store
     .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, ?, ?)")
     .run(merchantId, asset, receiver, at.getTime(), appliesAt);
@@ -89,8 +97,8 @@ export function findDestinationRefusal(
 }
 
 /**
- * Returns true while every destination of the merchant is younger than the waiting period. The lower limit for new merchants
- * applies until then.
+ * Returns true while every destination of the merchant is younger than the waiting period, also while there is none. The lower
+ * limit for new merchants applies until then.
  */
 export function isNewMerchant(
   store: Store,
@@ -125,6 +133,12 @@ function findApplied(store: Store, of: Omit<Destination, "receiver">, at: Date):
 function wasClaimed(store: Store, { merchantId, asset }: Omit<Destination, "receiver">): boolean {
   const query = "select 1 from destination where merchant_id = ? and asset = ? limit 1";
   return store.prepare(query).get(merchantId, asset) !== undefined;
+}
+
+function wasRejected(store: Store, { merchantId, asset, receiver }: Destination): boolean {
+  const query = `select 1 from destination d join destination_event e on e.destination_id = d.id
+    where d.merchant_id = ? and d.asset = ? and d.receiver = ? and e.kind = 'rejected' limit 1`;
+  return store.prepare(query).get(merchantId, asset, receiver) !== undefined;
 }
 
 function wasPaid(store: Store, merchantId: string): boolean {

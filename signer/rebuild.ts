@@ -24,7 +24,7 @@ type Rebuilt = {
 /**
  * Records the payouts that the chains show, for a store that was lost. The deposits must have been claimed before: they name
  * the merchants and payments whose payouts are looked for. Records nothing while one transfer out of the treasury belongs to no
- * payout, unless the operator accepts it. Throws an Error if the store has payouts already.
+ * payout, unless the operator accepts it. Throws an Error if the store has payouts already, or no deposits.
  * @param from the first block to read, by CAIP-2 id; 0 by default
  * @param accepted transfers that the operator knows, as `txHash/logIndex`
  */
@@ -43,6 +43,8 @@ export async function rebuildPayouts(
         else returns.set(deriveNonce(deps.deployment, returnKey({ chain: chain.chain, ...movement })), movement.txHash);
       }
   }
+  if (outflows.length > 0 && countRecords(deps.store).deposits === 0)
+    throw new Error("the store has no deposits: start the signer and run `admin payouts claim-deposits` first");
   const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
   const known = attribute(deps, nonces);
   for (const nonce of returns.keys())

@@ -25,7 +25,7 @@ class CachingStore extends DatabaseSync {
 export function openStore(path: string): Store {
   if (path !== ":memory:" && !existsSync(path))
     throw new ConfigError(
-      `the signer's store ${path} does not exist: create it with \`signer init\` or \`signer rebuild\``,
+      `the signer's store ${path} does not exist: create it with \`signer init\`, and rebuild it before it pays if there were payouts (docs/operations.md)`,
     );
   return createStore(path);
 }

@@ -27,15 +27,35 @@ export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]
       const claim = some[index];
       if (claim) checked.set(claim, result);
     }
-  const verified = [...checked.values()].flatMap((one) => (one.ok ? one.deposit : []));
-  if (verified.length > 0) inStoreTransaction(deps.store, () => insertDeposits(deps.store, verified, deps.now()));
+  const verified = [...checked.values()].filter(({ ok }) => ok);
+  const taken = verified.length === 0 ? new Map<DepositClaim, DepositResult>() : recordVerified(deps, checked);
   return claims.map((claim, index): DepositResult => {
-    const result = known[index] ?? checked.get(claim) ?? refuse("deposit_not_found");
+    const result = known[index] ?? taken.get(claim) ?? checked.get(claim) ?? refuse("deposit_not_found");
     deps.metrics.signerDeposits.inc({ result: result.ok ? "verified" : result.reason });
     if (!result.ok)
       deps.log.warn({ ...claim, reason: result.reason, detail: result.detail }, "deposit is not verified");
     return result.ok ? { ok: true } : result;
   });
+}
+
+/**
+ * Records verified deposits. Returns the results of claims whose log was recorded while the chain was read: as another
+ * deposit, or as a return to its sender. Such a log must not back a payout as well.
+ */
+function recordVerified(
+  deps: Deps,
+  checked: ReadonlyMap<DepositClaim, Checked>,
+): ReadonlyMap<DepositClaim, DepositResult> {
+  const taken = new Map<DepositClaim, DepositResult>();
+  inStoreTransaction(deps.store, () => {
+    const deposits = [...checked].flatMap(([claim, one]): Deposit[] => {
+      const recorded = one.ok ? findRecorded(deps, claim) : undefined;
+      if (recorded) taken.set(claim, recorded);
+      return one.ok && !recorded ? [one.deposit] : [];
+    });
+    insertDeposits(deps.store, deposits, deps.now());
+  });
+  return taken;
 }
 
 /** Returns the result of a claim on a recorded log; undefined when the chain has to be read. */

@@ -61,7 +61,8 @@ async function readOne(
   chain: EvmChain,
   { rpc, final, hash }: { rpc: Rpc; final: number; hash: string },
 ): Promise<FinalTransaction> {
-  if (!isHash(hash)) return { state: "not_found" };
+  // Nodes accept a hash in any case. Records are kept by the text, so each transaction must have only one.
+  if (!isHash(hash) || hash !== hash.toLowerCase()) return { state: "not_found" };
   const receipt = await readReceipt(rpc, hash);
   if (!receipt) return { state: "not_found" };
   if (receipt.blockNumber > final) return { state: "not_final" };

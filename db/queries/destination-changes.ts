@@ -106,14 +106,23 @@ export async function listDueChanges(
     .execute();
 }
 
-/** How long the account's changes wait, whether the merchant has been paid, and the assets that it ever had a change for. */
-export type ChangeTerms = { waiting_hours: number; has_been_paid: boolean; known_assets: string[] };
+/**
+ * How long the account's changes wait, whether the merchant has been paid, when its first change was requested, and the assets
+ * that it ever had a change for.
+ */
+export type ChangeTerms = {
+  waiting_hours: number;
+  has_been_paid: boolean;
+  first_change_at: Date | null;
+  known_assets: string[];
+};
 
 /** Returns what decides when a new change of a merchant applies. Call it under the merchant's lock. */
 export async function readChangeTerms(db: Transaction<Tables>, merchantId: string): Promise<ChangeTerms> {
   const { rows } = await sql<ChangeTerms>`
     select a.destination_waiting_hours as waiting_hours,
       exists (select from settlement s where s.merchant_id = m.id and s.state in ('paying', 'paid')) as has_been_paid,
+      (select min(created_at) from destination_change c where c.merchant_id = m.id) as first_change_at,
       array(select distinct asset from destination_change c where c.merchant_id = m.id) as known_assets
     from merchant m join account a on a.id = m.account_id where m.id = ${merchantId}`.execute(db);
   const [terms] = rows;

@@ -9,12 +9,15 @@ export type WantedChange = { destinationId: string; asset: string; before: strin
 
 /**
  * Returns when a change applies. A deletion moves no money and applies at once. So does the first destination for an
- * asset while the merchant has not been paid. Every other change waits for the account's waiting period; a destination
- * that was deleted and is added again is not the first one.
+ * asset while the merchant is new: it has not been paid, and its first change is younger than the account's waiting period.
+ * Every other change waits for that period; a destination that was deleted and is added again is not the first one.
  */
 export function findApplyTime(terms: ChangeTerms, { asset, before, after }: WantedChange, at: Date): Date {
-  const isFirst = before === null && !terms.has_been_paid && !terms.known_assets.includes(asset);
-  return after === null || isFirst ? at : new Date(at.getTime() + terms.waiting_hours * HOUR_MS);
+  const waitMs = terms.waiting_hours * HOUR_MS;
+  const firstAt = terms.first_change_at ?? at;
+  const isNew = !terms.has_been_paid && at.getTime() - firstAt.getTime() < waitMs;
+  const isFirst = before === null && isNew && !terms.known_assets.includes(asset);
+  return after === null || isFirst ? at : new Date(at.getTime() + waitMs);
 }
 
 /**

@@ -13,8 +13,8 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "the first destination of a merchant that was paid applies at once",
-        find: "before === null && !terms.has_been_paid &&",
-        replace: "before === null &&",
+        find: "const isNew = !terms.has_been_paid && ",
+        replace: "const isNew = ",
       },
       {
         name: "a destination that is deleted and added again applies at once",

@@ -80,7 +80,7 @@ describe("the signer's process", () => {
     const env = await environment();
     const started = await spawnUnready({ role: "signer", env });
     expect(await started.gone).toMatchObject({ code: 1 });
-    expect(started.tail()).toContain("does not exist: create it with `signer init` or `signer rebuild`");
+    expect(started.tail()).toContain("does not exist: create it with `signer init`");
     expect(await initStore(env)).toBe(0);
     await spawnProcess({ role: "signer", env });
   });

@@ -107,6 +107,18 @@ describe("a thief who is the database's superuser", () => {
     await expectUnpaid(id, "funds_short");
   });
 
+  test("a log whose transaction is written in capital letters pays for no second settlement", async () => {
+    const paymentId = await earn(thief, 300n);
+    expect(await thief.settle((await thief.settlementOf(paymentId)).id)).toEqual(["begun"]);
+    const id = await plantSettlement(thief, { amount: 3_000_000n, number: 905 });
+    await asSuperuser(
+      `update observation set tx_hash = '0x' || upper(substr(tx_hash, 3))
+        where transfer_id in (select id from transfer where payment_id = '${paymentId}')`,
+      `update payment set settlement_id = '${id}' where id = '${paymentId}'`,
+    );
+    await expectUnpaid(id, "deposit_not_found");
+  });
+
   test("a payment that was moved to another merchant pays that merchant nothing", async () => {
     const paymentId = await earn(fixture, 400n);
     const id = await plantSettlement(thief, { amount: 4_000_000n, number: 904 });

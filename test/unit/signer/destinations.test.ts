@@ -74,7 +74,13 @@ function setUp() {
   const advance = (ms: number) => {
     now += ms;
   };
-  return { deps, store, claim, sign, refusalOf, first, advance };
+  const claimOf = (wanted: string) =>
+    claimDestinations(deps, {
+      destinations: [{ merchantId, asset: wanted, receiver: fresh }],
+      statements: [],
+      approvalKeys: [],
+    })?.destinations[0]?.state;
+  return { deps, store, claim, claimOf, sign, refusalOf, first, advance };
 }
 
 test("the first destination applies at once, and a later one after the waiting period of the signer's own clock", () => {
@@ -203,4 +209,25 @@ test("what the store has recorded about destinations can be neither changed nor 
   for (const table of ["destination", "destination_event", "approval_key"])
     for (const statement of [`update ${table} set id = id`, `delete from ${table}`])
       expect(() => store.exec(statement)).toThrow(/append-only/);
+});
+
+test("a receiver that a statement has rejected applies only by an approval, however often it is claimed", () => {
+  const { claim, sign, advance, refusalOf } = setUp();
+  expect(claim(fresh, [sign(operator.privateKey, "ana", { action: "reject destination" })]).statements).toMatchObject([
+    { detail: "rejected" },
+  ]);
+  expect(claim(fresh).state).toBe("waiting");
+  advance(1_000 * HOUR);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+  claim(fresh, [sign(operator.privateKey, "ana")]);
+  expect(refusalOf(fresh)).toBeUndefined();
+});
+
+test("a merchant's first destination of another asset waits when the merchant is no longer new", () => {
+  const { claimOf, advance } = setUp();
+  const other = asset.replaceAll("a1", "a2");
+  const third = asset.replaceAll("a1", "a3");
+  expect(claimOf(other)).toBe("applied");
+  advance(72 * HOUR);
+  expect(claimOf(third)).toBe("waiting");
 });
