@@ -2,6 +2,7 @@ import { type Hex, hexToNumber, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
 import type { StackFile } from "../../local/stack-file.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { runPool } from "./bench-stats.ts";
 
 /** The amount of each raw transfer, minor units. */
@@ -39,9 +40,7 @@ export async function runRaw(
   });
   await waitMined(rpc, { address: account.address, first, sent });
   const seconds = (performance.now() - begun) / 1000;
-  const ends = (await Promise.all(
-    hashes.slice(-RECEIPTS_READ).map((hash) => rpc("eth_getTransactionReceipt", [hash])),
-  )) as { status: Hex; gasUsed: Hex }[];
+  const ends = await Promise.all(hashes.slice(-RECEIPTS_READ).map((hash) => readReceipt(rpc, hash)));
   if (ends.some(({ status }) => status !== "0x1"))
     throw new Error("a raw relay failed on chain, so the reference is invalid");
   const gas = ends.reduce((sum, { gasUsed }) => sum + hexToNumber(gasUsed), 0) / ends.length;
@@ -90,6 +89,12 @@ function createRpc(url: string): RawRpc {
     if (answer.error) throw new Error(`${method}: ${answer.error.message}`);
     return answer.result;
   };
+}
+
+/** Reads a receipt. Anvil counts a nonce as used a moment before it shows the receipt. */
+async function readReceipt(rpc: RawRpc, hash: Hex): Promise<{ status: Hex; gasUsed: Hex }> {
+  const read = () => rpc("eth_getTransactionReceipt", [hash]) as Promise<{ status: Hex; gasUsed: Hex } | null>;
+  return waitFor(async () => (await read()) ?? undefined, { within: 10_000, what: `the receipt of ${hash}` });
 }
 
 /** Waits for the last nonce, and sends again what the node has lost. */
