@@ -239,7 +239,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     ...readers,
     api: {
       select: "all",
-      insert: ["id", "payment_id", "number", "amount", "owed_asset", "owed_amount", "state", "created_at", "due_at"],
+      insert: ["id", "payment_id", "number", "amount", "state", "created_at", "due_at"],
       update: ["state", "due_at"],
     },
     worker: write,
