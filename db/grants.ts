@@ -140,11 +140,13 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     },
     admin: { ...append, update: ["name", "email", "status", "logo_id", "payouts_held_at", "deleted_at"] },
   },
+  // A trigger writes the account of each change that applies. Operators set how it is paid.
   settlement_destination: {
     ...readers,
-    api: { ...append, update: ["destination", "updated_at"], delete: true },
-    worker: writeAndDelete,
-    admin: writeAndDelete,
+    admin: {
+      select: "all",
+      update: ["accumulation_ms", "accumulation_amount", "minimum", "direct", "accepts_other_assets", "updated_at"],
+    },
   },
   destination_change: { api: decided, worker: decided, admin: decided, reader: read },
   // What operators and keys have signed for the signer, and what workers have reported to it.
@@ -239,7 +241,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     ...readers,
     api: {
       select: "all",
-      insert: ["id", "payment_id", "number", "amount", "owed_asset", "owed_amount", "state", "created_at", "due_at"],
+      insert: ["id", "payment_id", "number", "amount", "state", "created_at", "due_at"],
       update: ["state", "due_at"],
     },
     worker: write,

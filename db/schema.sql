@@ -121,6 +121,7 @@ create table audit_entry (
   before json,
   after json,
   hash bytea not null,
+  CHECK (((at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (at < '10000-01-01 00:00:00+00'::timestamp with time zone))),
   CHECK ((actor_kind = ANY (ARRAY['key'::text, 'operator'::text, 'worker'::text]))),
   PRIMARY KEY (day, sequence)
 );
@@ -654,6 +655,7 @@ create table refund (
   CHECK (((payment_id IS NULL) <> (exception_id IS NULL))),
   CHECK (((payment_id IS NULL) = (merchant_id IS NULL))),
   CHECK ((amount > (0)::numeric)),
+  CHECK ((owed_amount > (0)::numeric)),
   FOREIGN KEY (exception_id) REFERENCES ledger_group(id),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
@@ -1022,6 +1024,29 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.apply_destination_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    if new.after is null then
+      delete from settlement_destination
+        where id = new.destination_id and merchant_id = new.merchant_id and asset = new.asset;
+    else
+      insert into settlement_destination as d (id, merchant_id, asset, destination, created_at, updated_at)
+        values (new.destination_id, new.merchant_id, new.asset, new.after, new.applied_at, new.applied_at)
+        on conflict (id) do update set destination = excluded.destination, updated_at = excluded.updated_at
+        where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset;
+      if not found then
+        raise exception 'a change of % cannot apply to the destination %', new.merchant_id, new.destination_id;
+      end if;
+    end if;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.attach_signatures(of_payment text, with_signature bytea, with_permit bytea, moved_at timestamp with time zone)
  RETURNS SETOF text
  LANGUAGE sql
@@ -1078,7 +1103,7 @@ AS $function$
     select day, sequence, hash into newest from audit_entry order by day desc, sequence desc limit 1;
     new.at := date_trunc('milliseconds', new.at);
     new.day := greatest(
-      (new.at at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
+      (least(new.at, clock_timestamp()) at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
     );
     new.sequence := case when new.day = newest.day then newest.sequence + 1 else 1 end;
     new.hash := sha256(convert_to(audit_entry_text(new, newest.hash), 'UTF8'));
@@ -1267,8 +1292,10 @@ CREATE OR REPLACE FUNCTION public.set_refund_place()
  LANGUAGE plpgsql
 AS $function$
   begin
-    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
-    into new.merchant_id, new.asset, new.receiver
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
+      coalesce(new.owed_asset, p.owed_asset),
+      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
+    into new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
     return new;
   end $function$
@@ -1359,6 +1386,7 @@ CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW 
 CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
+CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();
 CREATE TRIGGER destination_change_insert_event AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION record_insert_event();
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_deliveries();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();

@@ -89,6 +89,7 @@ export function fillGauges(deps: Deps): void {
   });
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
   onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
+  onScrape(metrics.auditEntryAgeSeconds, async (set) => set({}, (await read()).auditEntrySeconds));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });

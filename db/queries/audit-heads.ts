@@ -46,6 +46,14 @@ export async function findOldestUnexportedHead(db: Db): Promise<Date | null> {
   return rows[0]?.at ?? null;
 }
 
+/** Returns when the oldest entry was made that no head covers; null when there is none. */
+export async function findOldestOpenEntry(db: Db): Promise<Date | null> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select min(at) as at from audit_entry
+    where day > coalesce((select max(day) from audit_head), '-infinity')`.execute(db);
+  return rows[0]?.at ?? null;
+}
+
 /** Returns the heads of all days that have ended, oldest first. */
 export async function listAuditHeads(db: Db): Promise<AuditHead[]> {
   const { rows } = await sql<AuditHead>`

@@ -4,19 +4,6 @@ import type { Db, Tables } from "../tables.ts";
 type DestinationRow = Selectable<Tables["settlement_destination"]>;
 type Named = Pick<DestinationRow, "id" | "asset" | "destination">;
 
-/** Inserts a destination, or updates the account of the one with the same id. */
-export async function upsertDestination(
-  db: Db,
-  row: Named & { merchant_id: string; created_at: Date; updated_at: Date },
-): Promise<void> {
-  const { destination, updated_at } = row;
-  await db
-    .insertInto("settlement_destination")
-    .values(row)
-    .onConflict((conflict) => conflict.column("id").doUpdateSet({ destination, updated_at }))
-    .execute();
-}
-
 /** Returns a merchant's destinations in the order of registration. */
 export async function listDestinationRows(db: Db, merchantId: string): Promise<Named[]> {
   return db
@@ -67,7 +54,7 @@ export async function listAcceptedAssets(
     .execute();
 }
 
-/** Updates a destination. Only an applied change updates its account (`upsertDestination`). */
+/** Updates a destination. Only a change that applies, by a trigger, updates its account. */
 export async function updateDestination(
   db: Db,
   {
@@ -79,9 +66,4 @@ export async function updateDestination(
   >,
 ): Promise<void> {
   await db.updateTable("settlement_destination").set(changes).where("id", "=", id).execute();
-}
-
-/** Deletes a destination. */
-export async function removeDestination(db: Db, id: string): Promise<void> {
-  await db.deleteFrom("settlement_destination").where("id", "=", id).execute();
 }

@@ -14,11 +14,10 @@ export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
-/** A refund of a payment. A trigger sets its merchant, its asset and its receiver from the payment. */
-export type NewPaymentRefund = Pick<
-  NewRefund,
-  "id" | "number" | "amount" | "owed_asset" | "owed_amount" | "state" | "created_at" | "due_at"
-> & { payment_id: string };
+/** A refund of a payment. A trigger sets the other columns from the payment: who receives it, and what it draws on. */
+export type NewPaymentRefund = Pick<NewRefund, "id" | "number" | "amount" | "state" | "created_at" | "due_at"> & {
+  payment_id: string;
+};
 
 /** Inserts a refund of a payment. */
 export async function insertPaymentRefund(db: Db, row: NewPaymentRefund): Promise<void> {

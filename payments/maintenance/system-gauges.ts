@@ -1,6 +1,6 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
-import { findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
+import { findOldestOpenEntry, findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
 import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
@@ -59,6 +59,8 @@ export type SystemStatus = {
   oldestEventSeconds: number;
   /** Age of the oldest head of the audit log that is not exported. */
   auditHeadSeconds: number;
+  /** Age of the oldest entry of the audit log that no head covers. */
+  auditEntrySeconds: number;
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
@@ -95,6 +97,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
   const oldestEvent = await findOldestPendingEvent(deps.db);
   const auditHead = await findOldestUnexportedHead(deps.db);
+  const auditEntry = await findOldestOpenEntry(deps.db);
   const blocked = await countBlockedQueues(deps.db);
   const changes = await countWaitingChanges(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
@@ -149,5 +152,6 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     ),
     oldestEventSeconds: secondsSince(oldestEvent),
     auditHeadSeconds: secondsSince(auditHead),
+    auditEntrySeconds: secondsSince(auditEntry),
   };
 }

@@ -6,7 +6,6 @@ import {
   moveDestinationChanges,
   readChangeTerms,
 } from "../../db/queries/destination-changes.ts";
-import { removeDestination, upsertDestination } from "../../db/queries/destinations.ts";
 import type { Tables } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -56,7 +55,10 @@ export async function requestChanges(
   return rows.map((row) => applied.find(({ id }) => id === row.id) ?? row);
 }
 
-/** Applies changes: settlements that begin afterwards and new options use them. Returns those that applied. */
+/**
+ * Applies changes: a trigger updates the destinations, which settlements that begin afterwards and new options use.
+ * Returns the changes that applied.
+ */
 export async function applyChanges(
   deps: ChangeDeps,
   args: { ids: readonly string[]; from: "requested" | "approved"; actor: AuditActor },
@@ -64,11 +66,6 @@ export async function applyChanges(
   const { ids, from, actor } = args;
   const at = deps.now();
   const rows = await moveDestinationChanges(deps.db, { ids, from, to: "applied", at, set: { applied_at: at } });
-  for (const row of rows) {
-    const { destination_id: id, merchant_id, asset, after: destination } = row;
-    if (destination === null) await removeDestination(deps.db, id);
-    else await upsertDestination(deps.db, { id, merchant_id, asset, destination, created_at: at, updated_at: at });
-  }
   report(deps, { rows, actor, action: "destination.change_applied" });
   return rows;
 }

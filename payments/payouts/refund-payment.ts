@@ -54,7 +54,6 @@ export async function refundPayment(
       // Withdrawn refunds count too: a refund number is never reused.
       number: before.length + 1,
       amount,
-      ...drawnFor(payment, amount),
       state,
       created_at: at,
       due_at: isMoved ? new Date(at.getTime() + REENQUEUE_AFTER_MS) : null,
@@ -75,17 +74,6 @@ function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint
   if (unit === `caip19/${payment.paid_asset}`) return value;
   if (unit !== payment.unit) return undefined;
   return ((payment.paid_amount ?? 0n) * value) / payment.value;
-}
-
-/**
- * Returns what a refund debits from the merchant's balance if that balance is in another asset: the refunded share of
- * the amount credited for the payment, including its fee, rounded up.
- */
-function drawnFor({ owed_asset, owed_amount, paid_amount, fee }: PaymentRow, amount: bigint) {
-  if (owed_asset === null || owed_amount === null || paid_amount === null)
-    return { owed_asset: null, owed_amount: null };
-  const net = paid_amount - fee;
-  return { owed_asset, owed_amount: (owed_amount * amount + net - 1n) / net };
 }
 
 /** Enqueues refunds that can begin. */

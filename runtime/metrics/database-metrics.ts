@@ -18,6 +18,10 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_audit_head_unexported_age_seconds",
     "Age of the oldest head of the audit log that AUDIT_SINK has not accepted; 0 when it has accepted all",
   ),
+  auditEntryAgeSeconds: systemGauge(
+    "pay_audit_entry_without_head_age_seconds",
+    "Age of the oldest entry of the audit log that no head covers; 0 when there is none",
+  ),
   chainRereadPending: systemGauge(
     "pay_chain_reread_pending",
     "1 while a chain has to be read again because the database lost committed transactions; nothing is signed on it",

@@ -37,10 +37,21 @@ export const destinationMutations: readonly MutationGroup[] = [
         find: "  audit.push(...rows.map((row) => toAuditEntry(row, { actor, action, at: now() })));\n",
         replace: "",
       },
+    ],
+  },
+  {
+    file: "db/migrations/initial/destination-changes.sql",
+    tests: changes,
+    mutations: [
       {
         name: "a change applies although the destination was never updated",
-        find: "else await upsertDestination(deps.db,",
-        replace: "else await (async (..._: unknown[]) => undefined)(deps.db,",
+        find: "do update set destination = excluded.destination, updated_at",
+        replace: "do update set updated_at",
+      },
+      {
+        name: "a change of one merchant redirects the payouts of another",
+        find: "where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset",
+        replace: "",
       },
     ],
   },

@@ -16,18 +16,6 @@ export const refundMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
       },
       {
-        name: "the amount that a refund draws is rounded down",
-        find: "(owed_amount * amount + net - 1n) / net",
-        replace: "(owed_amount * amount) / net",
-        tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
-      },
-      {
-        name: "a refund draws as if no fee had been taken",
-        find: "const net = paid_amount - fee;",
-        replace: "const net = paid_amount;",
-        tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
-      },
-      {
         name: "a payment is refunded repeatedly",
         find: "sum + amount, 0n",
         replace: "sum, 0n",
@@ -63,6 +51,28 @@ export const refundMutations: readonly MutationGroup[] = [
         name: "a refund of a test payment moves money",
         find: 'payment.mode === "live" && option !== undefined',
         replace: "option !== undefined",
+      },
+    ],
+  },
+  {
+    file: "db/migrations/initial/refunds.sql",
+    tests: ["test/integration/payments/payouts/refund-rounding.test.ts"],
+    mutations: [
+      {
+        name: "the amount that a refund draws is rounded down",
+        find: "p.owed_amount * new.amount + p.paid_amount - p.fee - 1",
+        replace: "p.owed_amount * new.amount",
+      },
+      {
+        name: "a refund draws as if no fee had been taken",
+        find: "- p.fee - 1, p.paid_amount - p.fee))",
+        replace: "- 1, p.paid_amount))",
+        tests: ["test/integration/payments/payouts/cross-asset-payments.test.ts"],
+      },
+      {
+        name: "a refund adds to the merchant's balance",
+        find: "check (owed_amount > 0)",
+        replace: "",
       },
     ],
   },

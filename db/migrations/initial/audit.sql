@@ -5,7 +5,8 @@
 create table audit_entry (
   day date not null,
   sequence integer not null,
-  at timestamptz not null,
+  -- Postgres and JavaScript write a time within these bounds in the same way.
+  at timestamptz not null check (at >= '1970-01-01T00:00:00Z' and at < '10000-01-01T00:00:00Z'),
   actor_kind text not null check (actor_kind in ('key', 'operator', 'worker')),
   actor_id text not null,
   actor_address text,
@@ -51,7 +52,8 @@ create function audit_entry_text(entry audit_entry, previous bytea) returns text
   $$;
 
 -- Gives a new row its day, its number within the day and its hash. The day is that of `at`, or the newest day of the
--- chain when that is later: a row never goes before rows that exist, nor into a day that has ended.
+-- chain when that is later: a row never goes before rows that exist, nor into a day that has ended. A row whose `at` is
+-- in the future goes into the present day. Otherwise one row could keep every later one in a day that does not end.
 create function chain_audit_entry() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   declare
@@ -61,7 +63,7 @@ create function chain_audit_entry() returns trigger language plpgsql
     select day, sequence, hash into newest from audit_entry order by day desc, sequence desc limit 1;
     new.at := date_trunc('milliseconds', new.at);
     new.day := greatest(
-      (new.at at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
+      (least(new.at, clock_timestamp()) at time zone 'UTC')::date, newest.day, (select max(audit_head.day) + 1 from audit_head)
     );
     new.sequence := case when new.day = newest.day then newest.sequence + 1 else 1 end;
     new.hash := sha256(convert_to(audit_entry_text(new, newest.hash), 'UTF8'));

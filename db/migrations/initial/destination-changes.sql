@@ -1,5 +1,6 @@
 -- Requests to change where merchants are paid: who asked, who decided, and when each applies. settlement_destination
--- holds the result of the applied ones; payouts and buyers' options read nothing else.
+-- holds the result of the applied ones; payouts and buyers' options read nothing else. Only the trigger below writes its
+-- accounts, so that no process redirects a payout without a change, whose event the merchant receives.
 
 create table destination_change (
   id text primary key,
@@ -35,6 +36,28 @@ create index destination_change_unreported on destination_change (created_at) wh
 
 create trigger destination_change_insert_event after insert on destination_change
   for each row execute function record_insert_event();
+
+-- Adds, changes or removes the destination of a change that has applied.
+create function apply_destination_change() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    if new.after is null then
+      delete from settlement_destination
+        where id = new.destination_id and merchant_id = new.merchant_id and asset = new.asset;
+    else
+      insert into settlement_destination as d (id, merchant_id, asset, destination, created_at, updated_at)
+        values (new.destination_id, new.merchant_id, new.asset, new.after, new.applied_at, new.applied_at)
+        on conflict (id) do update set destination = excluded.destination, updated_at = excluded.updated_at
+        where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset;
+      if not found then
+        raise exception 'a change of % cannot apply to the destination %', new.merchant_id, new.destination_id;
+      end if;
+    end if;
+    return null;
+  end $$;
+create trigger destination_change_applied after update of state on destination_change for each row
+  when (new.state = 'applied' and old.state <> 'applied') execute function apply_destination_change();
+
 create trigger destination_change_kept before delete or truncate on destination_change
   for each statement execute function reject_change();
 

@@ -9,7 +9,7 @@ create table refund (
   asset text not null,
   amount numeric(78,0) not null check (amount > 0),
   owed_asset text,
-  owed_amount numeric(78,0),
+  owed_amount numeric(78,0) check (owed_amount > 0),
   receiver text,
   state text not null,
   created_at timestamptz not null,
@@ -26,12 +26,15 @@ create index refund_queue on refund
 create index refund_waiting on refund (merchant_id) where state = 'due';
 create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying');
 
--- Completes a refund of a payment: it goes back to the payer, in what was paid. The api, which may not write these columns
--- (db/grants.ts), therefore cannot choose a receiver.
+-- Completes a refund of a payment: it goes back to the payer, in what was paid. If the merchant's balance is in another
+-- asset, the refund draws from it the refunded share of what was credited for the payment, including its fee, rounded up.
+-- The api, which may not write these columns (db/grants.ts), therefore chooses neither the receiver nor who pays.
 create function set_refund_place() returns trigger language plpgsql as $$
   begin
-    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer)
-    into new.merchant_id, new.asset, new.receiver
+    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
+      coalesce(new.owed_asset, p.owed_asset),
+      coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
+    into new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
     return new;
   end $$;

@@ -2,6 +2,9 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { hashEntry } from "../../../../db/audit-chain.ts";
 import { type AuditEntry, insertAuditEntries, readAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { closeAuditDays } from "../../../../db/queries/audit-heads.ts";
+import { roleUrl } from "../../../support/database-roles.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
 const entry = (changed: Partial<AuditEntry> = {}): AuditEntry => ({
@@ -40,6 +43,30 @@ test("an entry with an earlier time than the newest goes into the newest day", a
     ["2026-03-02", 2],
   ]);
 });
+
+test("an entry that a process dates in the future goes into the present day, which ends in time", async () => {
+  const { db, url } = await openTestDb(2);
+  await execute(
+    await roleUrl(url, "api"),
+    `insert into audit_entry (at, actor_kind, actor_id, action, subject)
+      values ('9999-12-31T00:00:00Z', 'key', 'key_1', 'merchant.updated', 'mch_1')`,
+  );
+  const now = new Date();
+  await insertAuditEntries(db, [entry({ at: now })]);
+  const heads = await closeAuditDays(db, new Date(now.getTime() + 2 * 86_400_000));
+  const [first, newest] = await readAuditEntries(db, { limit: 10 });
+  expect(first?.at).toEqual(new Date("9999-12-31T00:00:00Z"));
+  expect(heads.at(-1)?.hash).toBe(newest?.hash.toString("hex"));
+});
+
+test.each(["infinity", "-infinity", "10000-01-01T00:00:00Z"])(
+  "an entry with the time %s, which no reader could verify, is refused",
+  async (time) => {
+    const { url } = await openTestDb(2);
+    const insert = `insert into audit_entry (at, actor_kind, actor_id, action, subject) values ('${time}', 'key', 'k', 'a', 's')`;
+    await expect(execute(await roleUrl(url, "api"), insert)).rejects.toThrow("audit_entry_at_check");
+  },
+);
 
 test("concurrent transactions, some of which roll back, leave neither a gap nor a fork", async () => {
   const { db } = await openTestDb(12);

@@ -161,3 +161,12 @@ test("the head of an audit day ages from the end of the day until the sink has a
   await exportAuditHeads({ db, now: () => after(90), log }, async () => undefined);
   expect((await read(90)).auditHeadSeconds).toBe(0);
 });
+
+test("an entry of the audit log ages until a head covers it", async () => {
+  const entry = { actor: testActor, action: "account.created", subject: "acc_2", before: null, after: null };
+  expect((await read(90)).auditEntrySeconds).toBe(0);
+  await insertAuditEntries(db, [{ ...entry, at: after(0) }]);
+  expect((await read(3 * 86_400)).auditEntrySeconds).toBe(3 * 86_400);
+  await exportAuditHeads({ db, now: () => after(86_400), log }, async () => undefined);
+  expect((await read(3 * 86_400)).auditEntrySeconds).toBe(0);
+});

@@ -8,7 +8,9 @@ import {
   listDestinations,
 } from "../../../../payments/merchants/destinations.ts";
 import { setDirectPayment } from "../../../../payments/payouts/payout-policies.ts";
+import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
@@ -213,6 +215,34 @@ describe("a changed destination", () => {
     const toNew = rows.filter(({ destination }) => destination === `${chain.id}:${address}`).length;
     expect(moved).toBe(BigInt(toNew) * 1_000_000n);
   });
+});
+
+test("who has taken over the api redirects no payout without a change that the merchant hears of", async () => {
+  const { fixture, id, owner, show } = await setUp();
+  const { merchantId: other } = await makeMerchantFixture(chain, { databaseUrl });
+  const asApi = await roleUrl(databaseUrl, "api");
+  const stranger = `${chain.id}:${newKey().address}`;
+  for (const statement of [
+    `update settlement_destination set destination = '${stranger}' where id = '${id}'`,
+    `delete from settlement_destination where id = '${id}'`,
+    `insert into settlement_destination (id, merchant_id, asset, destination, direct, created_at, updated_at)
+      values ('crypto_thief', '${owner.merchantId}', 'thief', '${stranger}', true, now(), now())`,
+  ])
+    await expect(execute(asApi, statement)).rejects.toThrow("permission denied");
+
+  const insert = (changeId: string, merchantId: string) => `insert into destination_change
+    (id, merchant_id, destination_id, asset, after, state, requester_kind, requester_id, created_at, applies_at)
+    values ('${changeId}', '${merchantId}', '${id}', '${chain.asset}', '${stranger}', 'requested', 'key', 'k', now(), now())`;
+  const apply = (changeId: string) =>
+    `update destination_change set state = 'applied', applied_at = now() where id = '${changeId}'`;
+  // Another merchant's change cannot redirect this one's payouts.
+  await expect(execute(asApi, insert("dchg_other", other), apply("dchg_other"))).rejects.toThrow("cannot apply");
+  expect(await show()).toMatchObject({ destination: `${chain.id}:${fixture.destination}` });
+  await execute(asApi, insert("dchg_own", owner.merchantId), apply("dchg_own"));
+  expect(await show()).toMatchObject({ destination: stranger });
+  expect(await execute(databaseUrl, "select to_state from event where subject = 'dchg_own'")).toEqual([
+    { to_state: "requested" },
+  ]);
 });
 
 describe("a first destination", () => {

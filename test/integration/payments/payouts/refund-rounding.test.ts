@@ -4,7 +4,9 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
@@ -72,4 +74,16 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   expect(part).toMatchObject({ amount: 150n, owed_asset: assets.usdc, owed_amount: 2n });
   expect(await fixture.refund(part.id)).toEqual(["begun"]);
   expect(await balance()).toBe(999_998n);
+
+  // What the api writes cannot make a refund draw on another balance, draw less or add to the balance.
+  const asApi = await roleUrl(fixture.databaseUrl, "api");
+  const insert = (id: string, columns = "", values = "") => `
+    insert into refund (id, payment_id, number, amount, state, created_at, due_at${columns})
+    values ('${id}', '${paymentId}', 2, 150, 'due', now(), now()${values})`;
+  const forged = insert("rfnd_forged", ", owed_asset, owed_amount", `, '${assets.permit}', -1000000000000`);
+  await expect(execute(asApi, forged)).rejects.toThrow("permission denied");
+  await execute(asApi, insert("rfnd_second"));
+  const drawn = await execute(asApi, "select owed_asset, owed_amount from refund where id = 'rfnd_second'");
+  expect(drawn).toEqual([{ owed_asset: assets.usdc, owed_amount: "2" }]);
+  await expect(execute(fixture.databaseUrl, forged.replace(", 2,", ", 3,"))).rejects.toThrow("owed_amount_check");
 });
