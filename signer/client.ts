@@ -3,11 +3,14 @@ import type { z } from "zod";
 import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import {
+  type DepositResult,
+  type DestinationsRequest,
+  type DestinationsResponse,
   depositsResponse,
   destinationsResponse,
-  type PayoutRequest,
   type PayoutResult,
   payoutsResponse,
+  type Refused,
 } from "./protocol.ts";
 import { refuse } from "./refuse.ts";
 import { markerClosingResponse, payoutTransactionResponse } from "./solana/transaction-protocol.ts";
@@ -50,30 +53,60 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
     return undefined;
   }
 
-  /** Signs payouts. A payout that the signer cannot read is refused alone, and the others are asked for without it. */
-  async function signPayouts(payouts: readonly PayoutRequest[]): Promise<PayoutResult[]> {
+  /**
+   * Asks for items. When the signer cannot read the request, asks for each half of it, so that an item that it cannot read
+   * is refused alone. Returns one result for each item, in their order.
+   */
+  async function askInHalves<Item, Result>(
+    items: readonly Item[],
+    ask: (items: readonly Item[]) => Promise<Result[]>,
+  ): Promise<(Result | Refused)[]> {
     try {
-      const answer = await post("/v1/payouts", { payouts }, payoutsResponse);
-      if (answer && answer.results.length !== payouts.length)
-        throw new Error("the signer left a payout without a result");
-      return answer?.results ?? payouts.map(() => refuse("signer_unavailable"));
+      const results = await ask(items);
+      if (results.length !== items.length) throw new Error("the signer left an item without a result");
+      return results;
     } catch (error) {
       if (!(error instanceof UnreadableRequest)) throw error;
-      log.warn({ error: error.message, payouts: payouts.length }, "signer cannot read payouts");
-      if (payouts.length === 1) return [refuse("invalid_request")];
-      const results: PayoutResult[] = [];
-      for (const payout of payouts) results.push(...(await signPayouts([payout])));
-      return results;
+      log.warn({ error: error.message, items: items.length }, "signer cannot read a request");
+      if (items.length <= 1) return items.map(() => refuse("invalid_request"));
+      const middle = Math.ceil(items.length / 2);
+      const first = await askInHalves(items.slice(0, middle), ask);
+      return [...first, ...(await askInHalves(items.slice(middle), ask))];
+    }
+  }
+
+  /** Reports in one request, or in one for each item when the signer cannot read it as a whole. */
+  async function claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined> {
+    try {
+      return await post("/v1/destinations", request, destinationsResponse);
+    } catch (error) {
+      if (!(error instanceof UnreadableRequest)) throw error;
+      const parts = splitReport(request);
+      log.warn({ error: error.message, items: parts.length }, "signer cannot read a report");
+      if (parts.length <= 1) return refuseReport(request);
+      const whole: DestinationsResponse = { destinations: [], statements: [] };
+      for (const part of parts) {
+        const answer = await claimDestinations(part);
+        if (!answer) return undefined;
+        whole.destinations.push(...answer.destinations);
+        whole.statements.push(...answer.statements);
+      }
+      return whole;
     }
   }
 
   return {
-    signPayouts,
-    async claimDeposits(deposits) {
-      const answer = await post("/v1/deposits", { deposits }, depositsResponse);
-      return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
-    },
-    claimDestinations: (request) => post("/v1/destinations", request, destinationsResponse),
+    signPayouts: (all) =>
+      askInHalves(all, async (payouts): Promise<PayoutResult[]> => {
+        const answer = await post("/v1/payouts", { payouts }, payoutsResponse);
+        return answer?.results ?? payouts.map(() => refuse("signer_unavailable"));
+      }),
+    claimDeposits: (all) =>
+      askInHalves(all, async (deposits): Promise<DepositResult[]> => {
+        const answer = await post("/v1/deposits", { deposits }, depositsResponse);
+        return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
+      }),
+    claimDestinations,
     async signPayoutTransaction(request) {
       return (
         (await post("/v1/solana/transactions", request, payoutTransactionResponse)) ?? refuse("signer_unavailable")
@@ -83,6 +116,24 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
       return (await post("/v1/solana/markers", request, markerClosingResponse)) ?? refuse("signer_unavailable");
     },
     close: () => void pool.destroy(),
+  };
+}
+
+/** Splits a report into reports of one item, in the order in which the signer reads them. Pure. */
+function splitReport({ approvalKeys, destinations, statements }: DestinationsRequest): DestinationsRequest[] {
+  const nothing: DestinationsRequest = { approvalKeys: [], destinations: [], statements: [] };
+  return [
+    ...approvalKeys.map((key) => ({ ...nothing, approvalKeys: [key] })),
+    ...destinations.map((one) => ({ ...nothing, destinations: [one] })),
+    ...statements.map((one) => ({ ...nothing, statements: [one] })),
+  ];
+}
+
+/** Returns the answer to a report that the signer cannot read. */
+function refuseReport({ destinations, statements }: DestinationsRequest): DestinationsResponse {
+  return {
+    destinations: destinations.map(() => ({ state: "rejected", appliesAt: null })),
+    statements: statements.map(() => ({ ok: false, detail: "unreadable" })),
   };
 }
 

@@ -69,17 +69,18 @@ export const depositsResponse = z.strictObject({
   results: z.array(z.discriminatedUnion("ok", [z.strictObject({ ok: z.literal(true) }), refused])),
 });
 
+export const destination = z.strictObject({ merchantId: id, asset, receiver: address });
+/** An Ed25519 public key, in hex, of an API key that may approve the destinations of a merchant. */
+export const approvalKey = z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) });
+
 /**
  * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements about
  * them, and the keys that may sign such statements besides operators. The signer decides by its own clock.
  */
 export const destinationsRequest = z.strictObject({
-  destinations: z.array(z.strictObject({ merchantId: id, asset, receiver: address })).max(MAX_PAYOUTS),
+  destinations: z.array(destination).max(MAX_PAYOUTS),
   statements: z.array(statement).max(MAX_PAYOUTS),
-  /** Ed25519 public keys, in hex, of API keys that may approve the destinations of a merchant. */
-  approvalKeys: z
-    .array(z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) }))
-    .max(MAX_PAYOUTS),
+  approvalKeys: z.array(approvalKey).max(MAX_PAYOUTS),
 });
 export const destinationsResponse = z.strictObject({
   /** The state of each destination of the request, in its order. `appliesAt` is in Unix milliseconds. */

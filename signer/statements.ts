@@ -39,6 +39,7 @@ const sortMembers = (members: object) =>
 
 /** Reads a canonical text. Returns undefined for any other text, also for one that differs only in its spelling. */
 export function readStatement(text: string): ReadStatement | undefined {
+  if (text.includes("\r")) return undefined;
   const members = new Map(
     text
       .split("\n")

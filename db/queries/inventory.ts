@@ -8,11 +8,8 @@ import type { Db } from "../tables.ts";
  * Payouts of money that came in another asset and that have not begun do not count as owed, because the inventory pays for
  * them. Open exceptions that are owed count in full: an unexplained outflow (`lost`) does not reduce them, and corrections
  * by operators count only if their sum increases what is owed.
- *
- * Locks the inventory of the asset until the end of the transaction.
  */
 export async function readInventory(db: Db, asset: string): Promise<bigint> {
-  await sql`select pg_advisory_xact_lock(hashtext(${`inventory ${asset}`}))`.execute(db);
   const { rows } = await sql<{ inventory: bigint }>`
     with booked as (
       select coalesce(sum(amount) filter (where account = 'treasury'), 0) as treasury,
@@ -36,4 +33,9 @@ export async function readInventory(db: Db, asset: string): Promise<bigint> {
           where asset = ${asset} and converted and state in ('due', 'accumulating')), 0) as inventory
     from booked, lost, corrected`.execute(db);
   return rows[0]?.inventory ?? 0n;
+}
+
+/** Locks the inventory of an asset until the end of the transaction, against other payouts that draw on it. */
+export async function lockInventory(db: Db, asset: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtext(${`inventory ${asset}`}))`.execute(db);
 }

@@ -110,6 +110,20 @@ export async function creditMerchants(
 
 const keyOf = ({ merchantId, asset }: Credit) => `${merchantId} ${asset}`;
 
+/** Returns merchants' balances, without those that have never been credited. */
+export async function listMerchantBalances(
+  db: Db,
+  keys: readonly Pick<Credit, "merchantId" | "asset">[],
+): Promise<Credit[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await sql<Credit>`
+    select merchant_id as "merchantId", asset, amount from merchant_balance where (merchant_id, asset) in (
+      select * from unnest(${keys.map(({ merchantId }) => merchantId)}::text[], ${keys.map(({ asset }) => asset)}::text[]))`.execute(
+    db,
+  );
+  return rows;
+}
+
 /** Debits a merchant's balance. Returns false and changes nothing when the balance is too low. */
 export async function debitMerchant(db: Db, debit: Credit): Promise<boolean> {
   const result = await db

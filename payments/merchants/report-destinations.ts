@@ -6,8 +6,11 @@ import {
   lockReports,
   markKeysReported,
   markReported,
+  type UnreportedChange,
+  type UnreportedKey,
 } from "../../db/queries/destination-reports.ts";
 import { listUnreportedStatements, recordOutcomes } from "../../db/queries/signed-statements.ts";
+import { approvalKey, destination, statement } from "../../signer/protocol.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -24,23 +27,25 @@ export function hasUnreportedDestinations({ db }: Pick<Deps, "db">): Promise<boo
 /**
  * Tells the signer which destinations live merchants ask for, what operators and approvers have signed about them, and the
  * keys of the approvers. The signer's own waiting period begins with the report. One worker reports at a time, so that an
- * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later.
+ * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later. A row that
+ * the signer cannot read is marked like the others and left out, so that it does not keep them back.
  */
 export async function reportDestinations(deps: Deps): Promise<void> {
   await deps.db.transaction().execute(async (db) => {
     if (!(await lockReports(db))) return;
     const changes = await listUnreportedChanges(db, LIMIT);
-    const statements = await listUnreportedStatements(db, LIMIT);
-    const destinations = changes.flatMap(({ mode, merchant_id: merchantId, asset, wanted }) => {
-      const account = parseAccountId(wanted ?? "");
-      return mode === "live" && account ? [{ merchantId, asset, receiver: account.address }] : [];
-    });
+    const rows = await listUnreportedStatements(db, LIMIT);
     const keys = await listUnreportedKeys(db, { now: deps.now(), limit: LIMIT });
-    if (destinations.length + statements.length + keys.length > 0) {
+    const isReadable = ({ text, signer, signature }: (typeof rows)[number]) =>
+      statement.safeParse({ text, signer, signature }).success;
+    const [statements, unreadable] = [rows.filter(isReadable), rows.filter((row) => !isReadable(row))];
+    const destinations = readDestinations(deps, changes);
+    const approvalKeys = readKeys(deps, keys);
+    if (destinations.length + statements.length + approvalKeys.length > 0) {
       const answer = await deps.signer.claimDestinations({
         destinations,
         statements: statements.map(({ text, signer, signature }) => ({ text, signer, signature })),
-        approvalKeys: keys.map(({ merchant_id: merchantId, public_key: publicKey }) => ({ merchantId, publicKey })),
+        approvalKeys,
       });
       if (!answer) return;
       const outcomes = statements.map(({ id, subject, signer }, index) => {
@@ -49,8 +54,36 @@ export async function reportDestinations(deps: Deps): Promise<void> {
         return { id, outcome: ok ? detail : `refused: ${detail}` };
       });
       await recordOutcomes(db, outcomes, deps.now());
-      await markKeysReported(db, keys, deps.now());
     }
+    for (const { id } of unreadable)
+      deps.log.error({ statement: id }, "statement is left out of the report to the signer: it is unreadable");
+    await recordOutcomes(
+      db,
+      unreadable.map(({ id }) => ({ id, outcome: "refused: unreadable" })),
+      deps.now(),
+    );
+    await markKeysReported(db, keys, deps.now());
     await markReported(db, changes, deps.now());
+  });
+}
+
+/** Returns the destinations of changes of live merchants, without those that the signer cannot read. */
+function readDestinations({ log }: Pick<Deps, "log">, changes: readonly UnreportedChange[]) {
+  return changes.flatMap(({ id, mode, merchant_id: merchantId, asset, wanted }) => {
+    const account = parseAccountId(wanted ?? "");
+    if (mode !== "live" || !account) return [];
+    const { data } = destination.safeParse({ merchantId, asset, receiver: account.address });
+    if (!data) log.error({ change: id }, "change is left out of the report to the signer: it is unreadable");
+    return data ?? [];
+  });
+}
+
+/** Returns approval keys, without those that the signer cannot read. */
+function readKeys({ log }: Pick<Deps, "log">, keys: readonly UnreportedKey[]) {
+  return keys.flatMap(({ merchant_id: merchantId, public_key: publicKey }) => {
+    const { data } = approvalKey.safeParse({ merchantId, publicKey });
+    if (!data)
+      log.error({ merchant: merchantId }, "approval key is left out of the report to the signer: it is unreadable");
+    return data ?? [];
   });
 }

@@ -1,7 +1,7 @@
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
-import { readInventory } from "../../db/queries/inventory.ts";
+import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
@@ -16,6 +16,7 @@ import { refundBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
+import { type Draw, splitByCover } from "./split-by-cover.ts";
 
 /** The outcome of a refund: `begun` (now or before; also when it was withdrawn), or the reason why it waits. */
 export type RefundOutcome =
@@ -45,7 +46,6 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
     deps.log.error({ refund: id, asset }, "refund waits: its asset is not in the networks file");
     outcomes.set(id, "unknown_asset");
   }
-  const begun: NewTransfer[] = [];
   const failures: unknown[] = [];
   const payable: DueRefund[] = [];
   for (const refund of due) {
@@ -57,17 +57,42 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
       failures.push(error);
     }
   }
+  // A refund that the signer refuses takes nothing, so the refunds that were short are checked once more.
+  for (let left: readonly DueRefund[] = payable; left.length > 0; ) {
+    const { covered, short } = await splitByCover(deps.db, left, toDraw);
+    left = short.map(({ payout }) => payout);
+    if (covered.length === 0) {
+      // A refund that another worker has begun meanwhile has taken what it seems to lack.
+      for (const { id } of await listDueRefunds(deps.db, idsOf(left))) outcomes.set(id, "balance_short");
+      break;
+    }
+    failures.push(...(await beginCovered(deps, covered, { caughtUp, outcomes })));
+  }
+  if (failures.length > 0) throw failures[0];
+  return refundIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+const idsOf = (refunds: readonly DueRefund[]) => refunds.map(({ id }) => id);
+
+/** Signs refunds and begins them. Adds to `outcomes` why refunds wait, and returns what was thrown. */
+async function beginCovered(
+  deps: Deps,
+  refunds: readonly DueRefund[],
+  { caughtUp, outcomes }: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, RefundOutcome> },
+): Promise<unknown[]> {
   const statements = await listStatementsOf(
     deps.db,
-    payable.flatMap(({ id, payment_id }) => (payment_id === null ? id : [])),
+    refunds.flatMap(({ id, payment_id }) => (payment_id === null ? id : [])),
   );
   const approvals = Map.groupBy(statements, ({ subject }) => subject);
   const signed = await signPayouts(
     deps,
-    payable.map((refund) => toPayout(refund, approvals.get(refund.id) ?? [])),
+    refunds.map((refund) => toPayout(refund, approvals.get(refund.id) ?? [])),
   );
+  const begun: NewTransfer[] = [];
+  const failures: unknown[] = [];
   // Sequential: several refunds of a merchant draw on one balance, and the oldest has priority.
-  for (const [index, refund] of payable.entries()) {
+  for (const [index, refund] of refunds.entries()) {
     try {
       const result = signed[index];
       if (!result) continue;
@@ -84,8 +109,7 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
     deps,
     begun.map(({ id, chain }) => ({ chain, transferId: id })),
   );
-  if (failures.length > 0) throw failures[0];
-  return refundIds.map((id) => outcomes.get(id) ?? "begun");
+  return failures;
 }
 
 /**
@@ -141,14 +165,28 @@ async function writeBegun(deps: Deps, db: Db, { refund, transfer, epoch }: Signe
 
 /** Debits a refund from its merchant's balance and books it. Returns why it cannot, or undefined. */
 async function debit(db: Db, refund: Drawn, at: Date): Promise<Rollback | undefined> {
-  const { merchant_id: merchantId, asset, amount } = refund;
-  const drawn = { asset: refund.owed_asset ?? asset, amount: refund.owed_amount ?? amount };
+  const { merchant_id: merchantId, asset } = refund;
+  const drawn = owedOf(refund);
   const why = await draw(db, refund, { ...drawn, merchantId }, at);
   if (why) return why;
   await insertGroups(db, [refundBegunGroup({ ...refund, merchantId, drawn })], at);
   // The operator may have moved the asset that the buyer paid in; then the refund waits for inventory.
+  if (refund.owed_asset !== null) await lockInventory(db, asset);
   const isShort = refund.owed_asset !== null && (await readInventory(db, asset)) < 0n;
   return isShort ? "balance_short" : undefined;
+}
+
+/** Returns what a refund takes from its merchant's balance. */
+function owedOf({ asset, amount, owed_asset, owed_amount }: DueRefund): { asset: string; amount: bigint } {
+  return { asset: owed_asset ?? asset, amount: owed_amount ?? amount };
+}
+
+function toDraw(refund: DueRefund): Draw {
+  const { merchant_id: merchantId, owed_asset, asset, amount } = refund;
+  return {
+    balance: merchantId === null ? null : { merchantId, ...owedOf(refund) },
+    inventory: merchantId === null || owed_asset === null ? null : { asset, amount },
+  };
 }
 
 /** Returns what the signer is asked for: the refund of a payment, or the return of the movement that an exception booked. */

@@ -2,7 +2,7 @@ import { parseAccountId } from "../../chains/caip.ts";
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { readInventory } from "../../db/queries/inventory.ts";
+import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import {
   closeAccumulating,
@@ -21,6 +21,7 @@ import { groupByBalance } from "./group-by-balance.ts";
 import { listBlockedByForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
+import { type Draw, splitByCover } from "./split-by-cover.ts";
 
 /** The outcome of a settlement: begun (now or before), or the reason why it waits. */
 export type SettleOutcome =
@@ -40,7 +41,7 @@ type Deps = PaymentDeps & PayoutDeps;
 type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 
 /**
- * Begins payouts. In one database transaction, the treasury signs an authorization to each merchant's destination, and
+ * Begins payouts. The treasury signs an authorization to each merchant's destination, and in one database transaction
  * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
  * second payout of it. Returns outcomes in the order of `settlementIds`.
  */
@@ -70,17 +71,56 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     if (blocked) outcomes.set(settlement.id, blocked);
     else payable.push(settlement);
   }
+  // A settlement that the signer refuses takes nothing, so the settlements that were short are checked once more.
+  for (let left: readonly SettlementWithDestination[] = payable; left.length > 0; ) {
+    const { covered, short } = await splitByCover(deps.db, left, toDraw);
+    left = short.map(({ payout }) => payout);
+    if (covered.length === 0) {
+      await recordShort(deps, short, outcomes);
+      break;
+    }
+    await beginCovered(deps, covered, { caughtUp, outcomes });
+  }
+  await enqueueRefunds(
+    deps,
+    due.flatMap(({ refunds }) => refunds),
+  );
+  return settlementIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+type Short = { payout: SettlementWithDestination; why: "balance_short" | "inventory_short" };
+/** Records that settlements wait for a balance or for inventory. */
+async function recordShort(deps: Deps, short: readonly Short[], outcomes: Map<string, SettleOutcome>): Promise<void> {
+  // A settlement that another worker has begun meanwhile has taken what it seems to lack.
+  const due = await listDueSettlements(
+    deps.db,
+    short.map(({ payout }) => payout.id),
+  );
+  const dueIds = new Set(due.map(({ id }) => id));
+  for (const { payout, why } of short) {
+    if (!dueIds.has(payout.id)) continue;
+    outcomes.set(payout.id, why);
+    if (why === "inventory_short") reportInventoryShort(deps, payout);
+  }
+}
+
+/** Signs settlements and begins them. Adds to `outcomes` why settlements wait. */
+async function beginCovered(
+  deps: Deps,
+  settlements: readonly SettlementWithDestination[],
+  { caughtUp, outcomes }: { caughtUp: ReadonlyMap<string, string>; outcomes: Map<string, SettleOutcome> },
+): Promise<void> {
   const payouts: Payout[] = [];
-  for (const [index, result] of (await signPayouts(deps, payable.map(toPayout))).entries()) {
-    const settlement = payable[index];
+  for (const [index, result] of (await signPayouts(deps, settlements.map(toPayout))).entries()) {
+    const settlement = settlements[index];
     if (!settlement) continue;
     if (result.ok) payouts.push({ settlement, transfer: result.transfer });
     else outcomes.set(settlement.id, result.reason);
   }
   const { begun, waiting } = await begin(deps, payouts, caughtUp);
-  for (const payout of waiting) {
-    outcomes.set(payout.settlement.id, payout.why);
-    if (payout.why === "inventory_short") reportInventoryShort(deps, payout);
+  for (const { settlement, why } of waiting) {
+    outcomes.set(settlement.id, why);
+    if (why === "inventory_short") reportInventoryShort(deps, settlement);
   }
   for (const { settlement } of begun)
     deps.metrics.settlementTransitions.inc({ mode: settlement.mode, from: "due", to: "paying" });
@@ -88,11 +128,6 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     deps,
     begun.map(({ transfer }) => ({ chain: transfer.chain, transferId: transfer.id })),
   );
-  await enqueueRefunds(
-    deps,
-    due.flatMap(({ refunds }) => refunds),
-  );
-  return settlementIds.map((id) => outcomes.get(id) ?? "begun");
 }
 
 function findObstacle(
@@ -137,6 +172,10 @@ function toPayout({ id, merchant_id: merchantId, asset, number, amount, register
   };
 }
 
+function toDraw({ merchant_id: merchantId, asset, amount, converted }: SettlementWithDestination): Draw {
+  return { balance: { merchantId, asset, amount }, inventory: converted ? { asset, amount } : null };
+}
+
 /** Why a batch of payouts is rolled back. `watcher_behind`: the database was restored after signing. */
 type Obstacle = "balance_short" | "inventory_short" | "watcher_behind";
 type BeginResult = { ok: true; begun: Payout[] } | { ok: false; why: Obstacle };
@@ -178,9 +217,8 @@ async function tryBegin(
 }
 
 /** Reports a payout of converted money that the treasury's inventory does not cover. */
-function reportInventoryShort(deps: Deps, { settlement, transfer }: Payout): void {
-  const { id, asset, amount } = settlement;
-  deps.metrics.inventoryShort.inc({ chain: transfer.chain, asset });
+function reportInventoryShort(deps: Deps, { id, asset, amount }: SettlementWithDestination): void {
+  deps.metrics.inventoryShort.inc({ chain: chainOf(asset), asset });
   deps.log.error({ settlement: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
 }
 
@@ -190,8 +228,10 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
   const begun = await moveToPaying(db, payouts, at);
   const converted = begun.filter(({ settlement }) => settlement.converted).map(({ settlement }) => settlement.asset);
   // Money that came in another asset is paid out of the treasury's inventory beyond what it owes to other merchants.
-  for (const asset of [...new Set(converted)].sort())
+  for (const asset of [...new Set(converted)].sort()) {
+    await lockInventory(db, asset);
     if ((await readInventory(db, asset)) < 0n) return { ok: false, why: "inventory_short" };
+  }
   const keyOf = ({ settlement }: Payout) => ({ merchantId: settlement.merchant_id, asset: settlement.asset });
   for (const { merchantId, asset, items } of groupByBalance(begun, keyOf)) {
     const amount = items.reduce((sum, { settlement }) => sum + settlement.amount, 0n);
