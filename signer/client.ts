@@ -5,6 +5,7 @@ import { describeBriefly } from "../runtime/redaction.ts";
 import {
   depositsResponse,
   destinationsResponse,
+  excessResponse,
   type PayoutRequest,
   type PayoutResult,
   payoutsResponse,
@@ -74,6 +75,9 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
       return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
     },
     claimDestinations: (request) => post("/v1/destinations", request, destinationsResponse),
+    async moveExcess(request) {
+      return (await post("/v1/excess", request, excessResponse)) ?? refuse("signer_unavailable");
+    },
     async signPayoutTransaction(request) {
       return (
         (await post("/v1/solana/transactions", request, payoutTransactionResponse)) ?? refuse("signer_unavailable")

@@ -33,6 +33,15 @@ const tables: Readonly<Record<string, string>> = {
     asset_total text not null,
     signed_at integer not null,
     check ((merchant_id is null) = (merchant_total is null))`,
+  // A transfer of the treasury's excess to the cold address, recorded before it is signed. A number is used once on chain. It has
+  // a second row if the limits file names another address before the transfer is made.
+  cold_transfer: `
+    id integer primary key,
+    asset text not null,
+    number integer not null,
+    amount text not null,
+    receiver text not null,
+    signed_at integer not null`,
   // Solana: a transaction that can make the payout of a marker, with the value of the durable nonce with which it can be
   // included. It is recorded before it is signed. `slot`: the endpoint had reached it when the nonce had this value.
   payout_transaction: `
@@ -88,6 +97,7 @@ const indexes = `
   create index if not exists payout_asset on payout (asset, id);
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
+  create index if not exists cold_transfer_asset on cold_transfer (asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_event_destination on destination_event (destination_id);`;
 

@@ -29,6 +29,16 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
+/** Inserts a ready transfer unless the chain's token has one with its payer and nonce. Returns true if it is new. */
+export async function insertNewTransfer(db: Db, row: NewTransfer, at: Date): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto("transfer")
+    .values({ state: "ready", ...row, created_at: at })
+    .onConflict((conflict) => conflict.columns(["chain", "token", "payer", "authorization_nonce"]).doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
 export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 
