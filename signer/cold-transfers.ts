@@ -15,7 +15,14 @@ export function findLastColdTransfer(store: Store, asset: string): ColdTransfer 
   const row = store
     .prepare("select number, amount, receiver from cold_transfer where asset = ? order by id desc limit 1")
     .get(asset);
-  return row && { asset, number: Number(row["number"]), amount: BigInt(String(row["amount"])), receiver: String(row["receiver"]) };
+  return (
+    row && {
+      asset,
+      number: Number(row["number"]),
+      amount: BigInt(String(row["amount"])),
+      receiver: String(row["receiver"]),
+    }
+  );
 }
 
 /** Records a transfer before it is signed. Call it inside a transaction. */

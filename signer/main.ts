@@ -82,7 +82,10 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
     metrics,
     now: () => new Date(),
   };
-  shutdown.onClose("hot balances", repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)));
+  shutdown.onClose(
+    "hot balances",
+    repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)),
+  );
   const server = await startServer(deps, readListen(config));
   shutdown.onClose("server", () => server.close(), { timeoutMs: DRAIN_MS });
   state.listening = true;

@@ -21,6 +21,10 @@ const BODY_LIMIT = 1_000_000;
 /** Serves the protocol of signer/protocol.ts. Returns the server and its address. */
 export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ url: string; close(): Promise<void> }> {
   const app = createApp(listen);
+  // Amounts are strings on the wire.
+  app.setReplySerializer((answer) =>
+    JSON.stringify(answer, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
+  );
   /** Serves one path: a request that its schema refuses gets 400 with the names of the members and none of their values. */
   const serve = <T>(path: string, schema: z.ZodType<T>, answer: (body: T) => Promise<unknown>) =>
     app.post(path, async (request, reply) => {

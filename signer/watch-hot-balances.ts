@@ -3,7 +3,9 @@ import { chainOfAsset } from "./payout-nonce.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 
 /** Reads the treasury's balance of every asset that has a floor and a ceiling, for metrics. A balance that cannot be read is absent. */
-export async function readHotBalances(deps: Pick<SignerDeps, "chains" | "readLimits" | "metrics" | "log">): Promise<void> {
+export async function readHotBalances(
+  deps: Pick<SignerDeps, "chains" | "readLimits" | "metrics" | "log">,
+): Promise<void> {
   const { signerHotBalance, signerHotFloor, signerHotCeiling } = deps.metrics;
   const found: { asset: string; floor: bigint; ceiling: bigint; balance: bigint }[] = [];
   for (const [asset, { hotBalance }] of Object.entries(deps.readLimits()?.assets ?? {})) {

@@ -4,8 +4,8 @@ import { commitIfOk } from "../../db/in-transaction.ts";
 import { insertNewTransfer, type NewTransfer } from "../../db/queries/transfers.ts";
 import { coldNonce } from "../../signer/cold-transfers.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
-import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import { newId } from "../ids.ts";
+import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 import { listCaughtUp, type PayoutDeps } from "./sign-payout.ts";
 
