@@ -5,7 +5,7 @@ import type { Chain } from "../chains/open-chains.ts";
 import { type ColdTransfer, coldNonce, findLastColdTransfer, insertColdTransfer } from "./cold-transfers.ts";
 import type { HotBalance } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
-import type { ExcessResult, Refused } from "./protocol.ts";
+import type { ExcessRequest, ExcessResult, Refused } from "./protocol.ts";
 import { sumWindow } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import { findExcess } from "./rules.ts";
@@ -22,15 +22,15 @@ type Moved = { chain: Chain; asset: string; hotBalance: HotBalance; receiver: st
  * signer's own endpoints. A transfer is recorded before it is signed, and is the only one until the same final state shows it as
  * made: every request until then has the same answer, also after the process was killed in between.
  */
-export async function moveExcess(deps: SignerDeps, request: { asset: string }): Promise<ExcessResult> {
-  const moved = findMoved(deps, canonicalAsset(request.asset));
+export async function moveExcess(deps: SignerDeps, { asset, pending }: ExcessRequest): Promise<ExcessResult> {
+  const moved = findMoved(deps, canonicalAsset(asset));
   if (moved === undefined) return { ok: true, transfer: null };
-  const transfer = "reason" in moved ? moved : await findTransfer(deps, moved);
+  const transfer = "reason" in moved ? moved : await findTransfer(deps, moved, pending);
   if (transfer === undefined) return { ok: true, transfer: null };
   const result = "reason" in transfer ? transfer : await sign(deps, transfer);
   if (!result.ok) {
     deps.metrics.signerRefusals.inc({ reason: result.reason });
-    deps.log.warn({ ...request, reason: result.reason, detail: result.detail }, "excess is not moved");
+    deps.log.warn({ asset, reason: result.reason, detail: result.detail }, "excess is not moved");
   }
   return result;
 }
@@ -51,7 +51,11 @@ function findMoved({ readLimits, chains }: SignerDeps, asset: string): Moved | R
 }
 
 /** Returns the transfer that is not made yet, or records the next one if there is an excess. */
-async function findTransfer(deps: SignerDeps, moved: Moved): Promise<ColdTransfer | Refused | undefined> {
+async function findTransfer(
+  deps: SignerDeps,
+  moved: Moved,
+  pending: bigint,
+): Promise<ColdTransfer | Refused | undefined> {
   const { chain, asset, receiver, hotBalance } = moved;
   const last = findLastColdTransfer(deps.store, asset);
   const nonce = last && coldNonce(deps.deployment, last);
@@ -64,7 +68,7 @@ async function findTransfer(deps: SignerDeps, moved: Moved): Promise<ColdTransfe
       if (open?.receiver === receiver) return open;
       const at = deps.now();
       const recent = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
-      const amount = open?.amount ?? findExcess(hotBalance, { balance, recent });
+      const amount = open?.amount ?? findExcess(hotBalance, { balance, needed: recent > pending ? recent : pending });
       if (amount === 0n) return undefined;
       const next = { asset, number: open?.number ?? (newest?.number ?? 0) + 1, amount, receiver };
       insertColdTransfer(deps.store, next, at);

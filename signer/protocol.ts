@@ -90,7 +90,14 @@ export const destinationsResponse = z.strictObject({
 });
 
 /** Asks whether the treasury holds more of an asset than it should. The signer alone decides the amount and the receiver. */
-export const excessRequest = z.strictObject({ asset });
+export const excessRequest = z.strictObject({
+  asset,
+  /** What payouts that are not final yet still need, minor units. It only lowers the amount. */
+  pending: z
+    .string()
+    .regex(/^\d{1,78}$/)
+    .transform(BigInt),
+});
 export const excessResponse = z.discriminatedUnion("ok", [
   z.strictObject({
     ok: z.literal(true),
@@ -102,6 +109,7 @@ export const excessResponse = z.discriminatedUnion("ok", [
   refused,
 ]);
 
+export type ExcessRequest = z.output<typeof excessRequest>;
 export type ExcessResult = z.output<typeof excessResponse>;
 export type DepositClaim = z.output<typeof depositClaim>;
 export type Statement = z.output<typeof statement>;

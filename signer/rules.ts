@@ -26,13 +26,13 @@ export function findLimitRefusal(limits: AssetLimits, of: LimitedAmounts): Refus
 
 /**
  * Returns what moves to the cold address, minor units: everything above the target once the balance exceeds the ceiling.
- * @param of.recent what was signed within the last hour: it may still leave this balance
+ * @param of.needed what payouts may still take from this balance
  */
 export function findExcess(
   { ceiling, cold }: HotBalance,
-  { balance, recent }: { balance: bigint; recent: bigint },
+  { balance, needed }: { balance: bigint; needed: bigint },
 ): bigint {
-  const left = balance - recent;
+  const left = balance - needed;
   return cold === undefined || left <= ceiling ? 0n : left - cold.target;
 }
 

@@ -39,6 +39,18 @@ export async function insertNewTransfer(db: Db, row: NewTransfer, at: Date): Pro
   return numInsertedOrUpdatedRows === 1n;
 }
 
+/** Returns what settlements and refunds that are not final yet take from the treasury, minor units. */
+export async function sumUnfinishedPayouts(
+  db: Db,
+  { chain, asset }: { chain: string; asset: string },
+): Promise<bigint> {
+  const { rows } = await sql<{ amount: bigint }>`
+    select coalesce(sum(amount), 0) as amount from transfer
+    where chain = ${chain} and asset = ${asset} and state not in ('confirmed', 'ended')
+      and purpose in ('settlement', 'refund')`.execute(db);
+  return rows[0]?.amount ?? 0n;
+}
+
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
 export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 

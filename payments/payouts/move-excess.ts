@@ -1,7 +1,7 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { type Chain, getToken } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { insertNewTransfer, type NewTransfer } from "../../db/queries/transfers.ts";
+import { insertNewTransfer, type NewTransfer, sumUnfinishedPayouts } from "../../db/queries/transfers.ts";
 import { coldNonce } from "../../signer/cold-transfers.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { newId } from "../ids.ts";
@@ -20,7 +20,8 @@ export async function moveExcess(deps: Deps, chainId: string): Promise<void> {
   const epoch = (await listCaughtUp(deps, [chainId])).get(chainId);
   if (!chain || epoch === undefined) return;
   for (const asset of chain.tokens.keys()) {
-    const result = await deps.signer.moveExcess({ asset });
+    const pending = await sumUnfinishedPayouts(deps.db, { chain: chainId, asset });
+    const result = await deps.signer.moveExcess({ asset, pending });
     if (!result.ok) deps.log.warn({ asset, reason: result.reason, detail: result.detail }, "excess is not moved");
     if (!result.ok || result.transfer === null) continue;
     const { number, amount, receiver, signature } = result.transfer;

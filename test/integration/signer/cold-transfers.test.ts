@@ -1,16 +1,19 @@
 import { Agent, request } from "undici";
+import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { readInventory } from "../../../db/queries/inventory.ts";
 import { listBalances } from "../../../db/queries/ledger-balances.ts";
 import { newKey } from "../../../local/networks-document.ts";
 import { mintUsdc } from "../../../local/usdc.ts";
 import { reconcileChain } from "../../../payments/accounting/reconcile-chain.ts";
+import { bookException, listExceptions } from "../../../payments/accounting/resolve-exceptions.ts";
 import { moveExcess } from "../../../payments/payouts/move-excess.ts";
 import { moveExcess as signExcess } from "../../../signer/move-excess.ts";
 import { readHotBalances } from "../../../signer/watch-hot-balances.ts";
-import { fundBuyer, startChain, usdcBalance } from "../../support/evm-chain.ts";
+import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
-import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { testActor } from "../../support/test-actor.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
 
 const FLOOR = 2_000_000n;
@@ -22,13 +25,14 @@ async function startShop() {
   const chain = await startChain();
   const signing = await startTestSigner(chain);
   const fixture = await makeMerchantFixture(chain, { signer: signing.signer });
-  const cold = newKey().address;
+  const coldKey = newKey();
+  const cold = coldKey.address;
   const keep = (address = cold, file = {}) => {
     const hotBalance = { floor: String(FLOOR), ceiling: String(CEILING), cold: { address, target: String(TARGET) } };
     return signing.setLimits({ asset: { hotBalance }, file });
   };
   await keep();
-  const ask = () => signing.signer.moveExcess({ asset: chain.asset });
+  const ask = () => signing.signer.moveExcess({ asset: chain.asset, pending: 0n });
   const run = () => moveExcess(fixture.deps, chain.id);
   const send = async () => {
     await fixture.relay();
@@ -37,7 +41,7 @@ async function startShop() {
   const transfers = () => fixture.db.selectFrom("transfer").selectAll().where("purpose", "=", "cold").execute();
   const booked = async (account: string) => (await listBalances(fixture.db, { account }))[0]?.amount ?? 0n;
   const held = () => usdcBalance(chain, chain.keys.treasury.address);
-  return { chain, signing, fixture, cold, keep, ask, run, send, transfers, booked, held };
+  return { chain, signing, fixture, cold, coldKey, keep, ask, run, send, transfers, booked, held };
 }
 
 test("what exceeds the ceiling moves to the cold address once, although two workers ask", async () => {
@@ -74,14 +78,39 @@ test("what exceeds the ceiling moves to the cold address once, although two work
   expect([await usdcBalance(chain, cold), await held()]).toEqual([9_000_000n, TARGET]);
 });
 
+test("a payout that the treasury cannot cover waits, and is paid when money has come back from the cold account", async () => {
+  const { chain, signing, fixture, coldKey, run, send, transfers, booked, held } = await startShop();
+  const paymentId = await fixture.pay(await fundBuyer(chain), 900n);
+  await run();
+  await send();
+  expect(await fixture.settle((await fixture.settlementOf(paymentId)).id)).toEqual(["begun"]);
+  await send();
+  expect([await usdcBalance(chain, fixture.destination), await held()]).toEqual([0n, TARGET]);
+
+  await sendUsdc(chain, privateKeyToAccount(coldKey.privateKey), chain.keys.treasury.address, 6_000_000n);
+  await fixture.watch();
+  const [exception] = await listExceptions(fixture.deps, 10);
+  if (!exception) throw new Error("there is no exception");
+  unwrap(await bookException(fixture.deps, { actor: testActor, id: exception.id, as: "cold", note: "brought back" }));
+  // The payout was signed hours ago, so that only the worker knows that it still needs the money.
+  fixture.clock.advance(2 * 3_600_000);
+  await fixture.watch();
+  await run();
+  expect(await transfers()).toHaveLength(1);
+  await send();
+  expect([await usdcBalance(chain, fixture.destination), await held()]).toEqual([9_000_000n, 0n]);
+  expect([await booked("cold"), await booked("treasury")]).toEqual([0n, 0n]);
+  expect(signing.payouts()).toHaveLength(1);
+});
+
 describe("a transfer to the cold address", () => {
   test("is the same one after the signer was killed between its record and its signature", async () => {
     const { chain, signing, fixture, ask, run, send, transfers } = await startShop();
     await fixture.pay(await fundBuyer(chain), 900n);
     const killed = new Map([[chain.id, { sign: () => Promise.reject(new Error("killed")) }]]);
-    await expect(signExcess({ ...signing.deps, treasuryKeys: killed }, { asset: chain.asset })).rejects.toThrow(
-      "killed",
-    );
+    await expect(
+      signExcess({ ...signing.deps, treasuryKeys: killed }, { asset: chain.asset, pending: 0n }),
+    ).rejects.toThrow("killed");
     await fixture.pay(await fundBuyer(chain), 100n);
     const first = await ask();
     expect(first).toMatchObject({ ok: true, transfer: { number: 1, amount: 6_000_000n } });
@@ -130,7 +159,7 @@ test("a thief with the database and a worker moves the excess nowhere else", asy
   const asked = await request("http://signer/v1/excess", {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ asset: chain.asset, receiver: stranger, amount: "9000000" }),
+    body: JSON.stringify({ asset: chain.asset, pending: "0", receiver: stranger, amount: "9000000" }),
     dispatcher: new Agent({ connect: { socketPath: signing.socketPath } }),
   });
   expect(asked.statusCode).toBe(400);
