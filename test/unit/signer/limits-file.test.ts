@@ -12,8 +12,8 @@ const hot = (members: string, of = asset) =>
   `{ "paused": false, "assets": { "${of}": { ${amounts}, "hotBalance": { ${members} } } } }`;
 
 test("a floor and a ceiling need no cold address", () => {
-  for (const of of [asset, `solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1/token:${mint}`])
-    expect(parseLimits(hot(`"floor": "1", "ceiling": "5"`, of))).toHaveProperty("limits");
+  for (const one of [asset, `solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1/token:${mint}`])
+    expect(parseLimits(hot(`"floor": "1", "ceiling": "5"`, one))).toHaveProperty("limits");
 });
 
 test("a limits file may have comments, and its assets are compared in lower case", () => {
