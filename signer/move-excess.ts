@@ -57,20 +57,21 @@ async function findTransfer(
   pending: bigint,
 ): Promise<ColdTransfer | Refused | undefined> {
   const { chain, asset, receiver, hotBalance } = moved;
-  const last = findLastColdTransfer(deps.store, asset);
+  const { treasury } = chain;
+  const last = findLastColdTransfer(deps.store, { treasury, asset });
   const nonce = last && coldNonce(deps.deployment, last);
   try {
     const { balance, isMade } = await getChainDriver(chain.chain).readFinalBalance(chain, { asset, nonce });
     return inStoreTransaction(deps.store, () => {
       // A concurrent request may have recorded the next one while the chain was read.
-      const newest = findLastColdTransfer(deps.store, asset);
+      const newest = findLastColdTransfer(deps.store, { treasury, asset });
       const open = isMade && newest?.number === last?.number ? undefined : newest;
       if (open?.receiver === receiver) return open;
       const at = deps.now();
       const recent = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
       const amount = open?.amount ?? findExcess(hotBalance, { balance, needed: recent > pending ? recent : pending });
       if (amount === 0n) return undefined;
-      const next = { asset, number: open?.number ?? (newest?.number ?? 0) + 1, amount, receiver };
+      const next = { treasury, asset, number: open?.number ?? (newest?.number ?? 0) + 1, amount, receiver };
       insertColdTransfer(deps.store, next, at);
       deps.metrics.signerColdTransfers.inc({ asset });
       deps.log.info({ ...next, amount: String(amount) }, "excess moves to the cold address");

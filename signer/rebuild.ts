@@ -113,13 +113,14 @@ function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<stri
 function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Purpose | undefined }): void {
   const { amount } = movement;
   const receiver = canonicalAddress(chain, movement.receiver);
+  const treasury = movement.payer;
   if (of?.kind === "cold") {
-    insertColdTransfer(store, { asset, number: of.number, amount, receiver }, new Date(0));
+    insertColdTransfer(store, { treasury, asset, number: of.number, amount, receiver }, new Date(0));
     return;
   }
   const { number: _, ...purpose } = of ?? { kind: "accepted", merchantId: null, paymentId: null, number: 0 };
   const nonce = movement.authorizationNonce ?? `${movement.txHash}/${movement.logIndex}`;
-  insertPayout(store, { nonce, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
+  insertPayout(store, { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
   if (purpose.kind === "settlement" && purpose.merchantId !== null)
     store
       .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, 0, 0)")

@@ -18,11 +18,12 @@ const tables: Readonly<Record<string, string>> = {
     unique (chain, tx_hash, log_index)`,
   // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
   // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest
-  // amount before it. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
+  // amount before it. `treasury` would make the transfer: another one has unused nonces, and signs none of these. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
   payout: `
     id integer primary key,
     nonce text not null,
     kind text not null,
+    treasury text not null,
     asset text not null,
     amount text not null,
     counted text not null,
@@ -37,6 +38,7 @@ const tables: Readonly<Record<string, string>> = {
   // a second row if the limits file names another address before the transfer is made.
   cold_transfer: `
     id integer primary key,
+    treasury text not null,
     asset text not null,
     number integer not null,
     amount text not null,
@@ -97,7 +99,7 @@ const indexes = `
   create index if not exists payout_asset on payout (asset, id);
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
-  create index if not exists cold_transfer_asset on cold_transfer (asset, id);
+  create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_event_destination on destination_event (destination_id);`;
 
