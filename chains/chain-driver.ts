@@ -24,6 +24,9 @@ export type Holding = { asset: string } | { lane: string };
 /** Balances at a height, in the order asked for. Undefined for a token that can no longer be located. */
 export type HeldBalances = { height: number; balances: readonly (bigint | undefined)[] };
 
+/** The treasury's balance of a token, minor units. `isMade`: the payout that was asked about is made; false if none was. */
+export type FinalBalance = { balance: bigint; isMade: boolean };
+
 /**
  * What differs between the chain families and needs nothing but the chain. Each family implements it once, and
  * `findChainDriver` finds the implementation by CAIP-2 namespace. Networks and chains passed to a driver are of its family.
@@ -77,6 +80,11 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   listHistoryAccounts(chain: C): string[];
   /** Reads balances at a height, or the current ones where nodes return no others. Throws ChainError. */
   readBalances(chain: C, holdings: readonly Holding[], height: number): Promise<HeldBalances>;
+  /**
+   * Reads the treasury's balance of a token in the final state, and whether the payout of a nonce is made in the same state.
+   * Throws ChainError.
+   */
+  readFinalBalance(chain: C, of: { asset: string; nonce: Hex | undefined }): Promise<FinalBalance>;
   /** Opens the treasury's key. Throws ConfigError and ChainError, as `openSigner` does. */
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
   /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */

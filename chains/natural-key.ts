@@ -36,6 +36,11 @@ export function returnKey(of: { chain: string; txHash: string; logIndex: number 
   return ["refund", "movement", of.chain, of.txHash, String(of.logIndex)];
 }
 
+/** Returns the parts of the natural key of a transfer to the cold address. `number` counts those of the asset. */
+export function coldKey(of: { asset: string; number: number }): string[] {
+  return ["cold", of.asset, String(of.number)];
+}
+
 /** Returns the parts of the natural key of a withdrawal of the operator's capital. */
 export function withdrawalKey(of: { reference: string }): string[] {
   return ["withdrawal", of.reference];

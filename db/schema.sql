@@ -800,7 +800,7 @@ create table transfer (
   CHECK (((purpose = 'settlement'::text) = (settlement_id IS NOT NULL))),
   CHECK ((amount > (0)::numeric)),
   CHECK ((kind = ANY (ARRAY['eip3009'::text, 'permit2'::text, 'disburse'::text, 'push'::text, 'spl'::text]))),
-  CHECK ((purpose = ANY (ARRAY['payment'::text, 'settlement'::text, 'refund'::text]))),
+  CHECK ((purpose = ANY (ARRAY['payment'::text, 'settlement'::text, 'refund'::text, 'cold'::text]))),
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   FOREIGN KEY (refund_id) REFERENCES refund(id),

@@ -40,7 +40,7 @@ const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd"))
 const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...withRequest });
 /** The worker that runs the job sends every due event of the endpoint. */
 const endpointRef = z.strictObject({ endpointId: id("whe"), ...withRequest });
-/** One reconciliation of the ledger with a chain. `at` is the Unix time in seconds at which it was enqueued. */
+/** One reconciliation of the ledger with a chain, or one look at the treasury's excess there. `at` is the Unix time in seconds at which it was enqueued. */
 const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...withRequest });
 /** One read of the treasury's history on a Solana cluster. `at` is the Unix time in seconds at which it was enqueued. */
 const historyRef = reconcileRef;
@@ -148,6 +148,13 @@ const jobs = {
     backoffMs: 1_000,
     // Counts endpoints, not events: each job mostly waits for the merchant's server.
     concurrency: 64,
+  }),
+  "move-excess": job({
+    data: reconcileRef,
+    subject: (d) => `${d.chain.replaceAll(":", "-")}-${d.at}`,
+    attempts: 1,
+    backoffMs: 1_000,
+    concurrency: 1,
   }),
   "check-pages": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
   "report-destinations": job({

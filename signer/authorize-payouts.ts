@@ -8,6 +8,7 @@ import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused,
 import {
   findAuthorized,
   insertPayout,
+  isOfOtherTreasury,
   listPaymentDeposits,
   sumDeposits,
   sumMerchantPayouts,
@@ -28,7 +29,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** The nonce of a payout, and what the files say about its asset. */
-type Decidable = { nonce: string; token: Token; limits: Limits; assetLimits: AssetLimits };
+type Decidable = { nonce: string; treasury: string; token: Token; limits: Limits; assetLimits: AssetLimits };
 
 /**
  * Decides on payouts and signs those that are authorized. First verifies the deposits that the requests name. Then decides and
@@ -75,12 +76,15 @@ function decide(
 ): Refused | undefined {
   if (!limits) return refuse("limits_invalid");
   if (limits.paused) return refuse("paused");
-  const token = deps.chains.get(chainOfAsset(payout.asset))?.tokens.get(payout.asset);
+  const chain = deps.chains.get(chainOfAsset(payout.asset));
+  const token = chain?.tokens.get(payout.asset);
   const assetLimits = limits.assets[payout.asset];
-  if (!token || !assetLimits) return refuse("unknown_asset");
+  if (!chain || !token || !assetLimits) return refuse("unknown_asset");
   if (!getChainDriver(payout.asset).isAddress(payout.receiver)) return refuse("invalid_request");
   const nonce = payoutNonce(deps.deployment, payout);
-  const decidable = { nonce, token, limits, assetLimits };
+  const { treasury } = chain;
+  if (isOfOtherTreasury(deps.store, { nonce, asset: payout.asset, treasury })) return refuse("treasury_changed");
+  const decidable = { nonce, treasury, token, limits, assetLimits };
   switch (payout.kind) {
     case "settlement":
     case "refund":
@@ -92,7 +96,7 @@ function decide(
 
 function decideForMerchant(
   deps: SignerDeps,
-  { nonce, token, limits, assetLimits }: Decidable,
+  { nonce, treasury, token, limits, assetLimits }: Decidable,
   payout: Exclude<PayoutRequest, { kind: "return" }>,
 ): Refused | undefined {
   const { store } = deps;
@@ -123,10 +127,10 @@ function decideForMerchant(
     const refused = findDestinationRefusal(store, { merchantId, asset, receiver }, at);
     if (refused) return refuse(refused);
   }
-  if (increase > 0n || !isAuthorized(store, { nonce, asset, amount, receiver }))
+  if (increase > 0n || !isAuthorized(store, { nonce, treasury, asset, amount, receiver }))
     insertPayout(
       store,
-      { nonce, kind: payout.kind, asset, amount, counted: increase, receiver, merchantId, paymentId },
+      { nonce, kind: payout.kind, treasury, asset, amount, counted: increase, receiver, merchantId, paymentId },
       at,
     );
   return undefined;
@@ -134,7 +138,7 @@ function decideForMerchant(
 
 function decideReturn(
   deps: SignerDeps,
-  { nonce, limits, assetLimits }: Decidable,
+  { nonce, treasury, limits, assetLimits }: Decidable,
   payout: ReturnRequest,
 ): Refused | undefined {
   const { asset, amount, receiver } = payout;
@@ -155,6 +159,7 @@ function decideReturn(
   const row = {
     nonce,
     kind: payout.kind,
+    treasury,
     asset,
     amount,
     counted: increase,

@@ -8,6 +8,7 @@ import {
   type DestinationsResponse,
   depositsResponse,
   destinationsResponse,
+  excessResponse,
   type PayoutResult,
   payoutsResponse,
   type Refused,
@@ -107,6 +108,9 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
         return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
       }),
     claimDestinations,
+    async moveExcess(request) {
+      return (await post("/v1/excess", request, excessResponse)) ?? refuse("signer_unavailable");
+    },
     async signPayoutTransaction(request) {
       return (
         (await post("/v1/solana/transactions", request, payoutTransactionResponse)) ?? refuse("signer_unavailable")

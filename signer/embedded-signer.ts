@@ -18,6 +18,8 @@ export function createEmbeddedSigner(deps: EmbeddedDeps): TreasurySigner {
       destinations: destinations.map(() => ({ state: "applied", appliesAt: null })),
       statements: statements.map(() => ({ ok: true, detail: "" })),
     }),
+    // Without a limits file there is no ceiling and no cold address.
+    moveExcess: async () => ({ ok: true, transfer: null }),
     signPayoutTransaction: (request) => withCluster(deps, chainOfAsset(request.asset), signPayoutBytes, request),
     signMarkerClosing: (request) => withCluster(deps, request.chain, signClosingBytes, request),
     close: () => undefined,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";
 import { canonicalAsset } from "../chains/canonical-ids.ts";
+import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { assetPattern } from "../runtime/caip-patterns.ts";
 import { describeIssues } from "../runtime/config.ts";
 import type { Log } from "../runtime/log.ts";
@@ -13,6 +14,22 @@ const amount = z
   .regex(/^\d{1,77}$/, "expected a whole number of minor units, as a string")
   .transform(BigInt);
 
+/** What the treasury keeps of an asset. */
+const hotBalance = z
+  .strictObject({
+    /** Below this an alert fires. */
+    floor: amount,
+    /** Above this the excess moves to the cold address; without one an alert fires. */
+    ceiling: amount,
+    /** Where the excess moves, and what the treasury keeps then. EVM chains only. */
+    cold: z.strictObject({ address: z.string(), target: amount }).optional(),
+  })
+  .refine(
+    ({ floor, ceiling, cold: { target } = { target: floor } }) => floor <= target && target <= ceiling,
+    "expected floor <= target <= ceiling",
+  );
+export type HotBalance = z.infer<typeof hotBalance>;
+
 const assetLimits = z.strictObject({
   /** Most of one payout. */
   perPayout: amount,
@@ -22,8 +39,14 @@ const assetLimits = z.strictObject({
   newMerchantPerDay: amount,
   /** Most that leaves the treasury within one hour. */
   perHour: amount,
+  hotBalance: hotBalance.optional(),
 });
 export type AssetLimits = z.infer<typeof assetLimits>;
+
+function isColdAddress(asset: string, { cold }: HotBalance = { floor: 0n, ceiling: 0n }): boolean {
+  const driver = getChainDriver(asset);
+  return cold === undefined || (driver.signsPayouts && driver.validateAddress(cold.address) === undefined);
+}
 
 /** The signer's file of limits. Only its operator can change it; a file that is missing or invalid stops all payouts. */
 const limitsSchema = z.strictObject({
@@ -31,7 +54,12 @@ const limitsSchema = z.strictObject({
   /** How long a changed destination waits before it applies, unless it is approved earlier. */
   destinationWaitingHours: z.number().min(0).max(8_760).default(72),
   /** By asset (CAIP-19). The signer pays no asset that is missing here. */
-  assets: z.record(z.string().regex(assetPattern).transform(canonicalAsset), assetLimits),
+  assets: z
+    .record(z.string().regex(assetPattern).transform(canonicalAsset), assetLimits)
+    .refine(
+      (assets) => Object.entries(assets).every(([asset, { hotBalance }]) => isColdAddress(asset, hotBalance)),
+      "a cold address is no address of an EVM chain",
+    ),
   /** Who can approve what needs two operators. `publicKey` is an Ed25519 key, 32 bytes in hex. */
   operators: z
     .array(z.strictObject({ name: z.string().regex(/^[\w.@-]{1,64}$/), publicKey: z.string().regex(/^[0-9a-f]{64}$/) }))

@@ -7,6 +7,7 @@ import { createMetrics } from "../runtime/metrics.ts";
 import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
 import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
+import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { countWaitingKeys } from "./approval-keys.ts";
 import { countWaiting } from "./destinations.ts";
@@ -18,10 +19,14 @@ import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { createStore, openStore } from "./store.ts";
+import { readHotBalances } from "./watch-hot-balances.ts";
 import { withdrawalFile, withdrawCapital } from "./withdraw-capital.ts";
 
 /** How long the process waits for running requests after SIGTERM, milliseconds. */
 const DRAIN_MS = 20_000;
+
+/** Interval between reads of the treasury's balances for metrics, milliseconds. */
+const HOT_BALANCES_EVERY_MS = 60_000;
 
 /** Serves payouts until a signal. */
 async function serve(config: SignerConfig, log: Log): Promise<void> {
@@ -77,6 +82,10 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
     metrics,
     now: () => new Date(),
   };
+  shutdown.onClose(
+    "hot balances",
+    repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)),
+  );
   const server = await startServer(deps, readListen(config));
   shutdown.onClose("server", () => server.close(), { timeoutMs: DRAIN_MS });
   state.listening = true;

@@ -90,6 +90,28 @@ export const destinationsResponse = z.strictObject({
   statements: z.array(z.strictObject({ ok: z.boolean(), detail: z.string() })),
 });
 
+/** Asks whether the treasury holds more of an asset than it should. The signer alone decides the amount and the receiver. */
+export const excessRequest = z.strictObject({
+  asset,
+  /** What payouts that are not final yet still need, minor units. It only lowers the amount. */
+  pending: z
+    .string()
+    .regex(/^\d{1,78}$/)
+    .transform(BigInt),
+});
+export const excessResponse = z.discriminatedUnion("ok", [
+  z.strictObject({
+    ok: z.literal(true),
+    /** Null while nothing has to move. The same transfer is returned until the chain shows it in the final state. */
+    transfer: z
+      .strictObject({ number: number.min(1), amount, receiver: address, signature: z.string().regex(/^0x[0-9a-f]+$/) })
+      .nullable(),
+  }),
+  refused,
+]);
+
+export type ExcessRequest = z.output<typeof excessRequest>;
+export type ExcessResult = z.output<typeof excessResponse>;
 export type DepositClaim = z.output<typeof depositClaim>;
 export type Statement = z.output<typeof statement>;
 export type PayoutRequest = z.output<typeof payoutRequest>;

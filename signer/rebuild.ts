@@ -1,8 +1,9 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
-import { deriveNonce, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
+import { coldKey, deriveNonce, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
+import { insertColdTransfer } from "./cold-transfers.ts";
 import { type AuthorizedPayout, countRecords, insertPayout, listClaimedPayments } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { recordMadePayout } from "./solana/made-payouts.ts";
@@ -48,7 +49,7 @@ export async function rebuildPayouts(
   const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
   const known = attribute(deps, nonces);
   for (const nonce of returns.keys())
-    if (nonces.has(nonce)) known.set(nonce, { kind: "return", merchantId: null, paymentId: null });
+    if (nonces.has(nonce)) known.set(nonce, { kind: "return", merchantId: null, paymentId: null, number: 1 });
 
   const placed = outflows.map((one) => ({ ...one, of: known.get(one.movement.authorizationNonce ?? "") }));
   const isAccepted = ({ movement }: Outflow) => accepted.has(`${movement.txHash}/${movement.logIndex}`);
@@ -77,20 +78,23 @@ function toOutflow(chain: Chain, movement: TokenMovement): Outflow[] {
   return [{ chain: chain.chain, asset: token.asset, movement }];
 }
 
-type Purpose = Pick<AuthorizedPayout, "kind" | "merchantId" | "paymentId">;
+/** What a nonce belongs to. `number` counts the payouts with the same purpose; a return has the number 1. */
+type Purpose = Pick<AuthorizedPayout, "kind" | "merchantId" | "paymentId"> & { number: number };
 
 /** Returns what each of these nonces belongs to: the settlements and refunds of every merchant and payment with a deposit. */
 function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<string>): Map<string, Purpose> {
   const found = new Map<string, Purpose>();
-  const search = (gap: number, keyOf: (number: number) => string[], purpose: Purpose) => {
+  const search = (gap: number, keyOf: (number: number) => string[], purpose: Omit<Purpose, "number">) => {
     for (let number = 1, missed = 0; missed < gap; number += 1) {
       const nonce = deriveNonce(deployment, keyOf(number));
       missed = nonces.has(nonce) ? 0 : missed + 1;
-      if (nonces.has(nonce)) found.set(nonce, purpose);
+      if (nonces.has(nonce)) found.set(nonce, { ...purpose, number });
     }
   };
   const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
   const payments = listClaimedPayments(store);
+  for (const asset of assets)
+    search(SETTLEMENT_GAP, (number) => coldKey({ asset, number }), { kind: "cold", merchantId: null, paymentId: null });
   for (const merchantId of new Set(payments.map((one) => one.merchantId)))
     for (const asset of assets)
       search(SETTLEMENT_GAP, (number) => settlementKey({ merchantId, asset, number }), {
@@ -111,9 +115,14 @@ function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<stri
 function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Purpose | undefined }): void {
   const { amount } = movement;
   const receiver = canonicalAddress(chain, movement.receiver);
-  const purpose = of ?? { kind: "accepted", merchantId: null, paymentId: null };
+  const treasury = movement.payer;
+  if (of?.kind === "cold") {
+    insertColdTransfer(store, { treasury, asset, number: of.number, amount, receiver }, new Date(0));
+    return;
+  }
+  const { number: _, ...purpose } = of ?? { kind: "accepted", merchantId: null, paymentId: null, number: 0 };
   const nonce = movement.authorizationNonce ?? `${movement.txHash}/${movement.logIndex}`;
-  insertPayout(store, { nonce, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
+  insertPayout(store, { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
   if (purpose.kind === "settlement" && purpose.merchantId !== null)
     store
       .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, 0, 0)")

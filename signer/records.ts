@@ -64,6 +64,7 @@ export function listPaymentDeposits(
 export type AuthorizedPayout = {
   nonce: string;
   kind: string;
+  treasury: string;
   asset: string;
   amount: bigint;
   counted: bigint;
@@ -74,14 +75,14 @@ export type AuthorizedPayout = {
 
 /** Records a payout before its signature is made. Call it inside a transaction. */
 export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date): void {
-  const { nonce, kind, asset, amount, counted, receiver, merchantId, paymentId } = payout;
+  const { nonce, kind, treasury, asset, amount, counted, receiver, merchantId, paymentId } = payout;
   const assetTotal = sumPayouts(store, { asset }) + counted;
   const merchantTotal = merchantId === null ? null : String(sumPayouts(store, { asset, merchantId }) + counted);
   store
-    .prepare(`insert into payout (nonce, kind, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
-      asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    .prepare(`insert into payout (nonce, kind, treasury, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
+      asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     .run(
-      ...([nonce, kind, asset, String(amount), String(counted), receiver, merchantId, paymentId] as const),
+      ...([nonce, kind, treasury, asset, String(amount), String(counted), receiver, merchantId, paymentId] as const),
       ...([merchantTotal, String(assetTotal), at.getTime()] as const),
     );
 }
@@ -90,6 +91,17 @@ export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date): 
 export function findAuthorized(store: Store, { nonce, asset }: { nonce: string; asset: string }): bigint {
   const rows = store.prepare("select counted from payout where nonce = ? and asset = ?").all(nonce, asset);
   return rows.reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
+}
+
+/** Returns true if a payout was authorized for another treasury, which has the same nonces. */
+export function isOfOtherTreasury(
+  store: Store,
+  { nonce, asset, treasury }: { nonce: string; asset: string; treasury: string },
+): boolean {
+  const found = store
+    .prepare("select 1 from payout where nonce = ? and asset = ? and treasury <> ? limit 1")
+    .get(nonce, asset, treasury);
+  return found !== undefined;
 }
 
 /** The payouts of an asset, or those of one merchant. */

@@ -18,6 +18,7 @@ export const refusals = {
   limit_payout: { transient: false, message: "the payout exceeds the limit of one payout" },
   limit_merchant_day: { transient: false, message: "the payout exceeds the merchant's limit of 24 hours" },
   limit_asset_hour: { transient: false, message: "the payout exceeds the asset's limit of one hour" },
+  treasury_changed: { transient: false, message: "the payout was signed for another treasury" },
   payout_unauthorized: { transient: false, message: "a payout of the transaction was not authorized" },
   payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
   fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },

@@ -1,4 +1,4 @@
-import type { AssetLimits } from "./limits.ts";
+import type { AssetLimits, HotBalance } from "./limits.ts";
 import type { RefusalReason } from "./refusals.ts";
 
 // The rules that decide on a payout: pure functions over what the chain has shown, what the signer has recorded, and the
@@ -22,6 +22,18 @@ export function findLimitRefusal(limits: AssetLimits, of: LimitedAmounts): Refus
   const perDay = of.isNewMerchant ? limits.newMerchantPerDay : limits.perMerchantDay;
   if (of.merchantDay !== undefined && of.merchantDay + of.increase > perDay) return "limit_merchant_day";
   return of.assetHour + of.increase > limits.perHour ? "limit_asset_hour" : undefined;
+}
+
+/**
+ * Returns what moves to the cold address, minor units: everything above the target once the balance exceeds the ceiling.
+ * @param of.needed what payouts may still take from this balance
+ */
+export function findExcess(
+  { ceiling, cold }: HotBalance,
+  { balance, needed }: { balance: bigint; needed: bigint },
+): bigint {
+  const left = balance - needed;
+  return cold === undefined || left <= ceiling ? 0n : left - cold.target;
 }
 
 /** An amount of an asset whose minor unit is 10^-decimals. */

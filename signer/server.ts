@@ -4,7 +4,8 @@ import type { z } from "zod";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { authorizePayouts } from "./authorize-payouts.ts";
 import { claimDestinations } from "./claim-destinations.ts";
-import { depositsRequest, destinationsRequest, payoutsRequest } from "./protocol.ts";
+import { moveExcess } from "./move-excess.ts";
+import { depositsRequest, destinationsRequest, excessRequest, payoutsRequest } from "./protocol.ts";
 import { countRecords } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { authorizeMarkerClosing, authorizePayoutTransaction } from "./solana/authorize-transactions.ts";
@@ -20,6 +21,10 @@ const BODY_LIMIT = 1_000_000;
 /** Serves the protocol of signer/protocol.ts. Returns the server and its address. */
 export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ url: string; close(): Promise<void> }> {
   const app = createApp(listen);
+  // Amounts are strings on the wire.
+  app.setReplySerializer((answer) =>
+    JSON.stringify(answer, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
+  );
   /** Serves one path: a request that its schema refuses gets 400 with the names of the members and none of their values. */
   const serve = <T>(path: string, schema: z.ZodType<T>, answer: (body: T) => Promise<unknown>) =>
     app.post(path, async (request, reply) => {
@@ -32,6 +37,7 @@ export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ u
     });
   serve("/v1/payouts", payoutsRequest, async ({ payouts }) => ({ results: await authorizePayouts(deps, payouts) }));
   serve("/v1/deposits", depositsRequest, async ({ deposits }) => ({ results: await verifyDeposits(deps, deposits) }));
+  serve("/v1/excess", excessRequest, (request) => moveExcess(deps, request));
   serve("/v1/destinations", destinationsRequest, async (request) => claimDestinations(deps, request));
   serve("/v1/solana/transactions", payoutTransactionRequest, (request) => authorizePayoutTransaction(deps, request));
   serve("/v1/solana/markers", markerClosingRequest, (request) => authorizeMarkerClosing(deps, request));

@@ -18,11 +18,12 @@ const tables: Readonly<Record<string, string>> = {
     unique (chain, tx_hash, log_index)`,
   // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
   // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest
-  // amount before it. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
+  // amount before it. `treasury` would make the transfer: another one has unused nonces, and signs none of these. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
   payout: `
     id integer primary key,
     nonce text not null,
     kind text not null,
+    treasury text not null,
     asset text not null,
     amount text not null,
     counted text not null,
@@ -33,6 +34,16 @@ const tables: Readonly<Record<string, string>> = {
     asset_total text not null,
     signed_at integer not null,
     check ((merchant_id is null) = (merchant_total is null))`,
+  // A transfer of the treasury's excess to the cold address, recorded before it is signed. A number is used once on chain. It has
+  // a second row if the limits file names another address before the transfer is made.
+  cold_transfer: `
+    id integer primary key,
+    treasury text not null,
+    asset text not null,
+    number integer not null,
+    amount text not null,
+    receiver text not null,
+    signed_at integer not null`,
   // Solana: a transaction that can make the payout of a marker, with the value of the durable nonce with which it can be
   // included. It is recorded before it is signed. `slot`: the endpoint had reached it when the nonce had this value.
   payout_transaction: `
@@ -88,6 +99,7 @@ const indexes = `
   create index if not exists payout_asset on payout (asset, id);
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
+  create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_event_destination on destination_event (destination_id);`;
 

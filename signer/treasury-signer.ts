@@ -3,6 +3,8 @@ import type {
   DepositResult,
   DestinationsRequest,
   DestinationsResponse,
+  ExcessRequest,
+  ExcessResult,
   PayoutRequest,
   PayoutResult,
 } from "./protocol.ts";
@@ -25,6 +27,8 @@ export type TreasurySigner = {
   claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
   /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
   claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
+  /** Signs the transfer of what the treasury holds above an asset's ceiling. The signer decides its amount and receiver. */
+  moveExcess(request: ExcessRequest): Promise<ExcessResult>;
   /** Signs a transaction on Solana that makes payouts which `signPayouts` has authorized. */
   signPayoutTransaction(request: PayoutTransactionRequest): Promise<PayoutTransactionResult>;
   /** Signs a transaction on Solana that closes markers of payouts. */

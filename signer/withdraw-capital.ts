@@ -6,7 +6,7 @@ import { deriveNonce, withdrawalKey } from "../chains/natural-key.ts";
 import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import { type Refused, statement } from "./protocol.ts";
-import { findAuthorized, insertPayout, sumWindow } from "./records.ts";
+import { findAuthorized, insertPayout, isOfOtherTreasury, sumWindow } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import { findLimitRefusal } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -56,6 +56,8 @@ export async function withdrawCapital(
   const nonce = deriveNonce(deps.deployment, withdrawalKey({ reference }));
   const refused = inStoreTransaction(deps.store, () => {
     const at = deps.now();
+    const { treasury } = chain;
+    if (isOfOtherTreasury(deps.store, { nonce, asset, treasury })) return refuse("treasury_changed");
     const before = findAuthorized(deps.store, { nonce, asset });
     const counted = amount > before ? amount - before : 0n;
     const assetHour = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
@@ -63,7 +65,7 @@ export async function withdrawCapital(
     const reason = findLimitRefusal(assetLimits, amounts);
     if (reason) return refuse(reason);
     const of = { kind: "withdrawal", merchantId: null, paymentId: null };
-    if (counted > 0n) insertPayout(deps.store, { ...of, nonce, asset, amount, counted, receiver }, at);
+    if (counted > 0n) insertPayout(deps.store, { ...of, nonce, treasury, asset, amount, counted, receiver }, at);
     return undefined;
   });
   if (refused) return refused;

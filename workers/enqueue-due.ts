@@ -80,3 +80,11 @@ export async function enqueueHistoryReads(deps: PaymentDeps, at: number): Promis
     listChainsWithHistory(deps).map((chain) => ({ data: { chain, at } })),
   );
 }
+
+/** Enqueues a look at the treasury's excess on each chain. A lost job delays it until the next one. */
+export async function enqueueMovesOfExcess(deps: Pick<PaymentDeps, "chains" | "enqueue">, at: number): Promise<void> {
+  await deps.enqueue(
+    "move-excess",
+    [...deps.chains.keys()].map((chain) => ({ data: { chain, at } })),
+  );
+}

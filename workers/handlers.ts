@@ -9,11 +9,12 @@ import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
+import { moveExcess } from "../payments/payouts/move-excess.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
 import type { TransferDeps } from "../transfers/transfer-deps.ts";
 import type { Verifier } from "../transfers/verifier.ts";
-import { enqueueHistoryReads, enqueueReconciliations, sweep } from "./enqueue-due.ts";
+import { enqueueHistoryReads, enqueueMovesOfExcess, enqueueReconciliations, sweep } from "./enqueue-due.ts";
 
 /** What the handlers pass to the modules that they call. */
 export type WorkerDeps = DeliveryDeps &
@@ -36,6 +37,9 @@ const RECONCILE_EVERY_S = 5;
 
 /** Interval between reads of the treasury's history on Solana, seconds. */
 const HISTORY_EVERY_S = 2;
+
+/** Interval between looks at what the treasury holds above its ceilings, seconds. */
+const EXCESS_EVERY_S = 60;
 
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
@@ -127,11 +131,16 @@ export function createHandlers(deps: WorkerDeps): Handlers {
         await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
+      if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
       if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
       return done;
     },
     "report-destinations": async () => {
       await reportDestinations(deps);
+      return done;
+    },
+    "move-excess": async ({ chain }) => {
+      if (!mustWait(chain)) await deps.withoutRequestContext(() => moveExcess(deps, chain));
       return done;
     },
     "check-pages": async () => {

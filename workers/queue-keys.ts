@@ -25,6 +25,7 @@ const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonl
   settle: { eip155: ["treasury", "signer"], solana: ["signer"] },
   refund: { eip155: ["treasury", "signer"], solana: ["signer"] },
   reconcile: {},
+  "move-excess": { eip155: ["signer"] },
   "deliver-webhook": {},
   "report-destinations": { eip155: ["signer"], solana: ["signer"] },
   "check-pages": {},

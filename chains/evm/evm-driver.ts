@@ -8,6 +8,7 @@ import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
 import { encodePayout, openEvmPayoutSigner } from "./evm-payouts.ts";
+import { readFinalBalance } from "./final-balance.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { type EvmChain, openEvmChain } from "./open-evm-chain.ts";
 import { readFeed } from "./price-feeds.ts";
@@ -40,6 +41,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   check: checkEvmChain,
   listHistoryAccounts: () => [],
   readBalances: readBalancesAt,
+  readFinalBalance,
   openPayoutSigner: openEvmPayoutSigner,
   encodePayout,
   readFinalMovements,

@@ -39,6 +39,11 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   check: checkSolanaChain,
   listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
+  readFinalBalance: async (chain, { asset, nonce }) => {
+    if (nonce !== undefined) throw new Error(`a payout on ${chain.chain} is not found by its nonce`);
+    const { balances } = await readFinalBalances(chain, [{ asset }]);
+    return { balance: balances[0] ?? 0n, isMade: false };
+  },
   openPayoutSigner,
   encodePayout: ({ chain }) => {
     throw new Error(`a payout on ${chain} is a transaction of its own`);

@@ -3,7 +3,7 @@ import type { Db } from "../tables.ts";
 
 /**
  * Returns the treasury's inventory of an asset: its holdings minus what it owes in that asset, minor units. A negative
- * inventory means that the treasury owes more than it has.
+ * inventory means that the treasury owes more than it has. What lies at the cold address is held too.
  *
  * Payouts of money that came in another asset and that have not begun do not count as owed, because the inventory pays for
  * them. Open exceptions that are owed count in full: an unexplained outflow (`lost`) does not reduce them, and corrections
@@ -12,10 +12,10 @@ import type { Db } from "../tables.ts";
 export async function readInventory(db: Db, asset: string): Promise<bigint> {
   const { rows } = await sql<{ inventory: bigint }>`
     with booked as (
-      select coalesce(sum(amount) filter (where account = 'treasury'), 0) as treasury,
+      select coalesce(sum(amount) filter (where account in ('treasury', 'cold')), 0) as treasury,
         coalesce(sum(amount) filter (where account = 'in_transit'), 0) as in_transit,
         coalesce(sum(amount) filter (where account = 'exceptions'), 0) as exceptions
-      from ledger_day where account in ('treasury', 'in_transit', 'exceptions') and asset = ${asset}
+      from ledger_day where account in ('treasury', 'cold', 'in_transit', 'exceptions') and asset = ${asset}
     ), lost as (
       select coalesce(sum(e.amount), 0) as amount
       from ledger_entry e join ledger_group g on g.id = e.group_id

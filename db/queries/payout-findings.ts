@@ -124,7 +124,7 @@ export async function findWrongRefunds(db: Db): Promise<Finding[]> {
 export async function findWrongPayoutTransfers(db: Db, scope: CheckScope): Promise<Finding[]> {
   const { rows } = await sql<Finding>`
     with candidate as (
-      select * from transfer where purpose <> 'payment' and state not in ('confirmed', 'ended')
+      select * from transfer where purpose in ('settlement', 'refund') and state not in ('confirmed', 'ended')
       union
       select t.* from ledger_group g join transfer t on t.id = g.subject
       where g.kind in ('settlement_paid', 'refund_paid') and g.at >= ${beginOf(scope)}

@@ -29,6 +29,28 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
+/** Inserts a ready transfer unless the chain's token has one with its payer and nonce. Returns true if it is new. */
+export async function insertNewTransfer(db: Db, row: NewTransfer, at: Date): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto("transfer")
+    .values({ state: "ready", ...row, created_at: at })
+    .onConflict((conflict) => conflict.columns(["chain", "token", "payer", "authorization_nonce"]).doNothing())
+    .executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
+}
+
+/** Returns what settlements and refunds that are not final yet take from the treasury, minor units. */
+export async function sumUnfinishedPayouts(
+  db: Db,
+  { chain, asset }: { chain: string; asset: string },
+): Promise<bigint> {
+  const { rows } = await sql<{ amount: bigint }>`
+    select coalesce(sum(amount), 0) as amount from transfer
+    where chain = ${chain} and asset = ${asset} and state not in ('confirmed', 'ended')
+      and purpose in ('settlement', 'refund')`.execute(db);
+  return rows[0]?.amount ?? 0n;
+}
+
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
 export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 

@@ -22,7 +22,7 @@ export type Mode = "test" | "live";
  * later request or deletion.
  */
 export type DestinationRejection = "decided" | "withdrawn" | "replaced";
-export type Purpose = "payment" | "settlement" | "refund";
+export type Purpose = "payment" | "settlement" | "refund" | "cold";
 
 /**
  * How a token movement is made:

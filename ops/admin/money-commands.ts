@@ -43,6 +43,7 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
   );
   for (const [name, as, what] of [
     ["book-capital", "capital", "book an open exception as capital that the operator put in or took out"],
+    ["book-cold", "cold", "book an open exception as money that came back from the cold address, or went there"],
     ["book-loss", "losses", "book an open exception as a loss, or as a gain that is kept"],
   ] as const)
     addAction(

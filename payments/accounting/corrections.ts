@@ -26,6 +26,7 @@ export type Correction = {
  */
 const byHand: readonly string[] = [
   accounts.treasury,
+  accounts.cold,
   accounts.exceptions,
   accounts.capital,
   accounts.gasSpent,

@@ -14,6 +14,8 @@ export const accounts = {
   treasury: "treasury",
   /** Amount that we owe a merchant. */
   payable: (merchantId: string) => `payable:${merchantId}`,
+  /** Balance of the operator's cold address: what was moved there from our receiving account. */
+  cold: "cold",
   /** Clearing account for money received in one asset and owed in another. The operator rebalances the inventory. */
   exchange: "exchange",
   /** Fees that the operator has taken. */
@@ -274,6 +276,17 @@ export function refundLessenedGroup(refund: {
 /** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */
 export function refundPaidGroup(transfer: Movement): Group {
   return { ...settlementPaidGroup(transfer), kind: "refund_paid" };
+}
+
+/** Returns the group of a transfer of the treasury's excess to the cold address. What it backs stays owed. */
+export function coldGroup(transfer: Movement): Group {
+  const { asset, amount } = transfer;
+  return {
+    kind: "cold_moved",
+    subject: transfer.id,
+    onChain: placeOf(transfer),
+    entries: doubleEntry({ debit: accounts.cold, credit: accounts.treasury, asset, amount }),
+  };
 }
 
 function placeOf({ chain, block_number, block_id, tx_hash, log_index }: Place) {

@@ -116,10 +116,10 @@ export function returnException(deps: Deps, args: { actor: AuditActor; id: numbe
   });
 }
 
-/** Books an exception as the operator's own capital, paid in or taken out, or as a loss (or gain). */
+/** Books an exception as the operator's own capital, as money from or to the cold address, or as a loss (or gain). */
 export function bookException(
   deps: Deps,
-  args: { actor: AuditActor; id: number; as: "capital" | "losses"; note: string },
+  args: { actor: AuditActor; id: number; as: "capital" | "cold" | "losses"; note: string },
 ): Promise<Result<Resolved>> {
   const account = accounts[args.as];
   return resolve(deps, { ...args, action: "exception.booked" }, async () => done({ account, note: args.note }), {

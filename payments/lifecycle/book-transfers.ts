@@ -8,6 +8,7 @@ import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers } from "../../transfers/booking-handlers.ts";
 import {
+  coldGroup,
   dustGroup,
   gasGroup,
   refundPaidGroup,
@@ -44,7 +45,9 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
   const settled = await finishSettlements(deps, db, payouts);
   const refunds = confirmed.filter((transfer) => transfer.purpose === "refund");
   await finishRefunds(deps, db, refunds);
-  const groups = [...paid.groups, ...payouts.map(settlementPaidGroup), ...refunds.map(refundPaidGroup)];
+  const cold = confirmed.filter((transfer) => transfer.purpose === "cold");
+  const outgoing = [...payouts.map(settlementPaidGroup), ...refunds.map(refundPaidGroup), ...cold.map(coldGroup)];
+  const groups = [...paid.groups, ...outgoing];
   await insertGroups(db, groups, deps.now());
   return () => {
     for (const { payment, confirmedAt, chain } of paid.succeeded) {

@@ -21,5 +21,21 @@ export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory
     "pay_signer_approval_keys_waiting",
     "Approval keys that were reported within the signer's waiting period and do not count yet",
   ),
+  signerHotBalance: gauge(
+    "pay_signer_hot_balance_minor_units",
+    "What the treasury holds of an asset in the final state, as the signer's own endpoints show it",
+    ["asset"],
+  ),
+  signerHotFloor: gauge("pay_signer_hot_floor_minor_units", "The least that the treasury should hold of an asset", [
+    "asset",
+  ]),
+  signerHotCeiling: gauge("pay_signer_hot_ceiling_minor_units", "The most that the treasury should hold of an asset", [
+    "asset",
+  ]),
+  signerColdTransfers: counter(
+    "pay_signer_cold_transfers_total",
+    "Transfers to a cold address that the signer has recorded and signed",
+    ["asset"],
+  ),
   signerPaused: gauge("pay_signer_paused", "1 while the limits file pauses all payouts, or is missing or invalid"),
 });

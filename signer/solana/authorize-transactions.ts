@@ -61,7 +61,8 @@ function recordTransaction(
   const { store } = deps;
   const markers = payouts.map(({ memo }) => findMarker(treasury, memo).address);
   for (const { memo, amount, destination: receiver } of payouts)
-    if (!isAuthorized(store, { nonce: memo, asset, amount, receiver })) return refuse("payout_unauthorized", memo);
+    if (!isAuthorized(store, { nonce: memo, treasury, asset, amount, receiver }))
+      return refuse("payout_unauthorized", memo);
   if (markers.some((marker) => isClosing(store, { chain, marker }))) return refuse("payout_closed");
   for (const marker of markers) insertTransaction(store, { chain, marker, nonceAccount, nonce, slot }, deps.now());
   return undefined;

@@ -5,14 +5,16 @@ import type { Store } from "../store.ts";
 /** A transaction that was signed for a payout, and the value of the durable nonce with which it can be included. */
 export type SignedTransaction = { id: number; nonceAccount: string; nonce: string; slot: number };
 
-/** Returns true if this payout was authorized, with exactly this amount and receiver. */
+/** Returns true if this payout was authorized, with exactly this treasury, amount and receiver. */
 export function isAuthorized(
   store: Store,
-  { nonce, asset, amount, receiver }: { nonce: string; asset: string; amount: bigint; receiver: string },
+  of: { nonce: string; treasury: string; asset: string; amount: bigint; receiver: string },
 ): boolean {
   const found = store
-    .prepare("select 1 from payout where nonce = ? and asset = ? and amount = ? and receiver = ? limit 1")
-    .get(nonce, asset, String(amount), receiver);
+    .prepare(
+      "select 1 from payout where nonce = ? and treasury = ? and asset = ? and amount = ? and receiver = ? limit 1",
+    )
+    .get(of.nonce, of.treasury, of.asset, String(of.amount), of.receiver);
   return found !== undefined;
 }
 

@@ -62,7 +62,7 @@ create trigger transaction_event after insert or update of state on transaction
 -- Token movements, each of which must happen exactly once.
 create table transfer (
   id text primary key,
-  purpose text not null check (purpose in ('payment', 'settlement', 'refund')),
+  purpose text not null check (purpose in ('payment', 'settlement', 'refund', 'cold')),
   payment_id text references payment,
   settlement_id text references settlement,
   refund_id text references refund,

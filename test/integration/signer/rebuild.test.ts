@@ -2,6 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
+import { moveExcess } from "../../../payments/payouts/move-excess.ts";
 import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
 import { fundBuyer, sendUsdc, startChain } from "../../support/evm-chain.ts";
@@ -45,6 +46,34 @@ test("a store that was lost is rebuilt from the chain, and pays nothing a second
   const later = await fixture.pay(await fundBuyer(chain), 100n);
   expect(await fixture.settle((await fixture.settlementOf(later)).id)).toEqual(["begun"]);
   await expect(rebuildPayouts(rebuilt.deps, { from, accepted: none })).rejects.toThrow("the store has payouts");
+});
+
+test("a rebuilt store knows the transfers to the cold address, and the next one has the next number", async () => {
+  const own = await startChain();
+  const lost = await startTestSigner(own);
+  const fixture = await makeMerchantFixture(own, { signer: lost.signer });
+  const cold = { address: newKey().address, target: "1000000" };
+  const keep = { asset: { hotBalance: { floor: "1000000", ceiling: "2000000", cold } } };
+  await lost.setLimits(keep);
+  for (const cents of [300n, 400n]) {
+    await fixture.pay(await fundBuyer(own), cents);
+    await moveExcess(fixture.deps, own.id);
+    await fixture.relay();
+    await fixture.watch();
+  }
+
+  const rebuilt = await startTestSigner(own);
+  await rebuilt.setLimits(keep);
+  await claimAllDeposits({ db: fixture.db, signer: rebuilt.signer });
+  const since = new Map([[own.id, Number(own.since)]]);
+  expect(await rebuildPayouts(rebuilt.deps, { from: since, accepted: none })).toEqual({
+    recorded: 2,
+    unattributed: [],
+  });
+  await fixture.pay(await fundBuyer(own), 500n);
+  expect(await rebuilt.signer.moveExcess({ asset: own.asset, pending: 0n })).toMatchObject({
+    transfer: { number: 3, amount: 5_000_000n },
+  });
 });
 
 test("a transfer out of the treasury that belongs to no payout stops the rebuild until the operator accepts it", async () => {

@@ -16,6 +16,7 @@ const good: Record<QueueName, object> = {
   refund: { refundIds: [`rfnd_${hex}`] },
   "deliver-webhook": { endpointId: `whe_${hex}` },
   "check-pages": { at: 1_900_000_000 },
+  "move-excess": { chain: "eip155:31337", at: 1_900_000_000 },
   "report-destinations": { at: 1_900_000_000 },
   sweep: { at: 1_900_000_000 },
 };
