@@ -26,6 +26,48 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/move-excess.ts",
+    tests: ["test/integration/signer/cold-transfers.test.ts"],
+    mutations: [
+      {
+        name: "each request records one more transfer to the cold address",
+        find: "const open = isMade && newest?.number === last?.number ? undefined : newest;",
+        replace: "const open = undefined as typeof newest;",
+      },
+      {
+        name: "a concurrent request records a second transfer to the cold address",
+        find: "isMade && newest?.number === last?.number ? undefined : newest",
+        replace: "last === undefined || isMade ? undefined : newest",
+      },
+      {
+        name: "what unfinished payouts need moves to the cold address",
+        find: "needed: recent > pending ? recent : pending",
+        replace: "needed: pending > 0n ? recent : recent",
+      },
+      {
+        name: "what was signed within the last hour moves to the cold address",
+        find: "needed: recent > pending ? recent : pending",
+        replace: "needed: recent > 0n ? pending : pending",
+      },
+      {
+        name: "a transfer to a former cold address is signed",
+        find: "if (open?.receiver === receiver) return open;",
+        replace: "if (open) return open;",
+      },
+    ],
+  },
+  {
+    file: "signer/authorize-payouts.ts",
+    tests: ["test/integration/signer/rotated-treasury.test.ts"],
+    mutations: [
+      {
+        name: "a payout of a former treasury is signed again",
+        find: 'if (isOfOtherTreasury(deps.store, { nonce, asset: payout.asset, treasury })) return refuse("treasury_changed");',
+        replace: "void isOfOtherTreasury;",
+      },
+    ],
+  },
+  {
     file: "signer/authorize-payouts.ts",
     tests: stolen,
     mutations: [

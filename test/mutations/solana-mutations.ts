@@ -313,7 +313,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "the treasury signs a payout on Solana that was not authorized with this amount and receiver",
-        find: 'if (!isAuthorized(store, { nonce: memo, asset, amount, receiver })) return refuse("payout_unauthorized", memo);',
+        find: 'if (!isAuthorized(store, { nonce: memo, treasury, asset, amount, receiver }))\n      return refuse("payout_unauthorized", memo);',
         replace: "void [isAuthorized, amount, receiver, memo];",
       },
       {
