@@ -1,5 +1,7 @@
+import { sql } from "kysely";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { lockInventory } from "../../../../db/queries/inventory.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { signAsWallet } from "../../../../local/solana-buyer.ts";
@@ -123,7 +125,20 @@ test("a payment in another asset is settled in the merchant's asset once invento
 test("two converted payouts that compete for inventory for one are paid one after the other", async () => {
   const ids = [await payWith(await makeBuyer(), 200n), await payWith(await makeBuyer(), 200n)];
   const settlements = await Promise.all(ids.map((id) => fixture.settlementOf(id)));
-  const outcomes = (await Promise.all(settlements.map(({ id }) => fixture.settle(id)))).flat();
+  const { settling } = await fixture.db.transaction().execute(async (db) => {
+    await lockInventory(db, assets.usdc);
+    const both = Promise.all(settlements.map(({ id }) => fixture.settle(id)));
+    const areWaiting = async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        fixture.db,
+      );
+      return rows.length === 2;
+    };
+    await waitFor(areWaiting, { within: 10_000, what: "both payouts wait for the inventory" });
+    return { settling: both };
+  });
+  const outcomes = (await settling).flat();
   expect(outcomes.toSorted()).toEqual(["begun", "inventory_short"]);
   await fixture.relay();
   await fixture.watch();
