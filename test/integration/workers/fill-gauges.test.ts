@@ -159,7 +159,7 @@ const ofBudgets = ["pay_rpc_budget_remaining_calls", "pay_rpc_budget_shortages_t
 /** It is set where a chain has several endpoints: test/integration/transfers/evm/stuck-endpoint.test.ts covers it. */
 const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 
-/** The signer's process sets these, which this fleet lacks: test/integration/signer/limits.test.ts covers them. */
+/** The signer's process sets these, which this fleet lacks: test/integration/signer covers them. */
 const ofSigner = [
   "pay_signer_payouts_total",
   "pay_signer_refusals_total",
@@ -168,6 +168,10 @@ const ofSigner = [
   "pay_signer_paused",
   "pay_signer_destinations_waiting",
   "pay_signer_approval_keys_waiting",
+  "pay_signer_hot_balance_minor_units",
+  "pay_signer_hot_floor_minor_units",
+  "pay_signer_hot_ceiling_minor_units",
+  "pay_signer_cold_transfers_total",
 ];
 
 test("a run of payments sets every metric, and no alert or dashboard uses a metric that is never set", async () => {

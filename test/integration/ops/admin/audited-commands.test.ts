@@ -174,6 +174,7 @@ const changes: Record<string, () => Promise<string[]>> = {
   "exceptions assign": async () => ["exceptions", "assign", await unknownMoney(), "--payment", await fixture.create()],
   "exceptions return": async () => ["exceptions", "return", await unknownMoney()],
   "ledger book-capital": async () => ["ledger", "book-capital", await unknownMoney(), "--note", "inventory"],
+  "ledger book-cold": async () => ["ledger", "book-cold", await unknownMoney(), "--note", "back from cold"],
   "ledger book-loss": async () => ["ledger", "book-loss", await unknownMoney(), "--note", "dust"],
   "ledger correct": async () => {
     const accounts = ["--debit", "losses", "--credit", "operator_capital"];
