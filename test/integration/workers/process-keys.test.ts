@@ -75,7 +75,6 @@ async function environment(folder: string): Promise<Record<string, string>> {
     ...testKeys,
     SIGNER: "embedded",
     PUBLIC_URL: "http://127.0.0.1:9",
-    ADMIN_PASSWORD: "correct horse battery",
   };
 }
 
