@@ -1,12 +1,11 @@
-import { createWriteStream } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { mkdir } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { Role as DatabaseRole } from "../db/grants.ts";
 import { migrateDatabase } from "../db/migrate.ts";
 import type { Credentials } from "../payments/operators/operators.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
 import { createLogins, dropLogins, loginUrl } from "./database-logins.ts";
+import { describeProcesses, drainMs } from "./describe-processes.ts";
 import { requireFreePort } from "./free-ports.ts";
 import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./local-chain.ts";
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
@@ -16,9 +15,8 @@ import { startRedis } from "./redis.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
 import { seedOperator } from "./seed-operator.ts";
 import type { Say, Service } from "./service.ts";
-import type { ProcessOptions, Role } from "./service-process.ts";
-import { prepareSigner } from "./signer-files.ts";
-import { findRunningStack, removeStackFile, type StackFile, writeEnvironment, writeStackFile } from "./stack-file.ts";
+import type { Role } from "./service-process.ts";
+import { findRunningStack, removeStackFile, type StackFile, writeStackFile } from "./stack-file.ts";
 import { metricsPorts, type StackSettings } from "./stack-settings.ts";
 import { type Supervisor, supervise } from "./supervisor.ts";
 
@@ -39,9 +37,6 @@ export type Stack = {
 };
 
 type Opened = { name: string; close: () => Promise<unknown> }[];
-
-/** How long a process may drain when it is stopped, milliseconds. */
-const drainMs = 8_000;
 
 export type StackOptions = {
   /** Gives up the start when it is aborted. */
@@ -178,115 +173,6 @@ async function closeAll(opened: Opened, say: Say): Promise<void> {
       say(`${name} did not stop: ${error instanceof Error ? error.message : error}`),
     );
   }
-}
-
-type Parts = {
-  settings: StackSettings;
-  dir: string;
-  /** Returns the URL by which a role connects to the database. */
-  urlOf: (role: DatabaseRole) => string;
-  redis: Service;
-  networksFile: string;
-  /** Environment variables with the private keys. */
-  keys: Record<string, string>;
-  /** The key pair of the operators' TOTP secrets. */
-  totpKeys: { publicKey: string; privateKey: string };
-};
-
-/** Returns the settings of each process of the service. Workers get the keys of the lanes, the signer those of the treasury. */
-async function describeProcesses({
-  settings,
-  dir,
-  urlOf,
-  redis,
-  networksFile,
-  keys,
-  totpKeys,
-}: Parts): Promise<ProcessOptions[]> {
-  const { PORT, ADMIN_PORT, WORKERS, LOG_LEVEL } = settings;
-  const logs = join(dir, "logs");
-  await rm(logs, { recursive: true, force: true });
-  await mkdir(logs, { recursive: true });
-  // Another stack may use the same Redis when REDIS_URL names it.
-  const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
-  const services = { REDIS_URL: redis.url, ...prefix };
-  // The database is deleted with the stack, so new keys for each run can decrypt everything in it.
-  const buyerData = await newEncryptionKeys("local");
-  const webhooks = await newEncryptionKeys("local");
-  const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
-  const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  const common = { ...services, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
-  const [apiMetrics = 0, ...others] = metricsPorts(settings);
-  const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
-  const boardMetrics = others.pop() ?? 0;
-  const logTo = (name: string) => {
-    const stream = createWriteStream(join(logs, `${name}.log`), { flags: "a" });
-    return (line: string) => void stream.write(`${line}\n`);
-  };
-  // Every caller has the address 127.0.0.1, and benchmarks send as many requests as they can.
-  const { RATE_LIMIT_PER_ADDRESS = "0", RATE_LIMIT_PER_KEY = "0" } = process.env;
-  const limits = { RATE_LIMIT_PER_ADDRESS, RATE_LIMIT_PER_KEY };
-  const isTreasuryKey = ([name]: [string, string]) => name.includes("TREASURY");
-  const laneKeys = Object.fromEntries(Object.entries(keys).filter((entry) => !isTreasuryKey(entry)));
-  const treasuryKeys = Object.fromEntries(Object.entries(keys).filter(isTreasuryKey));
-  const isEmbedded = settings.SIGNER === "embedded";
-  const signer = isEmbedded ? undefined : await prepareSigner(dir, networksFile);
-  const SIGNER = signer?.address ?? "embedded";
-  await writeEnvironment(dir, {
-    DATABASE_URL: urlOf("admin"),
-    NETWORKS_FILE: networksFile,
-    SIGNER,
-    BUYER_DATA_PRIVATE_KEYS: buyerData.privateKey,
-    WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
-    TOTP_PUBLIC_KEY: totpKeys.publicKey,
-    ...addresses,
-    ...publicUrl,
-  });
-  const worker = {
-    ...common,
-    DATABASE_URL: urlOf("worker"),
-    ...publicUrl,
-    ...(isEmbedded ? keys : laneKeys),
-    SIGNER,
-    WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
-    AUDIT_SINK: pathToFileURL(join(dir, "audit-heads.jsonl")).href,
-    DRAIN_MS: String(drainMs),
-  };
-  const board = {
-    ...common,
-    DATABASE_URL: urlOf("board"),
-    TOTP_PRIVATE_KEYS: totpKeys.privateKey,
-  };
-  const signing: ProcessOptions[] = signer
-    ? [
-        {
-          role: "signer",
-          metricsPort: signerMetrics,
-          env: { ...signer.env, ...treasuryKeys, LOG_LEVEL },
-          onLine: logTo("signer"),
-        },
-      ]
-    : [];
-  return [
-    ...signing,
-    {
-      role: "api",
-      port: PORT,
-      metricsPort: apiMetrics,
-      env: {
-        ...common,
-        DATABASE_URL: urlOf("api"),
-        ...publicUrl,
-        ...limits,
-        BUYER_DATA_PUBLIC_KEY: buyerData.publicKey,
-      },
-      onLine: logTo("api"),
-    },
-    ...others.slice(0, WORKERS).map((metricsPort, index): ProcessOptions => {
-      return { role: "worker", metricsPort, env: worker, onLine: logTo(`worker-${index}`) };
-    }),
-    { role: "bull-board", port: ADMIN_PORT, metricsPort: boardMetrics, env: board, onLine: logTo("bull-board") },
-  ];
 }
 
 type Facts = {
