@@ -301,7 +301,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
 };
 
-/** Functions that a role may call, by their signature. Trigger functions need no privilege, and nobody else may use them. */
+/** Functions that a role may call, by their signature. Trigger functions need no privilege, and no other role may call them. */
 export const callable: Readonly<Record<string, readonly Role[]>> = {
   "ledger_day_of(timestamptz)": ["api", "worker", "admin", "reader"],
   "database_identity(oid)": ["api", "worker", "admin", "reader"],

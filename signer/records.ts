@@ -60,7 +60,7 @@ export function listPaymentDeposits(
     .map((row) => ({ payer: text(row["payer"]), amount: toAmount(row["amount"]) }));
 }
 
-/** A payout that is authorized now. Refunds name their payment; payouts to nobody's credit have no merchant. */
+/** A payout that is authorized now. Refunds name their payment; returns and capital have no merchant. */
 export type AuthorizedPayout = {
   nonce: string;
   kind: string;

@@ -62,7 +62,7 @@ export async function checkOperator(
 
 /**
  * Creates an operator with a random password and TOTP secret. Refuses with `invalid_params` an invalid name, a name that
- * exists, and a first operator who is not an approver: nobody could manage operators then.
+ * exists, and a first operator who is not an approver: no one could manage operators then.
  */
 export async function createOperator(
   deps: SecretDeps,
