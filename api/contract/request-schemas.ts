@@ -47,10 +47,10 @@ export const amount = z.object({
     .transform(BigInt),
 });
 
-/** A merchant's own order identifier, in the alphabet of bank references. */
+/** A merchant's own order identifier. Its length is counted in code points; the specification (2.12) has no limit. */
 export const referenceId = z
   .string()
-  .regex(/^[A-Za-z0-9 /:.,+-]{1,35}$/, "expected 1 to 35 letters, digits, spaces and / - : . , +");
+  .regex(/^[^\p{Cc}\p{Cs}]{1,255}$/u, "expected 1 to 255 characters without control characters");
 
 /** Unix time in whole seconds, up to the year 9999. */
 export const unixSeconds = z
@@ -58,14 +58,6 @@ export const unixSeconds = z
   .min(0, "expected whole seconds since 1970")
   .max(253_402_300_799, "expected seconds since 1970, not milliseconds")
   .transform((seconds) => new Date(seconds * 1000));
-
-/** A wallet's account, CAIP-10, of any chain. */
-export const account = z
-  .string()
-  .regex(
-    /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}:[-.%a-zA-Z0-9]{1,128}$/,
-    "expected a CAIP-10 account such as eip155:8453:0x…",
-  );
 
 /** A merchant identifier in a path. */
 export const merchantId = z.string().regex(/^mrch_[0-9a-f]{32}$/);
@@ -83,6 +75,11 @@ export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaul
       .default(defaultLimit),
   });
 }
+
+/** A query parameter that is true or false, as clients in several languages write it. */
+export const flag = z
+  .enum(["true", "True", "1", "false", "False", "0"], "expected true or false")
+  .transform((given) => given === "true" || given === "True" || given === "1");
 
 /** A member that clients send and the service ignores; the OpenAPI description says so. */
 export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });

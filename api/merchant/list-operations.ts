@@ -5,7 +5,7 @@ import type { Caller } from "../../payments/merchants/callers.ts";
 import { chainIdPattern } from "../../runtime/caip-patterns.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { instant, listQuery, merchantId, repeated, text } from "../contract/request-schemas.ts";
+import { instant, listQuery, merchantId, referenceId, repeated, text } from "../contract/request-schemas.ts";
 import { paymentState } from "../contract/response-schemas.ts";
 import { toListedPaymentResponse } from "../contract/responses.ts";
 import { paymentListResponse } from "./merchant-response-schemas.ts";
@@ -23,10 +23,7 @@ const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
     .transform((list) => list.split(","))
     .pipe(z.array(chain))
     .optional(),
-  referenceId: z
-    .string()
-    .regex(/^[A-Za-z0-9 /:.,+-]{3,35}$/, "expected 3 to 35 letters, digits, spaces and / - : . , +")
-    .optional(),
+  referenceId: referenceId.optional(),
 });
 
 function toArgs(caller: Caller, input: z.output<typeof query>) {

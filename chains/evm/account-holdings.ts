@@ -10,11 +10,21 @@ import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
  */
 export type Holding = { balance: bigint; allowed: bigint; permitNonce: bigint; gas: bigint };
 
-/** Returns holdings in the order of `wanted`, with one eth_call. A call that fails counts as 0. */
-export async function readHoldings(
-  chain: EvmChain,
-  wanted: readonly { token: EvmToken; account: Hex }[],
-): Promise<Holding[]> {
+/** An account and the token that it might pay with. */
+type Wanted = { token: EvmToken; account: Hex };
+
+/** Maximum number of holdings per eth_call: endpoints limit the gas of a call, and a token may take 30,000 per read. */
+const HOLDINGS_PER_CALL = 250;
+
+/** Returns holdings in the order of `wanted`, with one eth_call for each 250. A call that fails counts as 0. */
+export async function readHoldings(chain: EvmChain, wanted: readonly Wanted[]): Promise<Holding[]> {
+  const parts: Promise<Holding[]>[] = [];
+  for (let from = 0; from < wanted.length; from += HOLDINGS_PER_CALL)
+    parts.push(readPart(chain, wanted.slice(from, from + HOLDINGS_PER_CALL)));
+  return (await Promise.all(parts)).flat();
+}
+
+async function readPart(chain: EvmChain, wanted: readonly Wanted[]): Promise<Holding[]> {
   const callLists = wanted.map(({ token, account }) => listCalls(chain, token, account));
   const outcomes = await simulateCalls(
     chain.rpc,

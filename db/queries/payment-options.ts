@@ -31,6 +31,9 @@ export async function listNewestOptions(
   return rows.map(readFamilyRow);
 }
 
+/** Maximum number of quotes per statement: Postgres takes 65,535 parameters. */
+const OPTIONS_PER_STATEMENT = 1_000;
+
 /**
  * Inserts quotes and returns them. When another process inserts a quote with the same number at the same time, returns
  * that quote instead.
@@ -38,24 +41,27 @@ export async function listNewestOptions(
 export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
   const [first] = rows;
   if (!first) return [];
-  const stored = await db
-    .insertInto("payment_option")
-    // The same order in every process, which avoids deadlocks between calls with the same accounts.
-    .values(
-      rows
-        .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-        .map((row) => ({ ...row, allowance: row.allowance && JSON.stringify(row.allowance) })),
-    )
-    .onConflict((conflict) => conflict.columns(["payment_id", "payer", "asset", "number"]).doNothing())
-    .returningAll()
-    .execute();
-  const inserted = stored.map(readFamilyRow);
+  // The same order in every process, which avoids deadlocks between calls with the same accounts.
+  const sorted = rows.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  const inserted: OptionRow[] = [];
+  for (let from = 0; from < sorted.length; from += OPTIONS_PER_STATEMENT)
+    inserted.push(...(await insertSome(db, sorted.slice(from, from + OPTIONS_PER_STATEMENT))));
   if (inserted.length === rows.length) return inserted;
   const written = new Set(inserted.map(keyOf));
   const missing = new Set(rows.map(keyOf)).difference(written);
   const payers = rows.filter((row) => missing.has(keyOf(row))).map(({ payer }) => payer);
   const newest = await listNewestOptions(db, { paymentId: first.payment_id, payers });
   return [...inserted, ...newest.filter((row) => missing.has(keyOf(row)))];
+}
+
+async function insertSome(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
+  const stored = await db
+    .insertInto("payment_option")
+    .values(rows.map((row) => ({ ...row, allowance: row.allowance && JSON.stringify(row.allowance) })))
+    .onConflict((conflict) => conflict.columns(["payment_id", "payer", "asset", "number"]).doNothing())
+    .returningAll()
+    .execute();
+  return stored.map(readFamilyRow);
 }
 
 const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;

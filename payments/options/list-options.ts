@@ -12,6 +12,7 @@ import {
 } from "../../db/queries/payment-options.ts";
 import { findPayment, type PaymentQuery, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { recordRequester } from "../../db/queries/requesters.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
 import { PAYER_BARRED } from "../../transfers/refusal-reasons.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import type { WalletAction } from "../../transfers/wallet-driver.ts";
@@ -25,7 +26,7 @@ import { tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Requester } from "../requester.ts";
 import type { OptionView, PaymentView } from "../views.ts";
-import { type Candidate, isUsableAccount, listCandidates } from "./candidates.ts";
+import { type Candidate, listCandidates, readAccounts } from "./candidates.ts";
 import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
@@ -37,17 +38,19 @@ import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions
  * Time after the deadline, besides the finality window, in which an authorization may still be relayed, milliseconds.
  */
 const GRACE_MS = 10 * 60_000;
+/** Maximum number of accounts on configured chains, which are read from the chains. */
+const MAX_ACCOUNTS = 500;
 /** `Retry-After` for barred accounts, seconds. An account is barred for a day. */
 const BARRED_RETRY_S = 3_600;
 /** The last relay of authorizations in test mode: it lies in the past, so that they can never move money. */
 const NEVER_VALID = new Date(1_000);
 
 /**
- * Lists the options by which the accounts (CAIP-10, at most 50) can pay: one per account and asset that the merchant is
- * paid in and the account holds enough of. Skips accounts on unknown chains without checking their addresses.
+ * Lists the options by which the accounts (CAIP-10) can pay: one per account and asset that the merchant is paid in and the
+ * account holds enough of. Skips accounts on unknown chains, and logs and skips texts that are no accounts.
  *
- * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` naming an invalid account,
- * `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
+ * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` when no text is an account or
+ * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
  * because payments from them have burned gas.
  * @param args.requester recorded with the payment (see `cancelPayment`); unset only in tests
  */
@@ -59,13 +62,19 @@ export async function listOptions(
   if (!payment) return refuse("payment_not_found", "no such payment");
   const closed = findClosedRefusal(payment, deps.now());
   if (closed) return closed;
-  const bad = args.accounts.findIndex((account) => !isUsableAccount(deps, account));
-  if (bad >= 0) return refuse("invalid_params", `accounts.${bad}: expected a CAIP-10 account such as eip155:8453:0x…`);
+  const { accounts, malformed } = readAccounts(deps, args.accounts);
+  if (malformed.length === args.accounts.length)
+    return refuse("invalid_params", "accounts: expected CAIP-10 accounts such as eip155:8453:0x…");
+  if (accounts.length > MAX_ACCOUNTS)
+    return refuse("invalid_params", `accounts: expected at most ${MAX_ACCOUNTS} on the chains of this service`);
+  const [example] = malformed;
+  if (example !== undefined)
+    deps.log.info({ malformed: malformed.length, example: cleanText(example, 200) }, "malformed accounts skipped");
 
   // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
   if (args.requester) await recordRequester(deps.db, payment, args.requester);
   const terms = await readTerms(deps.db, payment, args.requester);
-  const candidates = listCandidates(deps, await findPayable(deps, payment, terms), args.accounts);
+  const candidates = listCandidates(await findPayable(deps, payment, terms), accounts);
   const newest = new Map((await listNewest(deps, payment, candidates)).map((row) => [keyOf(row), row]));
   const priced = candidates.map((one) => keepQuotedPrice(one, newest.get(keyOfOffer(one)), deps.now()));
   const served = payment.mode === "test" ? priced : await keepServed(deps, priced);

@@ -78,8 +78,8 @@ function toWallet(
     chains,
     async connect() {
       const accounts = await call<string[]>("eth_requestAccounts");
-      // The first account is the selected one. The API lists options for 50 accounts at most.
-      const maxAccounts = Math.max(1, Math.floor(50 / chains.length));
+      // The first account is the selected one. The API lists options for 500 accounts at most.
+      const maxAccounts = Math.max(1, Math.floor(500 / chains.length));
       return accounts.slice(0, maxAccounts).flatMap((account) => chains.map((chain) => `${chain}:${account}`));
     },
     async switchTo(chain, onPrompt) {

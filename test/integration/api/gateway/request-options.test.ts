@@ -43,10 +43,18 @@ test("an address may be checksummed or not: the wallet gets it back as written a
   expect(typed.map(({ message }) => message.from)).toEqual([checksummed, checksummed]);
 });
 
-test("fifty accounts are accepted, and a repeated one counts once", async () => {
-  const accounts = Array.from({ length: 49 }, (_, index) => `eip155:31337:0x${String(index + 10).repeat(20)}`);
-  const { options } = await ask({ accounts: [...accounts, accounts[0]] });
+test("five hundred accounts are accepted, a repeated one counts once, and accounts on unknown chains do not count", async () => {
+  const accounts = Array.from({ length: 500 }, (_, index) => `eip155:31337:0x${String(index + 1).padStart(40, "0")}`);
+  const others = Array.from({ length: 20 }, (_, index) => `eip155:1:0x${String(index + 1).padStart(40, "0")}`);
+  const { options } = await ask({ accounts: [...others, ...accounts, ...accounts.slice(0, 10)] });
   expect(options.map(({ account }) => account)).toEqual(accounts);
+});
+
+test("a text that is no account is skipped, and the others get their options", async () => {
+  const malformed = [`0x${"cc".repeat(20)}`, "eip155:31337:0xabc", "", "eip155:31337:0xab\0", "x".repeat(10_000)];
+  const { status, options } = await ask({ accounts: [...malformed, `eip155:31337:${lower}`] });
+  expect(status).toBe(200);
+  expect(options.map(({ account }) => account)).toEqual([`eip155:31337:${lower}`]);
 });
 
 test("the options include the payment only when the caller asks for it", async () => {

@@ -26,6 +26,18 @@ describe("options", () => {
     expect((proxy.calls["eth_call"] ?? 0) - before).toBe(1);
   });
 
+  test("more than 250 accounts are read in several calls, and the last account is read too", async () => {
+    const id = await fixture.create(100n);
+    const others = Array.from({ length: 298 }, (_, index) => ({
+      address: `0x${String(index + 1).padStart(40, "0")}` as const,
+    }));
+    const last = await fundBuyer(chain);
+    const before = proxy.calls["eth_call"] ?? 0;
+    const options = await fixture.offer(id, rich, ...others, last);
+    expect(options.map(({ account }) => account)).toEqual([fixture.accountOf(rich), fixture.accountOf(last)]);
+    expect((proxy.calls["eth_call"] ?? 0) - before).toBe(2);
+  });
+
   test("repeated and concurrent requests return the same options", async () => {
     const id = await fixture.create();
     const answers = await Promise.all(Array.from({ length: 8 }, () => fixture.offer(id, rich)));
