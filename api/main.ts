@@ -9,7 +9,6 @@ import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { listStatuses } from "../payments/lifecycle/read-payment.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
-import { resizeOldLogos } from "../payments/merchants/logos.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
@@ -127,9 +126,6 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   shutdown.onClose("server", drain, { timeoutMs: LAST_REQUESTS_MS + CLOSE_MS });
   log.info({ url: await app.listen({ host: config.HOST, port: config.PORT }) }, "listening");
   state.listening = true;
-  resizeOldLogos(domain).catch((err: unknown) =>
-    log.warn({ err }, "old logos were not converted; the next start retries"),
-  );
 }
 
 function openDatabase({ config, log, metrics, shutdown }: Opened) {

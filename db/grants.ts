@@ -135,10 +135,21 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     ...readers,
     api: {
       select: "all",
-      insert: ["id", "account_id", "mode", "name", "email", "status", "logo_id", "created_at", "deleted_at"],
-      update: ["name", "email", "status", "logo_id", "deleted_at"],
+      insert: [
+        "id",
+        "account_id",
+        "mode",
+        "name",
+        "email",
+        "status",
+        "icon_url",
+        "logo_id",
+        "created_at",
+        "deleted_at",
+      ],
+      update: ["name", "email", "status", "icon_url", "logo_id", "deleted_at"],
     },
-    admin: { ...append, update: ["name", "email", "status", "logo_id", "payouts_held_at", "deleted_at"] },
+    admin: { ...append, update: ["name", "email", "status", "icon_url", "logo_id", "payouts_held_at", "deleted_at"] },
   },
   // A trigger writes the account of each change that applies. Operators set how it is paid.
   settlement_destination: {

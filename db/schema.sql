@@ -440,6 +440,7 @@ create table merchant (
   name text not null,
   email text not null,
   status text not null default 'active'::text,
+  icon_url text,
   logo_id text,
   payouts_held_at timestamp with time zone,
   created_at timestamp with time zone not null,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { done } from "../../payments/error-codes.ts";
+import { done, type Result } from "../../payments/error-codes.ts";
 import { listDestinations } from "../../payments/merchants/destinations.ts";
 import { fetchLogo, saveLogo } from "../../payments/merchants/logos.ts";
 import {
@@ -7,9 +7,12 @@ import {
   createMerchant,
   deleteMerchant,
   findMerchant,
+  type Icon,
   listMerchants,
   type MerchantView,
 } from "../../payments/merchants/merchants.ts";
+import type { ResizedImage } from "../../payments/merchants/resize-image.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { listQuery, merchantId, optional, text } from "../contract/request-schemas.ts";
 import { toLogoUrl } from "../contract/responses.ts";
@@ -22,13 +25,27 @@ import {
 
 const merchantName = text(256).min(1, "expected 1 to 256 characters").trim().min(1, "expected more than blanks");
 const merchantEmail = z.email("expected an e-mail address").max(254, "expected at most 254 characters");
-const iconUrl = z.string().max(2_048, "expected at most 2048 characters");
+const iconUrl = text(2_048);
 const params = z.object({ merchantId });
 
-const toMerchant = ({ logoId, createdAt, ...rest }: MerchantView, publicUrl: string) => ({
+const toMerchant = ({ icon, createdAt, ...rest }: MerchantView, publicUrl: string) => ({
   ...rest,
   createdAt: createdAt.toISOString(),
-  iconUrl: logoId && toLogoUrl(publicUrl, logoId),
+  iconUrl: icon && icon.url,
+  servedIconUrl: icon && toLogoUrl(publicUrl, icon.logoId),
+});
+
+/** A logo that was fetched, and where from. */
+type FetchedLogo = { url: string; image: ResizedImage };
+
+async function fetchIcon(deps: ApiDeps, url: string): Promise<Result<FetchedLogo>> {
+  const image = await fetchLogo(deps, url);
+  return image.ok ? done({ url, image: image.value }) : image;
+}
+
+const saveIcon = async (deps: ApiDeps, { url, image }: FetchedLogo): Promise<Icon> => ({
+  url,
+  logoId: await saveLogo(deps, image),
 });
 
 /** POST /v1/merchants: creates a merchant once per Idempotency-Key. Fetches the logo now and serves the copy. */
@@ -44,12 +61,12 @@ const create = defineOperation({
   idempotency: "required",
   body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
   response: merchantResponse,
-  prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchLogo(deps, body.iconUrl)),
+  prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchIcon(deps, body.iconUrl)),
   async handle(deps, { caller, body, prepared }) {
-    const logoId = prepared && (await saveLogo(deps, prepared));
+    const icon = prepared && (await saveIcon(deps, prepared));
     const { merchantName: name, merchantEmail: email } = body;
     return done({
-      merchant: toMerchant(await createMerchant(deps, { ...caller, name, email, logoId }), deps.publicUrl),
+      merchant: toMerchant(await createMerchant(deps, { ...caller, name, email, icon }), deps.publicUrl),
     });
   },
 });
@@ -126,12 +143,12 @@ const change = defineOperation({
     if (typeof body.iconUrl !== "string") return done(null);
     // Fetch nothing for a merchant of another account.
     const found = await findMerchant(deps, { ...caller, ...params });
-    return found.ok ? fetchLogo(deps, body.iconUrl) : found;
+    return found.ok ? fetchIcon(deps, body.iconUrl) : found;
   },
   async handle(deps, { caller, params, body, prepared }) {
-    const logoId = prepared ? await saveLogo(deps, prepared) : body.iconUrl === null ? null : undefined;
+    const icon = prepared ? await saveIcon(deps, prepared) : body.iconUrl === null ? null : undefined;
     const { merchantName: name, merchantEmail: email } = body;
-    const changed = await changeMerchant(deps, { ...caller, ...params, name, email, logoId });
+    const changed = await changeMerchant(deps, { ...caller, ...params, name, email, icon });
     return changed.ok ? done({ merchant: toMerchant(changed.value, deps.publicUrl) }) : changed;
   },
 });

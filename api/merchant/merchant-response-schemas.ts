@@ -9,7 +9,8 @@ const merchant = z
     email: z.string(),
     status: z.enum(["active", "inactive", "suspended"]),
     createdAt: instant,
-    iconUrl: z.url().nullable().meta({ description: "The service's copy of the logo, as buyers see it." }),
+    iconUrl: z.string().nullable().meta({ description: "The logo's URL, as it was given." }),
+    servedIconUrl: z.url().nullable().meta({ description: "The service's copy of the logo, as buyers see it." }),
   })
   .meta({ id: "Merchant" });
 

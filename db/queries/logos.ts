@@ -16,15 +16,3 @@ export async function insertLogo(db: Db, row: Insertable<Tables["logo"]>): Promi
 export async function findLogoBytes(db: Db, id: string): Promise<Pick<LogoRow, "content_type" | "bytes"> | undefined> {
   return db.selectFrom("logo").select(["content_type", "bytes"]).where("id", "=", id).executeTakeFirst();
 }
-
-/** Returns the ids of merchants' logos that are wider than `px` pixels. */
-export async function listLogosWiderThan(db: Db, px: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom("merchant as m")
-    .innerJoin("logo as l", "l.id", "m.logo_id")
-    .select("l.id")
-    .distinct()
-    .where("l.width", ">", px)
-    .execute();
-  return rows.map(({ id }) => id);
-}

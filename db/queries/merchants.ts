@@ -114,7 +114,7 @@ function selectMerchants(db: Db, { accountId, mode, onlyMerchants, status, searc
 export async function updateMerchant(
   db: Db,
   owned: OwnedMerchant,
-  changes: Pick<Updateable<Tables["merchant"]>, "name" | "email" | "logo_id" | "status">,
+  changes: Pick<Updateable<Tables["merchant"]>, "name" | "email" | "icon_url" | "logo_id" | "status">,
 ): Promise<MerchantRow | undefined> {
   return db.updateTable("merchant").set(changes).where(isOwned(owned)).returningAll().executeTakeFirst();
 }
@@ -135,12 +135,6 @@ export async function recordPayoutHold(db: Db, args: { merchantId: string; since
   await db.updateTable("merchant").set({ payouts_held_at: args.since }).where("id", "=", args.merchantId).execute();
 }
 
-/** Replaces a logo of merchants by another one. */
-export async function replaceLogo(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
-  await db.updateTable("merchant").set({ logo_id: to }).where("logo_id", "=", from).execute();
-}
-
-/** What the creation of a payment depends on: the merchant, its assets, and whether it asks for buyer data. */
 type PayableMerchant = Pick<MerchantRow, "id" | "name" | "logo_id" | "status"> & {
   /** The assets of its destinations. */
   settled: string[];

@@ -11,6 +11,9 @@ export type MerchantTables = {
     name: string;
     email: string;
     status: Generated<"active" | "inactive" | "suspended">;
+    /** The URL that the logo was fetched from, as the merchant gave it. */
+    icon_url: string | null;
+    /** Our copy of the logo. */
     logo_id: string | null;
     /** Since when an operator holds the merchant's payouts. */
     payouts_held_at: Date | null;

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { findLogoBytes, insertLogo, listLogosWiderThan } from "../../db/queries/logos.ts";
-import { replaceLogo } from "../../db/queries/merchants.ts";
+import { findLogoBytes, insertLogo } from "../../db/queries/logos.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { LOGO_PX, type ResizedImage, resizeImage } from "./resize-image.ts";
+import { type ResizedImage, resizeImage } from "./resize-image.ts";
 
 /** Maximum size of a logo file (specification, part 8). */
 const MOST_BYTES = 2 * 1024 * 1024;
@@ -45,20 +44,4 @@ export async function findLogo(
 ): Promise<{ contentType: string; bytes: Buffer } | undefined> {
   const row = await findLogoBytes(deps.db, id);
   return row && { contentType: row.content_type, bytes: row.bytes };
-}
-
-/**
- * Resizes logos that are stored at their original size. The original stays under its id, because open pages and wallets
- * refer to it. Idempotent, and safe to run in several processes at once.
- */
-export async function resizeOldLogos(deps: Pick<PaymentDeps, "db" | "now" | "log">): Promise<void> {
-  for (const id of await listLogosWiderThan(deps.db, LOGO_PX)) {
-    const logo = await findLogo(deps, id);
-    const picture = logo ? await resizeImage(logo.bytes) : "is gone";
-    if (typeof picture === "string") {
-      deps.log.warn({ logo: id, reason: picture }, "logo not resized");
-      continue;
-    }
-    await replaceLogo(deps.db, { from: id, to: await saveLogo(deps, picture) });
-  }
 }

@@ -25,14 +25,17 @@ type Deps = Pick<PaymentDeps, "db" | "now">;
 export type Owner = Omit<OwnedMerchant, "merchantId">;
 export type MerchantStatus = MerchantRow["status"];
 
-/** A merchant as its account sees it (specification, 2.7). `logoId` is the id of our copy of its logo. */
+/** A merchant's logo: the URL that the merchant gave, and the id of our copy. */
+export type Icon = { url: string; logoId: string };
+
+/** A merchant as its account sees it (specification, 2.7). */
 export type MerchantView = {
   id: string;
   name: string;
   email: string;
   status: MerchantStatus;
   createdAt: Date;
-  logoId: string | null;
+  icon: Icon | null;
 };
 
 const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
@@ -40,7 +43,7 @@ const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
 /** Creates a merchant in status `active` (specification, 2.7). */
 export async function createMerchant(
   deps: Deps,
-  args: Owner & { actor: AuditActor; name: string; email: string; logoId?: string | null },
+  args: Owner & { actor: AuditActor; name: string; email: string; icon?: Icon | null },
 ): Promise<MerchantView> {
   const { actor, accountId, mode } = args;
   const at = deps.now();
@@ -51,7 +54,8 @@ export async function createMerchant(
       mode,
       name: args.name,
       email: args.email,
-      logo_id: args.logoId ?? null,
+      icon_url: args.icon?.url ?? null,
+      logo_id: args.icon?.logoId ?? null,
       created_at: at,
       deleted_at: null,
     });
@@ -99,15 +103,15 @@ export async function changeMerchant(
     merchantId: string;
     name?: string | undefined;
     email?: string | undefined;
-    logoId?: string | null | undefined;
+    icon?: Icon | null | undefined;
     status?: MerchantStatus | undefined;
   },
 ): Promise<Result<MerchantView>> {
-  const { name, email, logoId, status } = args;
+  const { name, email, icon, status } = args;
   const changes = {
     ...(name === undefined ? {} : { name }),
     ...(email === undefined ? {} : { email }),
-    ...(logoId === undefined ? {} : { logo_id: logoId }),
+    ...(icon === undefined ? {} : { icon_url: icon?.url ?? null, logo_id: icon?.logoId ?? null }),
     ...(status === undefined ? {} : { status }),
   };
   return inTransaction(deps.db, async (db) => {
@@ -140,11 +144,11 @@ export async function deleteMerchant(
 }
 
 /** Returns the members of a merchant that an audit entry shows. */
-function toAudited({ name, email, status, logo_id: logoId }: MerchantRow) {
-  return { name, email, status, logoId };
+function toAudited({ name, email, status, icon_url: iconUrl, logo_id: logoId }: MerchantRow) {
+  return { name, email, status, iconUrl, logoId };
 }
 
 function toMerchantView(row: MerchantRow): MerchantView {
-  const { id, name, email, status, created_at: createdAt, logo_id: logoId } = row;
-  return { id, name, email, status, createdAt, logoId };
+  const { id, name, email, status, created_at: createdAt, icon_url: url, logo_id: logoId } = row;
+  return { id, name, email, status, createdAt, icon: url === null || logoId === null ? null : { url, logoId } };
 }

@@ -8,7 +8,7 @@ const LIMITS = { minPx: 500, maxPx: 4_096, percentOff: 5 };
 /**
  * Longest side of a stored logo. The page shows it at 48 CSS pixels; phones have up to three device pixels for each.
  */
-export const LOGO_PX = 160;
+const LOGO_PX = 160;
 /** Target size of a stored logo, bytes. */
 const LIGHT_BYTES = 6_000;
 /** Encodings in the order of preference. Graphics stay sharp without loss; photographs need lossy compression. */

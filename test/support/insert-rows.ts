@@ -28,6 +28,7 @@ export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ acc
       mode,
       name: "Shop",
       email: "shop@example.test",
+      icon_url: null,
       logo_id: null,
       created_at,
       deleted_at: null,

@@ -17,6 +17,7 @@ create table merchant (
   name text not null,
   email text not null,
   status text not null default 'active' check (status in ('active', 'inactive', 'suspended')),
+  icon_url text,
   logo_id text references logo,
   payouts_held_at timestamptz,
   created_at timestamptz not null,

@@ -7,14 +7,11 @@ import { makeScratch } from "../../../local/scratch-folder.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { findApiKey } from "../../../payments/merchants/find-api-keys.ts";
-import { saveLogo } from "../../../payments/merchants/logos.ts";
-import { createMerchant } from "../../../payments/merchants/merchants.ts";
 import { builtService } from "../../support/built-service.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, startChain } from "../../support/evm-chain.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
-import { photo } from "../../support/sample-pictures.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
 import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
@@ -87,28 +84,6 @@ describe("the process", () => {
     await api.gone;
     const { lastUsedAt, lastUsedAddress } = unwrap(await findApiKey(deps, { id: apiKey.id }));
     expect([lastUsedAt, lastUsedAddress]).toEqual([expect.any(Date), "127.0.0.1"]);
-  });
-
-  test("the process resizes the logos that an older release stored unchanged", async () => {
-    const db = openDb(env["DATABASE_URL"] ?? "", { max: 1 });
-    addCleanup(() => db.destroy());
-    const deps = { db, now: () => new Date() };
-    const bytes = await photo(1_000).jpeg().toBuffer();
-    const large = { contentType: "image/webp", bytes, width: 1_000, height: 1_000 } as const;
-    const { id: accountId } = await createAccount(deps, { actor: testActor, name: "Shop" });
-    const logoId = await saveLogo(deps, large);
-    const shop = { name: "Shop", email: "shop@example.test", logoId };
-    const { id } = await createMerchant(deps, { actor: testActor, accountId, mode: "live", ...shop });
-    await spawnProcess({ role: "api", env });
-    const find = () =>
-      db
-        .selectFrom("merchant as m")
-        .innerJoin("logo as l", "l.id", "m.logo_id")
-        .select(["l.width", "l.bytes"])
-        .where("m.id", "=", id)
-        .executeTakeFirstOrThrow();
-    await waitFor(async () => (await find()).width === 160, { within: 10_000, what: "the small logo" });
-    expect((await find()).bytes.length).toBeLessThanOrEqual(6_000);
   });
 
   test("the process names invalid environment variables, prints no value and exits with 1", async () => {
