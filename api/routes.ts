@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
 import type { Refusal } from "../payments/error-codes.ts";
+import { isInOtherMode } from "../payments/lifecycle/read-payment.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import type { Operation } from "./contract/operation.ts";
 import { paymentId } from "./contract/request-schemas.ts";
@@ -105,12 +107,35 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
         key,
         input: { params, query, body },
       });
-      if (!response.ok) return sendRefusal(reply, response);
+      if (!response.ok)
+        return sendRefusal(reply, await explainMissing(deps, { authenticated, params, body }, response));
       const { status, text, replayed } = response.value;
       if (replayed) reply.header("idempotent-replayed", "true");
       return reply.code(status).type("application/json; charset=utf-8").send(text);
     },
   });
+}
+
+/** The members of a request that may name a payment. */
+const namedPayment = z.union([z.object({ id: paymentId }), z.object({ paymentId })]);
+
+/**
+ * Adds to a merchant's `payment_not_found` that the payment exists in the other mode, when their account owns it there.
+ */
+async function explainMissing(
+  deps: ApiDeps,
+  call: { authenticated: Authenticated; params: unknown; body: unknown },
+  refusal: Refusal,
+): Promise<Refusal> {
+  const { caller, merchant } = call.authenticated;
+  if (refusal.code !== "payment_not_found" || !merchant) return refusal;
+  const named = namedPayment.safeParse(call.params).data ?? namedPayment.safeParse(call.body).data;
+  if (!named) return refusal;
+  const id = "id" in named ? named.id : named.paymentId;
+  if (!(await isInOtherMode(deps, { paymentId: id, caller }))) return refusal;
+  const other = caller.mode === "test" ? "live" : "test";
+  const message = `${refusal.message} in ${caller.mode} mode; it is a ${other} payment, and test and live data are separate`;
+  return { ...refusal, message };
 }
 
 /** Applies the payment's own limit to a gateway operation, as on its page. A malformed id has no counter. */
@@ -132,7 +157,9 @@ function resolveLink({ publicUrl }: ApiDeps, { id = "" }: { id?: string }): { id
 }
 
 function refuseOtherMethods(app: FastifyInstance, path: string): void {
-  const served = operations.filter((operation) => operation.path === path).map((operation) => operation.method);
+  const served = operations
+    .filter((operation) => operation.path === path)
+    .flatMap(({ method }) => (method === "GET" ? [method, "HEAD"] : [method]));
   const allow = served.join(", ");
   app.route({
     method: methods.filter((method) => !served.some((other) => other === method)),

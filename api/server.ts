@@ -29,7 +29,8 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    exposeHeadRoutes: false,
+    // Apps that receive a payment link often send HEAD first.
+    exposeHeadRoutes: true,
     // Wallets concatenate the base address and the path, which can double slashes.
     routerOptions: { ignoreDuplicateSlashes: true, ignoreTrailingSlash: true, maxParamLength: 4_096 },
     frameworkErrors: handleEarlyError,

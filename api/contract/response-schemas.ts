@@ -85,6 +85,9 @@ export const createdResponse = named(
     expiresAt: unixTime,
     isFinal: z.boolean(),
     pollInMs,
+    warnings: z
+      .array(z.object({ field: z.string(), message: z.string() }))
+      .meta({ description: "Members of the request that the payment does not follow, and why." }),
   }),
 );
 

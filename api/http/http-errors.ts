@@ -52,6 +52,8 @@ export function sendRefusal(
   { code, message, retryAfterSeconds }: Pick<Refusal, "code" | "message" | "retryAfterSeconds">,
   status: number = statusOf[code],
 ): FastifyReply {
+  // A challenge is required with 401 (RFC 9110, 11.6.1).
+  if (status === 401) reply.header("www-authenticate", 'Bearer realm="payments"');
   if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
   return reply.code(status).send({ code, message });
 }

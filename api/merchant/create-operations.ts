@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { checkPayment, writePayment } from "../../payments/lifecycle/create-payment.ts";
+import type { PaymentView } from "../../payments/views.ts";
 import { isStorable } from "../../runtime/clean-text.ts";
 import { defineOperation, type Operation } from "../contract/operation.ts";
 import { amount, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
@@ -13,14 +14,32 @@ const httpsUrl = z
   .max(2_048)
   .refine(isStorable);
 const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
+/** Stands for a checkout that is missing a URL or has an invalid one. */
+const UNUSABLE_CHECKOUT: z.output<typeof checkout> = { successUrl: "", errorUrl: "" };
 
 const body = z.object({
   referenceId: optional(referenceId),
   amount,
   expiresAt: optional(unixSeconds),
   /** Never fails a creation: a missing or invalid URL turns the redirect off (specification, 4.2). */
-  checkout: optional(checkout).catch(undefined),
+  checkout: optional(checkout).catch(UNUSABLE_CHECKOUT),
 });
+type Body = z.output<typeof body>;
+
+/** Returns the payment that a body asks for. */
+function readTerms({ checkout: given, ...rest }: Body) {
+  return { ...rest, checkout: given === UNUSABLE_CHECKOUT ? undefined : given };
+}
+
+/** Returns what the created payment does not have although the body asks for it. */
+function listWarnings(body: Body, made: PaymentView) {
+  const isShortened = body.expiresAt !== undefined && made.expiresAt < body.expiresAt;
+  const dropped = "is ignored: expected successUrl and errorUrl, both https; buyers are not redirected";
+  return [
+    ...(body.checkout === UNUSABLE_CHECKOUT ? [{ field: "checkout", message: dropped }] : []),
+    ...(isShortened ? [{ field: "expiresAt", message: "is shortened: a payment expires after 24 hours at most" }] : []),
+  ];
+}
 
 /** Both paths create the same payment and return the same response. */
 const define = (path: Operation["path"], name: string) =>
@@ -37,10 +56,10 @@ const define = (path: Operation["path"], name: string) =>
     refusals: ["merchant_not_found", "forbidden"],
     body,
     prepare: (deps, { caller, merchant, body }) =>
-      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...body }),
+      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(body) }),
     async handle(deps, { caller, merchant, body, prepared }) {
-      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...body }, prepared);
-      return done(toCreatedResponse(made, deps.publicUrl));
+      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(body) }, prepared);
+      return done({ ...toCreatedResponse(made, deps.publicUrl), warnings: listWarnings(body, made) });
     },
   });
 

@@ -1,6 +1,7 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import {
   findPayment,
+  findPaymentOfAnyMode,
   findPayout,
   listPayments,
   type PaymentQuery,
@@ -9,6 +10,7 @@ import {
 } from "../../db/queries/payments.ts";
 import { isFinalPaymentState } from "../../db/states.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
+import type { Caller } from "../merchants/callers.ts";
 import { currencyMoney, tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money, PaymentDetail, PaymentStatus, PaymentView } from "../views.ts";
@@ -47,6 +49,17 @@ export function findCredit(row: PaymentRow): { asset: string; amount: bigint } |
 export async function findStatus(deps: Deps, args: PaymentQuery): Promise<Result<PaymentStatus>> {
   const row = await findPayment(deps.db, args);
   return row ? done(toStatus(deps, row)) : refuse("payment_not_found", "no such payment");
+}
+
+/** Returns true for a payment that the caller reaches with a key of the other mode only. */
+export async function isInOtherMode(
+  { db }: Pick<Deps, "db">,
+  args: { paymentId: string; caller: Pick<Caller, "accountId" | "mode" | "onlyMerchants"> },
+): Promise<boolean> {
+  const { accountId, mode, onlyMerchants } = args.caller;
+  const row = await findPaymentOfAnyMode(db, args.paymentId);
+  if (row?.account_id !== accountId || row.mode === mode) return false;
+  return !onlyMerchants || onlyMerchants.includes(row.merchant_id);
 }
 
 /**

@@ -8,7 +8,7 @@ import { sendRefusal } from "../../http/http-errors.ts";
  * is the hash of the content, so a copy never changes.
  */
 export function serveLogos(app: FastifyInstance, deps: Pick<ApiDeps, "db">): void {
-  app.get<{ Params: { id: string } }>("/logos/:id", { exposeHeadRoute: true }, async (request, reply) => {
+  app.get<{ Params: { id: string } }>("/logos/:id", async (request, reply) => {
     const { id } = request.params;
     const logo = /^[0-9a-f]{64}$/.test(id) ? await findLogo(deps, id) : undefined;
     if (!logo) return sendRefusal(reply, { code: "invalid_params", message: "there is no such logo" }, 404);

@@ -38,8 +38,6 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   };
   // A payment link carries the id in its query, or as its path (specification, 4.3 rule 6).
   const pageOptions = {
-    // Apps that receive a link often send HEAD first.
-    exposeHeadRoute: true,
     async errorHandler(err: Error, request: FastifyRequest, reply: FastifyReply) {
       request.log.error({ err, route: request.routeOptions.url }, "request failed");
       return sendMessage(deps, open(request, reply), "internal_error");

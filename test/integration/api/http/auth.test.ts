@@ -44,6 +44,14 @@ describe("merchant calls", () => {
     }
   });
 
+  test("401 carries a challenge, and other refusals carry none", async () => {
+    const challenge = async (headers: Record<string, string>) =>
+      (await api.get(`/v1/payments/${id}/status`, headers)).headers.get("www-authenticate");
+    expect(await challenge({})).toMatch(/^Bearer realm=/);
+    expect(await challenge({ ...shop.headers, "api-key": "svc_test_x" })).toMatch(/^Bearer realm=/);
+    expect(await challenge({ "api-key": shop.key })).toBeNull();
+  });
+
   test("a merchant call needs the merchant's id in ASCII", async () => {
     for (const path of merchantPaths()) {
       expect(await readOutcome(path, { "api-key": shop.key })).toEqual([400, "missing_merchant_id"]);

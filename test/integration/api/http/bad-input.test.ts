@@ -93,10 +93,26 @@ describe("creating a payment", () => {
     ["a zero byte in a URL", { successUrl: "https://shop.test/\0", errorUrl: "https://shop.test/no" }],
     ["an unpaired surrogate in a URL", { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/\ud800" }],
     ["a javascript: URL", { successUrl: "javascript:alert(1)", errorUrl: "https://shop.test/no" }],
-  ])("a payment is created without a redirect for %s", async (_name, checkout) => {
-    const made = await makePayment(api, shop, { checkout });
-    const rows = await api.db.selectFrom("payment").select("checkout").where("id", "=", made).execute();
+  ])("a payment is created without a redirect for %s, and the response warns", async (_name, checkout) => {
+    const { status, body } = await api.post("/v1/payments", shop.headers, { ...good, checkout });
+    expect(status).toBe(201);
+    expect(body["warnings"]).toEqual([{ field: "checkout", message: expect.stringMatching(/^is ignored: .*https/) }]);
+    const rows = await api.db
+      .selectFrom("payment")
+      .select("checkout")
+      .where("id", "=", String(body["paymentId"]))
+      .execute();
     expect(rows).toEqual([{ checkout: null }]);
+  });
+
+  test("a payment that expires later than allowed is shortened to a day, and the response warns", async () => {
+    const create = (hours: number) =>
+      api.post("/v1/payments", shop.headers, { ...good, expiresAt: Math.floor(Date.now() / 1_000) + hours * 3_600 });
+    const { body } = await create(25);
+    expect(body["warnings"]).toEqual([
+      { field: "expiresAt", message: expect.stringMatching(/^is shortened: .*24 hours/) },
+    ]);
+    expect((await create(23)).body["warnings"]).toEqual([]);
   });
 
   test("a payment keeps a checkout whose URLs are both https, and unknown members are ignored", async () => {
@@ -257,12 +273,12 @@ describe("a request that cannot be read", () => {
 
   test("an unsupported method is refused with 405 and the methods of the path", async () => {
     for (const [method, path, allow] of [
-      ["PUT", "/v1/payments", "POST, GET"],
+      ["PUT", "/v1/payments", "POST, GET, HEAD"],
       ["DELETE", "/v1/merchant/payment", "POST"],
       ["PUT", gateway("confirm"), "POST"],
-      ["POST", gateway("status"), "GET"],
-      ["PATCH", `/v1/payments/${id}/status`, "GET"],
-      ["OPTIONS", "/v1/payments", "POST, GET"],
+      ["POST", gateway("status"), "GET, HEAD"],
+      ["PATCH", `/v1/payments/${id}/status`, "GET, HEAD"],
+      ["OPTIONS", "/v1/payments", "POST, GET, HEAD"],
     ] as const) {
       const answer = await api.ask(method, path, { headers: shop.headers });
       expect([answer.status, answer.body["code"], answer.headers.get("allow")]).toEqual([405, "invalid_params", allow]);

@@ -57,6 +57,26 @@ describe("paths", () => {
   });
 });
 
+describe("HEAD", () => {
+  test("HEAD is answered wherever GET is, with the same status and without a body", async () => {
+    for (const [path, headers] of [
+      [`/v1/gateway/payment/${id}/status`, shop.wallet],
+      [`/v1/payments/${id}`, shop.headers],
+      ["/v1/payments", shop.headers],
+      [`/v1/payments/pay_${"0".repeat(32)}`, shop.headers],
+      ["/v1/payments", {}],
+      ["/openapi.json", {}],
+    ] as const) {
+      const [get, head] = await Promise.all(
+        ["GET", "HEAD"].map((method) => fetch(`${api.url}${path}`, { method, headers })),
+      );
+      expect(head?.status).toBe(get?.status);
+      expect(head?.headers.get("content-type")).toBe(get?.headers.get("content-type"));
+      expect(await head?.text()).toBe("");
+    }
+  });
+});
+
 describe("a request id", () => {
   test("a caller's request id is returned and logged", async () => {
     const { headers } = await api.get(`/v1/gateway/payment/${id}`, { ...shop.wallet, "x-request-id": "trace-1.a:b" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asset, makeMerchant, makePayment, startApi } from "../start-api.ts";
+import { asset, makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
@@ -55,4 +55,18 @@ test("another merchant, account or mode cannot read the payment", async () => {
   ];
   for (const headers of strangers)
     expect(await get(id, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+});
+
+test("the owner of both modes learns that the payment is in the other one, and a stranger does not", async () => {
+  const id = await makePayment(api, merchant);
+  const { accountId } = merchant;
+  const live = await makeKey(api, { accountId, mode: "live", scopes: ["payments:read", "refunds"] });
+  const headers = { "api-key": live.key, "merchant-id": merchant.merchantId };
+  const told = expect.stringMatching(/^no such payment in live mode; it is a test payment, and test and live data/);
+  const missing = { status: 404, body: { code: "payment_not_found", message: told } };
+  expect(await get(id, headers)).toMatchObject(missing);
+  expect(await api.post("/v1/refunds", headers, { paymentId: id })).toMatchObject(missing);
+  const stranger = await makeMerchant(api, { mode: "live" });
+  expect((await get(id, stranger.headers)).body["message"]).toBe("no such payment");
+  expect((await get(`pay_${"0".repeat(32)}`, headers)).body["message"]).toBe("no such payment");
 });
