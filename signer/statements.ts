@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Statement } from "./protocol.ts";
 
-// What operators and approvers sign with Ed25519. A statement travels through rows that the signer does not trust: a change of
+// What operators and merchants sign with Ed25519. A statement travels through rows that the signer does not trust: a change of
 // one makes its signature invalid.
 
 /** What a statement is about. Receivers and transaction hashes are in the form of their chain, amounts in minor units. */
@@ -12,6 +12,7 @@ export type StatementSubject =
       asset: string;
       receiver: string;
     }
+  | { action: "revoke approval key"; merchantId: string; publicKey: string }
   | { action: "return movement"; asset: string; amount: bigint; receiver: string; txHash: string; logIndex: number }
   | { action: "withdraw capital"; asset: string; amount: bigint; receiver: string; reference: string };
 
@@ -65,6 +66,8 @@ function readSubject(of: (name: string) => string): StatementSubject | undefined
     case "approve destination":
     case "reject destination":
       return { action, merchantId: of("merchantId"), ...paid };
+    case "revoke approval key":
+      return { action, merchantId: of("merchantId"), publicKey: of("publicKey") };
     case "return movement":
       if (!isAmount) return undefined;
       return { action, ...paid, amount: BigInt(of("amount")), txHash: of("txHash"), logIndex: Number(of("logIndex")) };

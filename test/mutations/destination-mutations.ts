@@ -78,7 +78,7 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "signer/decide-destination.ts",
+    file: "signer/decide-statement.ts",
     tests: records,
     mutations: [
       {
@@ -88,8 +88,8 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a new approval key counts at once",
-        find: 'return state === "waiting" ? "the key is within its waiting period" : undefined;',
-        replace: "return undefined;",
+        find: 'if (state === "waiting") return "the key is within its waiting period";',
+        replace: "",
       },
       {
         name: "an old statement that was never used can be used at any time",
@@ -98,7 +98,48 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a statement decides again after the merchant has left the account",
-        find: 'if (wasStatementUsed(store, statement.text)) return { ok: true, detail: "the statement was used before" };',
+        find: 'if (before.includes(text)) return yes("the statement was used before");',
+        replace: "",
+      },
+      {
+        name: "an approval that was held back undoes a later rejection",
+        find: "if (before.some((used) => (readStatement(used)?.at ?? signedAt) > signedAt))",
+        replace: "if (false)",
+      },
+      {
+        name: "an approval of the receiver that applies can be used again after the merchant has left it",
+        find: "insertEvent(store, { id: applied.id, kind, at, statement: text, signer });",
+        replace: "",
+      },
+      {
+        name: "a revoked key still approves",
+        find: 'if (state === "revoked") return "the key is revoked";',
+        replace: "",
+      },
+      {
+        name: "a key that was revoked within its waiting period decides",
+        find: 'if (state === "never_applied") return "the key was revoked within its waiting period";',
+        replace: "",
+      },
+      {
+        name: "a thief silences a merchant's rejection by revoking its key",
+        find: 'if (subject.action !== "approve destination") return undefined;',
+        replace: "",
+      },
+      {
+        name: "a merchant's key approves during a pause",
+        find: 'return limits.paused ? "the signer is paused: only operators approve" : undefined;',
+        replace: "return undefined;",
+      },
+    ],
+  },
+  {
+    file: "signer/apply-due-claims.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "a claim applies during a pause",
+        find: "if (deps.readLimits()?.paused !== false) return;",
         replace: "",
       },
     ],
