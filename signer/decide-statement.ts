@@ -4,7 +4,7 @@ import { findApplied, findWaiting, insertEvent, listDecisions } from "./destinat
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { Statement } from "./protocol.ts";
-import { isSignedBy, readStatement, type StatementSubject } from "./statements.ts";
+import { findAgeRefusal, isSignedBy, readStatement, type StatementSubject } from "./statements.ts";
 import type { Store } from "./store.ts";
 
 type Deps = { store: Store; deployment: string; limits: Limits };
@@ -12,21 +12,8 @@ type Decision = { ok: boolean; detail: string };
 /** What a statement decides about: a destination or an approval key of a merchant. */
 type Subject = Extract<StatementSubject, { merchantId: string }>;
 
-const MINUTE_MS = 60_000;
-/** How long a statement can be used, milliseconds: the signer may be down, but an old approval must not be kept in reserve. */
-const VALID_MS = 24 * 60 * MINUTE_MS;
-/** How far the clock of who signs may be ahead, milliseconds. */
-const AHEAD_MS = 5 * MINUTE_MS;
-
 const no = (detail: string): Decision => ({ ok: false, detail });
 const yes = (detail: string): Decision => ({ ok: true, detail });
-
-/** Returns why a statement that was signed at a time can no longer be used, or cannot be used yet; undefined if it can. Pure. */
-export function findAgeRefusal(signedAt: Date, at: Date): string | undefined {
-  const ageMs = at.getTime() - signedAt.getTime();
-  if (ageMs > VALID_MS || ageMs < -AHEAD_MS) return "the statement is older than a day, or from the future";
-  return undefined;
-}
 
 /**
  * Approves or rejects a destination that waits, or revokes an approval key, by a signed statement of an operator of the limits

@@ -18,6 +18,12 @@ export type StatementSubject =
 
 export type ReadStatement = { deployment: string; subject: StatementSubject; at: Date };
 
+const MINUTE_MS = 60_000;
+/** How long a statement can be used, milliseconds: the signer may be down, but an old approval must not be kept in reserve. */
+const VALID_MS = 24 * 60 * MINUTE_MS;
+/** How far the clock of who signs may be ahead, milliseconds. */
+const AHEAD_MS = 5 * MINUTE_MS;
+
 const TITLE = "payment-service statement v1";
 
 /**
@@ -76,6 +82,13 @@ function readSubject(of: (name: string) => string): StatementSubject | undefined
     default:
       return undefined;
   }
+}
+
+/** Returns why a statement that was signed at a time can no longer be used, or cannot be used yet; undefined if it can. Pure. */
+export function findAgeRefusal(signedAt: Date, at: Date): string | undefined {
+  const ageMs = at.getTime() - signedAt.getTime();
+  if (ageMs > VALID_MS || ageMs < -AHEAD_MS) return "the statement is older than a day, or from the future";
+  return undefined;
 }
 
 /** Signs a text. @param key an Ed25519 private key @returns base64 */

@@ -92,11 +92,6 @@ export const destinationMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "an old statement that was never used can be used at any time",
-        find: "ageMs > VALID_MS || ",
-        replace: "",
-      },
-      {
         name: "a statement decides again after the merchant has left the account",
         find: 'if (before.includes(text)) return yes("the statement was used before");',
         replace: "",
@@ -130,6 +125,28 @@ export const destinationMutations: readonly MutationGroup[] = [
         name: "a merchant's key approves during a pause",
         find: 'return limits.paused ? "the signer is paused: only operators approve" : undefined;',
         replace: "return undefined;",
+      },
+    ],
+  },
+  {
+    file: "signer/statements.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "an old statement that was never used can be used at any time",
+        find: "ageMs > VALID_MS || ",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "signer/claim-destinations.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "a report of a worker lets a claim apply during a pause",
+        find: "if (!limits.paused) applyDue(deps, at);",
+        replace: "applyDue(deps, at);",
       },
     ],
   },
