@@ -58,9 +58,9 @@ const approve = defineOperation({
   path: "/v1/merchants/:merchantId/settlements/changes/:changeId/approve",
   name: "approveSettlementChange",
   summary: "Approves a change that waits by the signature of an approval key: it applies at once. Repeatable.",
-  body: signedStatement,
+  body: z.object({ statement: signedStatement }),
   async handle(deps, { caller, params, body }) {
-    const by = { statement: body, deployment: deps.networks.deployment };
+    const by = { ...body, deployment: deps.networks.deployment };
     return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "approve", by });
   },
 });
@@ -71,9 +71,9 @@ const reject = defineOperation({
   name: "rejectSettlementChange",
   summary:
     "Rejects a change that waits. With the signature of an approval key, the receiver applies only by an approval from then on. Repeatable.",
-  body: optional(z.union([signedStatement, z.strictObject({}, "expected a signed statement or nothing")])),
+  body: optional(z.object({ statement: optional(signedStatement) })),
   async handle(deps, { caller, params, body }) {
-    const by = body && "text" in body ? { statement: body, deployment: deps.networks.deployment } : undefined;
+    const by = body?.statement && { statement: body.statement, deployment: deps.networks.deployment };
     return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "reject", by });
   },
 });

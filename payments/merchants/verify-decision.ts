@@ -52,7 +52,8 @@ function findTextRefusal(
   if (!read) return "is not the canonical text of a statement";
   const { subject } = read;
   if (read.deployment !== deployment) return `deployment: expected ${deployment}`;
-  if (subject.action !== `${decision} destination`) return `action: expected ${decision} destination`;
+  if (!("merchantId" in subject && "asset" in subject) || subject.action !== `${decision} destination`)
+    return `action: expected ${decision} destination`;
   if (subject.merchantId !== change.merchant_id) return "merchantId: is not the merchant of the change";
   if (subject.asset !== change.asset) return "asset: is not the asset of the change";
   if (canonicalAddress(change.asset, subject.receiver) !== canonicalAddress(change.asset, receiver))

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import { createLog } from "../../../runtime/log.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
@@ -8,23 +8,15 @@ import type { Limits } from "../../../signer/limits.ts";
 import type { Statement } from "../../../signer/protocol.ts";
 import { type StatementSubject, signText, writeStatement } from "../../../signer/statements.ts";
 import { createStore } from "../../../signer/store.ts";
+import { makeApprovalKey } from "../../support/approval-key.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 const [old, fresh, third] = ["d1", "d2", "d3"].map((byte) => `0x${byte.repeat(20)}`) as [string, string, string];
 const merchantId = "mrch_1";
 const HOUR = 3_600_000;
 
-/** Returns an Ed25519 key with its public key in hex. */
-function makeKey(): { privateKey: KeyObject; publicKey: string } {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  return {
-    privateKey,
-    publicKey: Buffer.from(publicKey.export({ format: "jwk" }).x ?? "", "base64url").toString("hex"),
-  };
-}
-
-const operator = makeKey();
-const approver = makeKey();
+const operator = makeApprovalKey();
+const approver = makeApprovalKey();
 
 /** A signer whose merchant has one destination that applies, and one that waits. */
 function setUp() {
@@ -289,7 +281,7 @@ test("a thief who reports a merchant's key as revoked does not silence its rejec
 test("an operator and the merchant's own key revoke a key by a signed statement, a stranger does not", () => {
   const made = setUp();
   made.registerApprover();
-  const stranger = makeKey();
+  const stranger = makeApprovalKey();
   const leaked = approver.publicKey;
   const forged = made.revocation(stranger.privateKey, stranger.publicKey, leaked);
   expect(made.claim(old, [forged]).statements).toMatchObject([{ ok: false }]);
