@@ -159,7 +159,8 @@ function readJson(file: string): unknown {
 const [command = "serve", ...args] = process.argv.slice(2);
 try {
   const config = readSignerConfig(process.env);
-  const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
+  // The result of the command is on stdout.
+  const log = createLog({ level: config.LOG_LEVEL, role: "signer" }, command === "decide" ? process.stderr : undefined);
   if (command === "serve") await serve(config, log);
   else if (command === "init") createStore(config.SIGNER_STORE).close();
   else if (command === "rebuild") await rebuild(config, log, args);
