@@ -877,7 +877,7 @@ create table webhook_fanout (
 
 CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
 CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
-CREATE INDEX approval_key_unreported ON public.approval_key USING btree (created_at) WHERE (reported_at IS NULL);
+CREATE INDEX approval_key_reported ON public.approval_key USING btree (reported_at);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);

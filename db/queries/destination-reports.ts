@@ -12,11 +12,12 @@ export type UnreportedChange = Pick<DestinationChangeRow, "id" | "state" | "merc
   wanted: string | null;
 };
 
-/** Returns true while there is something to tell the signer. */
-export async function hasUnreported(db: Db): Promise<boolean> {
+/** Returns true while there is something to tell the signer. @param keysBefore as for `listUnreportedKeys` */
+export async function hasUnreported(db: Db, keysBefore: Date): Promise<boolean> {
   const { rows } = await sql<{ found: boolean }>`
     select exists (select from destination_change where reported_at is null)
       or exists (select from approval_key where reported_at is null)
+      or exists (select from approval_key where reported_at < ${keysBefore})
       or exists (select from signed_statement where reported_at is null and subject like 'dchg\\_%') as found`.execute(
     db,
   );
@@ -54,17 +55,23 @@ export async function markReported(
     where c.id = r.id and c.state = r.state`.execute(db);
 }
 
-/** An approval key that the signer has not been told of as it is now. */
+/** An approval key to tell the signer of. */
 export type UnreportedKey = Pick<ApprovalKeyRow, "merchant_id" | "public_key" | "revoked_at"> & { mode: Mode };
 
-/** Returns approval keys, new ones and revoked ones, that the signer has not been told of, oldest first. */
-export async function listUnreportedKeys(db: Db, limit: number): Promise<UnreportedKey[]> {
+/**
+ * Returns approval keys, also revoked ones, that the signer was not told of as they are now, or only before a time: its store
+ * may have been restored or rebuilt since.
+ */
+export async function listUnreportedKeys(
+  db: Db,
+  { before, limit }: { before: Date; limit: number },
+): Promise<UnreportedKey[]> {
   return db
     .selectFrom("approval_key as k")
     .innerJoin("merchant as m", "m.id", "k.merchant_id")
     .select(["k.merchant_id", "k.public_key", "k.revoked_at", "m.mode"])
-    .where("k.reported_at", "is", null)
-    .orderBy("k.created_at")
+    .where(({ eb, or }) => or([eb("k.reported_at", "is", null), eb("k.reported_at", "<", before)]))
+    .orderBy("k.reported_at", (order) => order.asc().nullsFirst())
     .limit(limit)
     .execute();
 }

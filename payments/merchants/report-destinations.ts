@@ -19,9 +19,13 @@ type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & { signer: Pick<TreasurySig
 /** Changes and statements of one request; the signer accepts 200 of each. */
 const LIMIT = 100;
 
+/** After this time the signer is told of all approval keys again, milliseconds: its store may have been restored or rebuilt. */
+const REPEAT_KEYS_MS = 24 * 3_600_000;
+const keysBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - REPEAT_KEYS_MS);
+
 /** Returns true while there is something to tell the signer. */
-export function hasUnreportedDestinations({ db }: Pick<Deps, "db">): Promise<boolean> {
-  return hasUnreported(db);
+export function hasUnreportedDestinations(deps: Pick<Deps, "db" | "now">): Promise<boolean> {
+  return hasUnreported(deps.db, keysBefore(deps));
 }
 
 /**
@@ -35,7 +39,7 @@ export async function reportDestinations(deps: Deps): Promise<void> {
     if (!(await lockReports(db))) return;
     const changes = await listUnreportedChanges(db, LIMIT);
     const rows = await listUnreportedStatements(db, LIMIT);
-    const keys = await listUnreportedKeys(db, LIMIT);
+    const keys = await listUnreportedKeys(db, { before: keysBefore(deps), limit: LIMIT });
     const isReadable = ({ text, signer, signature }: (typeof rows)[number]) =>
       statement.safeParse({ text, signer, signature }).success;
     const [statements, unreadable] = [rows.filter(isReadable), rows.filter((row) => !isReadable(row))];

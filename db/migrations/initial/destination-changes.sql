@@ -93,4 +93,4 @@ create table approval_key (
   reported_at timestamptz,
   primary key (merchant_id, public_key)
 );
-create index approval_key_unreported on approval_key (created_at) where reported_at is null;
+create index approval_key_reported on approval_key (reported_at);

@@ -3,11 +3,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
-import { revokeApprovalKey } from "../../../payments/merchants/approval-keys.ts";
+import { registerApprovalKey, revokeApprovalKey } from "../../../payments/merchants/approval-keys.ts";
 import { decideChange } from "../../../payments/merchants/decide-changes.ts";
 import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
-import { reportDestinations } from "../../../payments/merchants/report-destinations.ts";
+import { hasUnreportedDestinations, reportDestinations } from "../../../payments/merchants/report-destinations.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
+import type { DestinationsRequest } from "../../../signer/protocol.ts";
 import { signText, writeStatement } from "../../../signer/statements.ts";
 import { adminIn } from "../../support/admin.ts";
 import { type ApprovalKey, makeApprovalKey, signStatement } from "../../support/approval-key.ts";
@@ -214,6 +215,28 @@ test("a merchant's signed rejection counts in the signer after a superuser has r
   expect((await made.outcomes()).every((outcome) => !outcome?.startsWith("refused"))).toBe(true);
   expect(await made.settle()).toBe("begun");
   expect(await usdcBalance(chain, made.address)).toBe(0n);
+});
+
+test("a key is reported again after a day, as it is then, so that a signer with a restored store learns of a revocation", async () => {
+  const made = await setUp();
+  const { publicKey } = makeApprovalKey();
+  const key = { ...made.owner, publicKey, actor: testActor };
+  unwrap(await registerApprovalKey(made.deps, key));
+  unwrap(await revokeApprovalKey(made.deps, key));
+  await made.report();
+  expect(await hasUnreportedDestinations(made.deps)).toBe(false);
+  const later = { ...made.deps, now: () => new Date(made.deps.now().getTime() + 25 * 3_600_000) };
+  expect(await hasUnreportedDestinations(later)).toBe(true);
+  const requests: DestinationsRequest[] = [];
+  const claimDestinations = async (request: DestinationsRequest) => {
+    requests.push(request);
+    return signing.signer.claimDestinations(request);
+  };
+  await reportDestinations({ ...later, signer: { claimDestinations } });
+  expect(requests.flatMap(({ revokedKeys }) => revokedKeys)).toContainEqual({
+    merchantId: made.owner.merchantId,
+    publicKey,
+  });
 });
 
 test("a report waits while the signer is down, and arrives when it is up again", async () => {
