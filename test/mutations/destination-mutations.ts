@@ -67,6 +67,53 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/merchants/verify-decision.ts",
+    tests: calls,
+    mutations: [
+      {
+        name: "an API key alone approves: the signature is not verified",
+        find: 'if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "signature: is not valid");',
+        replace: "",
+      },
+      {
+        name: "any key pair approves",
+        find: 'if (!key) return refuse("forbidden", "signer: is not an approval key of the merchant");',
+        replace: "if (!key) return done(statement);",
+      },
+      {
+        name: "an approval key counts as soon as it is registered",
+        find: "if (key.applies_at > now())",
+        replace: "if (false)",
+      },
+      {
+        name: "a revoked approval key approves",
+        find: 'if (key.revoked_at) return refuse("forbidden", "signer: the approval key is revoked");',
+        replace: "",
+      },
+      {
+        name: "a signature of another account approves a change",
+        find: "if (canonicalAddress(change.asset, subject.receiver) !== canonicalAddress(change.asset, receiver))",
+        replace: "if (false)",
+      },
+      {
+        name: "a copy of an approval approves a later change",
+        find: "if (used !== undefined && used !== change.id)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/approval-keys.ts",
+    tests: calls,
+    mutations: [
+      {
+        name: "a revoked approval key is registered again",
+        find: 'if (known?.revoked_at) return refuse("invalid_state", "the key was revoked: make another pair of keys");',
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "api/merchant/destination-change-operations.ts",
     tests: calls,
     mutations: [
