@@ -7,7 +7,7 @@ export type ApprovalKey = { merchantId: string; publicKey: string };
  * The state of a key. `revoked`: it has applied and was revoked since; it still rejects, so that a thief of the database cannot
  * silence a merchant by a revocation. `never_applied`: it was revoked within its waiting period, and decides nothing.
  */
-export type KeyState = "waiting" | "applied" | "revoked" | "never_applied";
+type KeyState = "waiting" | "applied" | "revoked" | "never_applied";
 
 const HOUR_MS = 3_600_000;
 
@@ -52,7 +52,7 @@ export function revokeApprovalKey(
 }
 
 /** A key that does not count yet; `appliesAt` in Unix milliseconds. */
-export type WaitingKey = ApprovalKey & { id: number; appliesAt: number };
+type WaitingKey = ApprovalKey & { id: number; appliesAt: number };
 
 /** Returns the keys that neither count nor were revoked, the earliest first. */
 export function listWaitingKeys(store: Store): WaitingKey[] {

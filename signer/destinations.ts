@@ -56,7 +56,7 @@ export function reportDestination(store: Store, one: Destination, period: Period
 }
 
 /** A claim that waits; `appliesAt` in Unix milliseconds. */
-export type WaitingDestination = Destination & { id: number; appliesAt: number };
+type WaitingDestination = Destination & { id: number; appliesAt: number };
 
 /** Returns the claims that wait, of all merchants, the earliest first. */
 export function listWaiting(store: Store): WaitingDestination[] {

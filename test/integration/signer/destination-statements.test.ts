@@ -181,6 +181,45 @@ test("a superuser who inserts an approval key does not shorten the waiting perio
   expect(signing.lines.join("")).toContain("new approval key waits");
 });
 
+test("a report waits while the signer is down, and arrives when it is up again", async () => {
+  const made = await setUp();
+  await signing.stop();
+  const changeId = await made.change();
+  await made.report();
+  const unreported = made.fixture.db.selectFrom("destination_change").select("reported_at").where("id", "=", changeId);
+  expect(await unreported.executeTakeFirst()).toEqual({ reported_at: null });
+  await signing.start();
+  await made.report();
+  expect(await unreported.executeTakeFirst()).not.toEqual({ reported_at: null });
+});
+
+test("an operator signs an approval with the key file that the command line made, and the signer follows it", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  const folder = await makeScratch("operator-key");
+  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const admin = adminIn({ DATABASE_URL: databaseUrl, NETWORKS_FILE: await networksFileFor(chain) });
+  const file = join(folder, "bob.key");
+  const { publicKey } = JSON.parse((await admin("operator-keys", "new", file, "--json")).stdout) as {
+    publicKey: string;
+  };
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await admin("operator-keys", "new", file)).toMatchObject({ code: 1 });
+  expect(await admin("destinations", "approve", changeId, "--sign", file)).toMatchObject({ code: 2 });
+
+  const people = [
+    { name: "ana", publicKey: operator.publicKey },
+    { name: "bob", publicKey },
+  ];
+  await signing.setLimits({ file: { operators: people } });
+  expect(await admin("destinations", "approve", changeId, "--sign", file, "--as", "bob")).toMatchObject({ code: 0 });
+  await made.report();
+  expect(await made.outcomes()).toEqual(["approved"]);
+  expect(await made.settle()).toBe("begun");
+});
+
+// The following tests advance the signer's clock.
+
 test("a superuser who takes back a revocation gives the key no power in the signer", async () => {
   const made = await setUp();
   const leaked = makeApprovalKey();
@@ -237,41 +276,4 @@ test("a key is reported again after a day, as it is then, so that a signer with 
     merchantId: made.owner.merchantId,
     publicKey,
   });
-});
-
-test("a report waits while the signer is down, and arrives when it is up again", async () => {
-  const made = await setUp();
-  await signing.stop();
-  const changeId = await made.change();
-  await made.report();
-  const unreported = made.fixture.db.selectFrom("destination_change").select("reported_at").where("id", "=", changeId);
-  expect(await unreported.executeTakeFirst()).toEqual({ reported_at: null });
-  await signing.start();
-  await made.report();
-  expect(await unreported.executeTakeFirst()).not.toEqual({ reported_at: null });
-});
-
-test("an operator signs an approval with the key file that the command line made, and the signer follows it", async () => {
-  const made = await setUp();
-  const changeId = await made.change();
-  const folder = await makeScratch("operator-key");
-  addCleanup(() => rm(folder, { recursive: true, force: true }));
-  const admin = adminIn({ DATABASE_URL: databaseUrl, NETWORKS_FILE: await networksFileFor(chain) });
-  const file = join(folder, "bob.key");
-  const { publicKey } = JSON.parse((await admin("operator-keys", "new", file, "--json")).stdout) as {
-    publicKey: string;
-  };
-  expect((await stat(file)).mode & 0o777).toBe(0o600);
-  expect(await admin("operator-keys", "new", file)).toMatchObject({ code: 1 });
-  expect(await admin("destinations", "approve", changeId, "--sign", file)).toMatchObject({ code: 2 });
-
-  const people = [
-    { name: "ana", publicKey: operator.publicKey },
-    { name: "bob", publicKey },
-  ];
-  await signing.setLimits({ file: { operators: people } });
-  expect(await admin("destinations", "approve", changeId, "--sign", file, "--as", "bob")).toMatchObject({ code: 0 });
-  await made.report();
-  expect(await made.outcomes()).toEqual(["approved"]);
-  expect(await made.settle()).toBe("begun");
 });
