@@ -18,6 +18,7 @@ import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
+import { approvalKeyOperations } from "./merchant/approval-key-operations.ts";
 import { createOperations } from "./merchant/create-operations.ts";
 import { destinationChangeOperations } from "./merchant/destination-change-operations.ts";
 import { keyOperations } from "./merchant/key-operations.ts";
@@ -46,6 +47,7 @@ export const operations: readonly Operation[] = [
   ...merchantOperations,
   ...settlementOperations,
   ...destinationChangeOperations,
+  ...approvalKeyOperations,
   ...keyOperations,
   ...webhookOperations,
   gatewayPayment,

@@ -57,7 +57,7 @@ const decided = {
 } as const;
 
 /** The columns that a new secret of an API key changes. */
-const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until", "approval_public_key"] as const;
+const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until"] as const;
 
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
 type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
@@ -79,10 +79,6 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
   api_key: {
     api: { ...append, update: [...rotatedColumns, "revoked_at", "last_used_at", "last_used_address"] },
-    // Workers report the public keys that approve changes of destinations.
-    worker: {
-      select: ["id", "account_id", "mode", "scopes", "merchant_ids", "expires_at", "approval_public_key", "revoked_at"],
-    },
     admin: { ...append, update: [...rotatedColumns, "revoked_at"] },
     reader: {
       select: [
@@ -160,14 +156,19 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     },
   },
   destination_change: { api: decided, worker: decided, admin: decided, reader: read },
-  // What operators and keys have signed for the signer, and what workers have reported to it.
+  // What operators and merchants have signed for the signer, and the keys of the merchants.
   signed_statement: {
     ...readers,
     api: append,
     worker: { select: "all", update: ["reported_at", "outcome"] },
     admin: append,
   },
-  approval_key_report: { worker: append, reader: read },
+  approval_key: {
+    ...readers,
+    api: { ...append, update: ["revoked_at", "reported_at"] },
+    worker: { select: "all", update: ["reported_at"] },
+    admin: { ...append, update: ["revoked_at", "reported_at"] },
+  },
   fee_policy: { ...readers, admin: writeAndDelete },
   collection_policy: { ...readers, admin: { ...append, delete: true } },
 

@@ -39,16 +39,13 @@ create table api_key (
   merchant_ids text[],
   allowed_cidrs text[],
   expires_at timestamp with time zone,
-  approval_public_key text,
   created_by text,
   created_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
   last_used_address text,
-  CHECK (((approval_public_key IS NOT NULL) = ('settlements:approve'::text = ANY (scopes)))),
   CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['gateway'::text, 'payments:read'::text, 'payments:write'::text, 'refunds'::text, 'merchants'::text, 'settlements'::text, 'settlements:approve'::text, 'webhooks'::text, 'keys'::text]))),
   CHECK (((previous_hash IS NULL) = (previous_until IS NULL))),
-  CHECK ((approval_public_key ~ '^[0-9a-f]{64}$'::text)),
   CHECK ((cardinality(allowed_cidrs) > 0)),
   CHECK ((cardinality(merchant_ids) > 0)),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
@@ -70,10 +67,18 @@ create table app_id (
   PRIMARY KEY (id)
 );
 
-create table approval_key_report (
+create table approval_key (
   merchant_id text not null,
   public_key text not null,
-  reported_at timestamp with time zone not null,
+  registrar_kind text not null,
+  registrar_id text not null,
+  registrar_address text,
+  created_at timestamp with time zone not null,
+  applies_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  reported_at timestamp with time zone,
+  CHECK ((public_key ~ '^[0-9a-f]{64}$'::text)),
+  CHECK ((registrar_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (merchant_id, public_key)
 );
@@ -873,6 +878,7 @@ create table webhook_fanout (
 
 CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
 CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
+CREATE INDEX approval_key_reported ON public.approval_key USING btree (reported_at);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);

@@ -11,7 +11,7 @@ export type LogOptions = {
 };
 
 /**
- * Creates the log of a process: JSON lines on stdout, or on the stream that a test passes. No line contains a key, a
+ * Creates the log of a process: JSON lines on stdout, or on another stream. No line contains a key, a
  * signature, an API key, a password or raw transaction bytes: members are censored by name at any depth, errors are
  * described by an allow-list, and every finished line passes through `scrubText`.
  */

@@ -105,7 +105,7 @@ function decideForMerchant(
   const before = findAuthorized(store, { nonce, asset });
   const increase = amount > before ? amount - before : 0n;
   const paymentId = payout.kind === "refund" ? payout.paymentId : null;
-  const waiting = { at, waitingHours: limits.destinationWaitingHours };
+  const waiting = { at, waitingHours: limits.destinationWaitingHours, isPaused: limits.paused };
 
   const reason =
     (paymentId === null ? undefined : findRefundReason(deps, { merchantId, paymentId, asset, receiver, increase })) ??
@@ -124,7 +124,7 @@ function decideForMerchant(
   if (payout.kind === "settlement") {
     // A destination is recorded only for a payout that everything else allows, so that invented settlements register none.
     recordDestination(store, { merchantId, asset, receiver }, waiting);
-    const refused = findDestinationRefusal(store, { merchantId, asset, receiver }, at);
+    const refused = findDestinationRefusal(store, { merchantId, asset, receiver });
     if (refused) return refuse(refused);
   }
   if (increase > 0n || !isAuthorized(store, { nonce, treasury, asset, amount, receiver }))

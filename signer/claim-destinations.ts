@@ -1,7 +1,9 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
-import { recordApprovalKeys } from "./approval-keys.ts";
-import { decideDestination } from "./decide-destination.ts";
+import { applyDue } from "./apply-due-claims.ts";
+import { recordApprovalKeys, revokeApprovalKey } from "./approval-keys.ts";
+import { decideStatement } from "./decide-statement.ts";
 import { type Destination, findDestinationRefusal, findWaiting, reportDestination } from "./destinations.ts";
+import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DestinationsRequest, DestinationsResponse, Statement } from "./protocol.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -16,26 +18,44 @@ type Deps = Pick<SignerDeps, "store" | "readLimits" | "deployment" | "log" | "no
 export function claimDestinations(deps: Deps, request: DestinationsRequest): DestinationsResponse | undefined {
   const limits = deps.readLimits();
   if (!limits) return undefined;
+  const { store, log } = deps;
   const at = deps.now();
-  const period = { at, waitingHours: limits.destinationWaitingHours };
-  return inStoreTransaction(deps.store, () => {
-    for (const key of recordApprovalKeys(deps.store, request.approvalKeys, period))
-      deps.log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "new approval key waits");
+  const period = { at, waitingHours: limits.destinationWaitingHours, isPaused: limits.paused };
+  return inStoreTransaction(store, () => {
+    for (const { merchantId: merchant, publicKey } of recordApprovalKeys(store, request.approvalKeys, period))
+      log.warn({ merchant, publicKey }, "new approval key waits");
+    for (const key of request.revokedKeys)
+      if (revokeApprovalKey(store, key, { ...period, by: null }))
+        log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
-    for (const one of destinations) if (reportDestination(deps.store, one, period)) logWaiting(deps, one);
+    for (const one of destinations) if (reportDestination(store, one, period)) logWaiting(deps, one);
+    if (!limits.paused) applyDue(deps, at);
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
-    return { destinations: destinations.map((one) => describe(deps, one, at)), statements };
+    return { destinations: destinations.map((one) => describe(deps, one)), statements };
   });
 }
 
-function decide(
+/**
+ * Decides by signed statements that an operator has brought to the signer's machine, because a thief of the service's database
+ * can withhold those that it stores. Returns undefined while the limits file is missing or invalid.
+ */
+export function decideStatements(
   deps: Deps,
+  statements: readonly Statement[],
+): DestinationsResponse["statements"] | undefined {
+  const limits = deps.readLimits();
+  if (!limits) return undefined;
+  const at = deps.now();
+  return inStoreTransaction(deps.store, () => statements.map((one) => decide(deps, one, { limits, at })));
+}
+
+function decide(
+  { store, deployment, log }: Deps,
   statement: Statement,
-  { limits, at }: { limits: NonNullable<ReturnType<Deps["readLimits"]>>; at: Date },
+  { limits, at }: { limits: Limits; at: Date },
 ): { ok: boolean; detail: string } {
-  const { store, deployment, log } = deps;
-  const result = decideDestination({ store, deployment, operators: limits.operators }, statement, at);
-  log.warn({ signer: statement.signer, ...result }, "statement about a destination was read");
+  const result = decideStatement({ store, deployment, limits }, statement, at);
+  log.warn({ signer: statement.signer, ...result }, "signed statement was read");
   return result;
 }
 
@@ -43,10 +63,10 @@ function logWaiting({ log }: Deps, { merchantId: merchant, asset, receiver }: De
   log.warn({ merchant, asset, receiver }, "destination waits");
 }
 
-function describe({ store }: Deps, one: Destination, at: Date): DestinationsResponse["destinations"][number] {
-  if (findDestinationRefusal(store, one, at) === undefined) return { state: "applied", appliesAt: null };
-  const waiting = findWaiting(store, one, at);
-  return waiting ? { state: "waiting", appliesAt: waiting.applies_at } : { state: "rejected", appliesAt: null };
+function describe({ store }: Deps, one: Destination): DestinationsResponse["destinations"][number] {
+  if (findDestinationRefusal(store, one) === undefined) return { state: "applied", appliesAt: null };
+  const waiting = findWaiting(store, one);
+  return waiting ? { state: "waiting", appliesAt: waiting.appliesAt } : { state: "rejected", appliesAt: null };
 }
 
 function toCanonical({ merchantId, asset: given, receiver }: Destination): Destination {

@@ -124,10 +124,12 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
 }
 
 /** Splits a report into reports of one item, in the order in which the signer reads them. Pure. */
-function splitReport({ approvalKeys, destinations, statements }: DestinationsRequest): DestinationsRequest[] {
-  const nothing: DestinationsRequest = { approvalKeys: [], destinations: [], statements: [] };
+function splitReport(report: DestinationsRequest): DestinationsRequest[] {
+  const { approvalKeys, revokedKeys, destinations, statements } = report;
+  const nothing: DestinationsRequest = { approvalKeys: [], revokedKeys: [], destinations: [], statements: [] };
   return [
     ...approvalKeys.map((key) => ({ ...nothing, approvalKeys: [key] })),
+    ...revokedKeys.map((key) => ({ ...nothing, revokedKeys: [key] })),
     ...destinations.map((one) => ({ ...nothing, destinations: [one] })),
     ...statements.map((one) => ({ ...nothing, statements: [one] })),
   ];

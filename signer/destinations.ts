@@ -9,6 +9,9 @@ const HOUR_MS = 3_600_000;
 /** The time of a claim that applies only by an approval: the last one that Date can represent, Unix milliseconds. */
 const NEVER = 8_640_000_000_000_000;
 
+/** What decides when a new claim applies. While the limits file says `paused`, none does. */
+type Period = { at: Date; waitingHours: number; isPaused: boolean };
+
 /**
  * Records a destination that a worker reports for the first time. A new merchant's first destination of an asset applies at
  * once until the merchant is paid, any other after the waiting period. A receiver that a statement has rejected applies only
@@ -17,16 +20,21 @@ const NEVER = 8_640_000_000_000_000;
 export function recordDestination(
   store: Store,
   { merchantId, asset, receiver }: Destination,
-  { at, waitingHours }: { at: Date; waitingHours: number },
+  { at, waitingHours, isPaused }: Period,
 ): void {
   const [newest] = listDestinations(store, { merchantId, asset });
-  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset }, at)?.receiver === receiver) return;
+  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver) return;
   const isFirst =
     !wasClaimed(store, { merchantId, asset }) &&
     !wasPaid(store, merchantId) &&
     isNewMerchant(store, merchantId, { at, waitingHours });
   const waitMs = isFirst ? 0 : waitingHours * HOUR_MS;
-  const appliesAt = wasRejected(store, { merchantId, asset, receiver }) ? NEVER : at.getTime() + waitMs;
+  const isAtOnce = waitMs === 0 && !isPaused;
+  const appliesAt = wasRejected(store, { merchantId, asset, receiver })
+    ? NEVER
+    : isAtOnce
+      ? null
+      : at.getTime() + waitMs;
   store
     .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, ?, ?)")
     .run(merchantId, asset, receiver, at.getTime(), appliesAt);
@@ -37,40 +45,54 @@ export function recordDestination(
  * applies. Other changes that wait were withdrawn or replaced. Returns true if its waiting period begins now. Call it inside a
  * transaction.
  */
-export function reportDestination(
-  store: Store,
-  one: Destination,
-  { at, waitingHours }: { at: Date; waitingHours: number },
-): boolean {
+export function reportDestination(store: Store, one: Destination, period: Period): boolean {
   for (const row of listDestinations(store, one))
-    if (row.applies_at > at.getTime() && row.receiver !== one.receiver)
-      insertEvent(store, { id: row.id, kind: "replaced", at, statement: null, signer: null });
+    if (row.inForce === 0 && row.receiver !== one.receiver)
+      insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, signer: null });
   const [before] = listDestinations(store, one);
-  recordDestination(store, one, { at, waitingHours });
+  recordDestination(store, one, period);
   const [newest] = listDestinations(store, one);
-  return newest !== undefined && newest.id !== before?.id && newest.applies_at > at.getTime();
+  return newest !== undefined && newest.id !== before?.id && newest.inForce === 0;
 }
 
-/** Returns how many claims wait, of all merchants. */
-export function countWaiting(store: Store, at: Date): number {
-  const row = store
+/** A claim that waits; `appliesAt` in Unix milliseconds. */
+type WaitingDestination = Destination & { id: number; appliesAt: number };
+
+/** Returns the claims that wait, of all merchants, the earliest first. */
+export function listWaiting(store: Store): WaitingDestination[] {
+  return store
     .prepare(
-      `select count(*) as count from destination d where d.applies_at > ? and not exists (
-        select 1 from destination_event e where e.destination_id = d.id)`,
+      `select id, merchant_id as merchantId, asset, receiver, applies_at as appliesAt from destination d
+      where applies_at is not null and not exists (select 1 from destination_event e where e.destination_id = d.id)
+      order by applies_at, id`,
     )
-    .get(at.getTime());
-  return Number(row?.["count"]);
+    .all() as WaitingDestination[];
+}
+
+/**
+ * Lets the claims apply whose waiting period has ended, and returns them. Only a signer that runs and is not paused calls it:
+ * until then an operator can reject a claim, whatever the clock says. Call it inside a transaction.
+ */
+export function applyDueDestinations(store: Store, at: Date): WaitingDestination[] {
+  const due = listWaiting(store).filter(({ appliesAt }) => appliesAt <= at.getTime());
+  for (const { id } of due) insertEvent(store, { id, kind: "applied", at, statement: null, signer: null });
+  return due;
 }
 
 /** Returns the claim of a receiver that waits, the newest first. */
-export function findWaiting(store: Store, one: Destination, at: Date): Row | undefined {
-  return listDestinations(store, one).find((row) => row.receiver === one.receiver && row.applies_at > at.getTime());
+export function findWaiting(store: Store, one: Destination): Row | undefined {
+  return listDestinations(store, one).find(({ receiver, inForce }) => receiver === one.receiver && inForce === 0);
 }
 
-/** Records what ends the waiting period of a claim. Call it inside a transaction. */
+/** Returns the claim by which a merchant is paid now. */
+export function findApplied(store: Store, of: Omit<Destination, "receiver">): Row | undefined {
+  return listDestinations(store, of).find(({ inForce }) => inForce === 1);
+}
+
+/** Records what ends the waiting period of a claim, or confirms its end. Call it inside a transaction. */
 export function insertEvent(
   store: Store,
-  event: { id: number; kind: "approved" | "rejected" | "replaced"; at: Date } & (
+  event: { id: number; kind: "approved" | "rejected" | "applied" | "replaced"; at: Date } & (
     | { statement: string; signer: string }
     | { statement: null; signer: null }
   ),
@@ -80,18 +102,23 @@ export function insertEvent(
     .run(event.id, event.kind, event.statement, event.signer, event.at.getTime());
 }
 
-/** Returns true if a statement has decided on a claim before. */
-export function wasStatementUsed(store: Store, text: string): boolean {
-  return store.prepare("select 1 from destination_event where statement = ?").get(text) !== undefined;
+/** Returns the texts of the statements that have decided about claims of a receiver. */
+export function listDecisions(store: Store, { merchantId, asset, receiver }: Destination): string[] {
+  return store
+    .prepare(
+      `select e.statement from destination d join destination_event e on e.destination_id = d.id
+      where d.merchant_id = ? and d.asset = ? and d.receiver = ? and e.statement is not null`,
+    )
+    .all(merchantId, asset, receiver)
+    .map((row) => String(row["statement"]));
 }
 
 /** Returns why a merchant must not be paid to a receiver now, or undefined. */
 export function findDestinationRefusal(
   store: Store,
   { merchantId, asset, receiver }: Destination,
-  at: Date,
 ): Extract<RefusalReason, "destination_unapproved" | "destination_waiting"> | undefined {
-  if (findApplied(store, { merchantId, asset }, at)?.receiver === receiver) return undefined;
+  if (findApplied(store, { merchantId, asset })?.receiver === receiver) return undefined;
   const isKnown = listDestinations(store, { merchantId, asset }).some((one) => one.receiver === receiver);
   return isKnown ? "destination_waiting" : "destination_unapproved";
 }
@@ -109,25 +136,20 @@ export function isNewMerchant(
   return typeof row?.["first"] !== "number" || at.getTime() - row["first"] < waitingHours * HOUR_MS;
 }
 
-/** A claim; `applies_at` in Unix milliseconds, after an approval the time of that. */
-type Row = { id: number; receiver: string; applies_at: number };
+/** A claim; `appliesAt` in Unix milliseconds, null if it applied at once. `inForce`: 1 if it applies or did. */
+type Row = { id: number; receiver: string; appliesAt: number | null; inForce: 0 | 1 };
 
 /** Returns the destinations of a merchant and asset that were neither rejected nor replaced, the newest claim first. */
 function listDestinations(store: Store, { merchantId, asset }: Omit<Destination, "receiver">): Row[] {
   return store
     .prepare(
-      `select d.id, d.receiver, min(d.applies_at, coalesce(
-        (select min(e.at) from destination_event e where e.destination_id = d.id and e.kind = 'approved'), d.applies_at))
-        as applies_at
+      `select d.id, d.receiver, d.applies_at as appliesAt, d.applies_at is null or exists (
+        select 1 from destination_event e where e.destination_id = d.id) as inForce
       from destination d where d.merchant_id = ? and d.asset = ? and not exists (
-        select 1 from destination_event e where e.destination_id = d.id and e.kind <> 'approved')
+        select 1 from destination_event e where e.destination_id = d.id and e.kind in ('rejected', 'replaced'))
       order by d.id desc`,
     )
     .all(merchantId, asset) as Row[];
-}
-
-function findApplied(store: Store, of: Omit<Destination, "receiver">, at: Date): Row | undefined {
-  return listDestinations(store, of).find(({ applies_at }) => applies_at <= at.getTime());
 }
 
 function wasClaimed(store: Store, { merchantId, asset }: Omit<Destination, "receiver">): boolean {

@@ -25,8 +25,8 @@ const place = { txHash: z.string().min(1).max(128), logIndex: number };
 const depositClaim = z.strictObject({ asset, merchantId: id, paymentId: id, ...place });
 
 /**
- * A text that an operator, or an API key with the scope `settlements:approve`, has signed with Ed25519. `signer` is the
- * operator's name in the limits file or the hex public key of the API key, `signature` is base64.
+ * A text that an operator or a merchant has signed with Ed25519. `signer` is the operator's name in the limits file or the
+ * merchant's approval key in hex, `signature` is base64.
  */
 export const statement = z.strictObject({
   text: z.string().max(2_000),
@@ -70,17 +70,18 @@ export const depositsResponse = z.strictObject({
 });
 
 export const destination = z.strictObject({ merchantId: id, asset, receiver: address });
-/** An Ed25519 public key, in hex, of an API key that may approve the destinations of a merchant. */
+/** An Ed25519 public key, in hex, by which a merchant approves changes of its destinations. */
 export const approvalKey = z.strictObject({ merchantId: id, publicKey: z.string().regex(/^[0-9a-f]{64}$/) });
 
 /**
- * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements about
- * them, and the keys that may sign such statements besides operators. The signer decides by its own clock.
+ * Merchants' destinations as the service's rows have them (the requested one while a change waits), signed statements, and the
+ * keys that may sign such statements besides operators, new ones and revoked ones. The signer decides by its own clock.
  */
 export const destinationsRequest = z.strictObject({
   destinations: z.array(destination).max(MAX_PAYOUTS),
   statements: z.array(statement).max(MAX_PAYOUTS),
   approvalKeys: z.array(approvalKey).max(MAX_PAYOUTS),
+  revokedKeys: z.array(approvalKey).max(MAX_PAYOUTS),
 });
 export const destinationsResponse = z.strictObject({
   /** The state of each destination of the request, in its order. `appliesAt` is in Unix milliseconds. */

@@ -125,6 +125,8 @@ function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Pu
   insertPayout(store, { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
   if (purpose.kind === "settlement" && purpose.merchantId !== null)
     store
-      .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, 0, 0)")
+      .prepare(
+        "insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, 0, null)",
+      )
       .run(purpose.merchantId, asset, receiver);
 }

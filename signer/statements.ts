@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
 import type { Statement } from "./protocol.ts";
 
-// What operators and approvers sign with Ed25519. A statement travels through rows that the signer does not trust: a change of
+// What operators and merchants sign with Ed25519. A statement travels through rows that the signer does not trust: a change of
 // one makes its signature invalid.
 
 /** What a statement is about. Receivers and transaction hashes are in the form of their chain, amounts in minor units. */
@@ -12,10 +12,17 @@ export type StatementSubject =
       asset: string;
       receiver: string;
     }
+  | { action: "revoke approval key"; merchantId: string; publicKey: string }
   | { action: "return movement"; asset: string; amount: bigint; receiver: string; txHash: string; logIndex: number }
   | { action: "withdraw capital"; asset: string; amount: bigint; receiver: string; reference: string };
 
 export type ReadStatement = { deployment: string; subject: StatementSubject; at: Date };
+
+const MINUTE_MS = 60_000;
+/** How long a statement can be used, milliseconds: the signer may be down, but an old approval must not be kept in reserve. */
+const VALID_MS = 24 * 60 * MINUTE_MS;
+/** How far the clock of who signs may be ahead, milliseconds. */
+const AHEAD_MS = 5 * MINUTE_MS;
 
 const TITLE = "payment-service statement v1";
 
@@ -65,6 +72,8 @@ function readSubject(of: (name: string) => string): StatementSubject | undefined
     case "approve destination":
     case "reject destination":
       return { action, merchantId: of("merchantId"), ...paid };
+    case "revoke approval key":
+      return { action, merchantId: of("merchantId"), publicKey: of("publicKey") };
     case "return movement":
       if (!isAmount) return undefined;
       return { action, ...paid, amount: BigInt(of("amount")), txHash: of("txHash"), logIndex: Number(of("logIndex")) };
@@ -73,6 +82,13 @@ function readSubject(of: (name: string) => string): StatementSubject | undefined
     default:
       return undefined;
   }
+}
+
+/** Returns why a statement that was signed at a time can no longer be used, or cannot be used yet; undefined if it can. Pure. */
+export function findAgeRefusal(signedAt: Date, at: Date): string | undefined {
+  const ageMs = at.getTime() - signedAt.getTime();
+  if (ageMs > VALID_MS || ageMs < -AHEAD_MS) return "the statement is older than a day, or from the future";
+  return undefined;
 }
 
 /** Signs a text. @param key an Ed25519 private key @returns base64 */

@@ -63,24 +63,26 @@ const tables: Readonly<Record<string, string>> = {
     signed_at integer not null,
     unique (chain, marker)`,
   // The receiver of a merchant's settlements of an asset, as a worker first reported it. The signer's clock sets claimed_at.
+  // `applies_at`: the end of the waiting period; null if it applied at once. A claim that waits applies with its event only.
   destination: `
     id integer primary key,
     merchant_id text not null,
     asset text not null,
     receiver text not null,
     claimed_at integer not null,
-    applies_at integer not null`,
-  // What ended the waiting period of a destination early. A statement is used once, so a copy of it decides nothing later.
-  // `replaced`: workers reported another change, or that the service has withdrawn this one.
+    applies_at integer`,
+  // What ended the waiting of a destination. A statement is used once, so a copy of it decides nothing later. `applied`: the
+  // period had ended while the signer ran and was not paused. `replaced`: workers reported another change, or that the
+  // service has withdrawn this one.
   destination_event: `
     id integer primary key,
     destination_id integer not null references destination (id),
-    kind text not null check (kind in ('approved', 'rejected', 'replaced')),
+    kind text not null check (kind in ('approved', 'rejected', 'applied', 'replaced')),
     statement text unique,
     signer text,
     at integer not null,
-    check ((kind = 'replaced') = (statement is null) and (statement is null) = (signer is null))`,
-  // The public key of an API key that may approve a merchant's destinations, as a worker first reported it.
+    check ((kind in ('applied', 'replaced')) = (statement is null) and (statement is null) = (signer is null))`,
+  // The public key by which a merchant approves changes of its destinations, as a worker first reported it.
   approval_key: `
     id integer primary key,
     merchant_id text not null,
@@ -88,6 +90,17 @@ const tables: Readonly<Record<string, string>> = {
     claimed_at integer not null,
     applies_at integer not null,
     unique (merchant_id, public_key)`,
+  // `applied`: the waiting period of a key had ended while the signer ran and was not paused. `revoked`: for good, by a report
+  // of a worker (without a statement) or by a signed statement.
+  approval_key_event: `
+    id integer primary key,
+    approval_key_id integer not null references approval_key (id),
+    kind text not null check (kind in ('applied', 'revoked')),
+    statement text,
+    signer text,
+    at integer not null,
+    unique (approval_key_id, kind),
+    check ((statement is null) = (signer is null) and (kind = 'revoked' or statement is null))`,
 };
 
 const indexes = `
@@ -101,6 +114,7 @@ const indexes = `
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
   create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
+  create index if not exists destination_waited on destination (id) where applies_at is not null;
   create index if not exists destination_event_destination on destination_event (destination_id);`;
 
 /** The statements that create the store. They change nothing in a store that exists. Times are in Unix milliseconds. */

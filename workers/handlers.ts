@@ -44,9 +44,6 @@ const EXCESS_EVERY_S = 60;
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
 
-/** Interval between reports of new approval keys to the signer, seconds. Destinations are reported at once. */
-const APPROVAL_KEYS_EVERY_S = 60;
-
 const done: JobResult = { done: true };
 /** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
 const rerun: JobResult = { rerunInMs: 0 };
@@ -127,8 +124,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       await applyDueChanges(deps);
-      if (at % APPROVAL_KEYS_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
-        await deps.enqueue("report-destinations", [{ data: { at } }]);
+      if (await hasUnreportedDestinations(deps)) await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);

@@ -14,7 +14,6 @@ type Call<A extends Access, P, Q, B> = {
   caller: ActingCaller;
   merchant: MerchantOf[A];
   requester: Requester;
-  approvalKey: Authenticated["approvalKey"];
   params: P;
   query: Q;
   body: B;

@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import { done, type Result, refuse } from "../../payments/error-codes.ts";
 import type { PaymentQuery } from "../../payments/lifecycle/read-payment.ts";
-import { type ApprovalKey, deriveApprovalKey } from "../../payments/merchants/approval-keys.ts";
 import { type Caller, findCallerByApp, findCallerByKey } from "../../payments/merchants/callers.ts";
 import type { Scope } from "../../payments/merchants/scopes.ts";
 import { nameRequester, type Requester } from "../../payments/requester.ts";
@@ -20,8 +19,6 @@ export type Authenticated = {
   caller: ActingCaller;
   merchant: Merchant | undefined;
   requester: Requester;
-  /** Derives the key that signs approvals from the text of the request's API key. Throws for an app id. */
-  approvalKey: () => ApprovalKey;
 };
 /** What an operation demands of its caller. */
 export type Permission = {
@@ -71,15 +68,10 @@ export async function authenticate(
   if (wholeAccount && caller.onlyMerchants)
     return refuse("forbidden", "the API key is restricted to merchants, and the call concerns the whole account");
   const requester = readRequester(headers, credentials.value, caller);
-  const approvalKey = () => {
-    if (!("key" in credentials.value)) throw new Error("the request has no API key");
-    return deriveApprovalKey(credentials.value.key);
-  };
-  const authenticated = { caller, requester, approvalKey };
-  if (access !== "merchant") return done({ ...authenticated, merchant: undefined });
+  if (access !== "merchant") return done({ caller, requester, merchant: undefined });
   const merchantId = readHeader(headers, "merchant-id");
   if (!merchantId) return refuse("missing_merchant_id", "Merchant-Id: the header is missing");
-  return done({ ...authenticated, merchant: { accountId: caller.accountId, merchantId } });
+  return done({ caller, requester, merchant: { accountId: caller.accountId, merchantId } });
 }
 
 /** Identifies a payment for a caller: of the caller's mode, of the named merchant, and of one that the key reaches. */

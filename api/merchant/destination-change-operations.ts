@@ -2,7 +2,8 @@ import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { decideChange, listChanges } from "../../payments/merchants/decide-changes.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { listQuery, merchantId, noBody } from "../contract/request-schemas.ts";
+import { listQuery, merchantId, optional, text } from "../contract/request-schemas.ts";
+import { publicKey } from "./approval-key-operations.ts";
 import { settlementChange, settlementChangeListResponse } from "./merchant-response-schemas.ts";
 
 const list = defineOperation({
@@ -28,33 +29,58 @@ const list = defineOperation({
   },
 });
 
-const decide = (decision: "approve" | "reject", name: string, summary: string) =>
-  defineOperation({
-    method: "POST",
-    path: `/v1/merchants/:merchantId/settlements/changes/:changeId/${decision}`,
-    name,
-    summary,
-    access: "account",
-    scope: "settlements:approve",
-    success: 200,
-    params: z.object({ merchantId, changeId: z.string().regex(/^dchg_[0-9a-f]{32}$/) }),
-    paramsCode: "merchant_not_found",
-    body: noBody,
-    response: settlementChange,
-    refusals: ["merchant_not_found", "invalid_state"],
-    async handle(deps, { caller, approvalKey, params }) {
-      const { privateKey: key, publicKey: name } = approvalKey();
-      const by = { name, key, deployment: deps.networks.deployment };
-      return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision, by });
-    },
-  });
+const signedStatement = z
+  .object({
+    text: text(2_000).meta({
+      description: "The canonical text of the decision, exactly as it was signed; lines end with one line feed each.",
+    }),
+    signer: publicKey,
+    signature: z
+      .string()
+      .regex(/^[A-Za-z0-9+/]{86}==$/, "expected 64 bytes in base64")
+      .meta({ description: "The Ed25519 signature of the text's bytes (UTF-8), base64." }),
+  })
+  .meta({ id: "SignedStatement", description: "A decision that an approval key of the merchant has signed." });
+
+const ofChange = {
+  method: "POST",
+  access: "account",
+  scope: "settlements:approve",
+  success: 200,
+  params: z.object({ merchantId, changeId: z.string().regex(/^dchg_[0-9a-f]{32}$/) }),
+  paramsCode: "merchant_not_found",
+  response: settlementChange,
+  refusals: ["merchant_not_found", "invalid_state"],
+} as const;
+
+const approve = defineOperation({
+  ...ofChange,
+  path: "/v1/merchants/:merchantId/settlements/changes/:changeId/approve",
+  name: "approveSettlementChange",
+  summary: "Approves a change that waits by the signature of an approval key: it applies at once. Repeatable.",
+  body: z.object({ statement: signedStatement }),
+  async handle(deps, { caller, params, body }) {
+    const by = { ...body, deployment: deps.networks.deployment };
+    return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "approve", by });
+  },
+});
+
+const reject = defineOperation({
+  ...ofChange,
+  path: "/v1/merchants/:merchantId/settlements/changes/:changeId/reject",
+  name: "rejectSettlementChange",
+  summary:
+    "Rejects a change that waits. With the signature of an approval key, the receiver applies only by an approval from then on. Repeatable.",
+  body: optional(z.object({ statement: optional(signedStatement) })),
+  async handle(deps, { caller, params, body }) {
+    const by = body?.statement && { statement: body.statement, deployment: deps.networks.deployment };
+    return decideChange(deps, { ...caller, ...params, actor: caller.actor, decision: "reject", by });
+  },
+});
 
 /**
- * Operations on the requested changes of a merchant's settlement destinations: additions to the specification. Only a key
- * with the scope `settlements:approve` decides, also about its own requests; the decision is signed for the signer. An unknown change is `merchant_not_found`.
+ * Operations on the requested changes of a merchant's settlement destinations: additions to the specification. An API key
+ * alone approves nothing: the text of the decision is signed by an approval key, whose private half the service never has. An
+ * unknown change is `merchant_not_found`.
  */
-export const destinationChangeOperations = [
-  list,
-  decide("approve", "approveSettlementChange", "Approves a change that waits: it applies at once. Repeatable."),
-  decide("reject", "rejectSettlementChange", "Rejects a change that waits. Repeatable."),
-];
+export const destinationChangeOperations = [list, approve, reject];

@@ -18,10 +18,6 @@ const apiKey = z
       .nullable()
       .meta({ description: "The only addresses that the key works from; null: any." }),
     expiresAt: instant.nullable(),
-    approvalPublicKey: z
-      .string()
-      .nullable()
-      .meta({ description: "Ed25519, hex: verifies the approvals of a key with the scope settlements:approve." }),
     createdBy: z.string().nullable().meta({ description: "The key that created it; null: the operator." }),
     createdAt: instant,
     revokedAt: instant.nullable(),

@@ -65,6 +65,21 @@ export const settlementChange = z
   })
   .meta({ id: "SettlementChange", description: "A request to add, change or delete a settlement destination." });
 
+const approvalKey = z
+  .object({
+    publicKey: z.string().meta({ description: "Ed25519, 32 bytes in lower-case hex." }),
+    status: z.enum(["waiting", "active", "revoked"]),
+    deployment: z.string().meta({ description: "The name of this service in the statements that the key signs." }),
+    registeredBy: changeActor,
+    registeredAt: instant,
+    appliesAt: instant.meta({ description: "When it approves changes, unless it is revoked before." }),
+    revokedAt: instant.nullable(),
+  })
+  .meta({ id: "ApprovalKey", description: "A public key by which a merchant approves changes of its destinations." });
+
+export const approvalKeyResponse = z.object({ approvalKey });
+export const approvalKeyListResponse = z.object({ data: z.array(approvalKey) });
+
 export const settlementChangeListResponse = z.object({ data: z.array(settlementChange), nextCursor });
 
 /** There are no fiat settlements; clients read the member. */

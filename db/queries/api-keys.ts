@@ -94,10 +94,7 @@ export async function listAccountKeys(db: Db, accountId: string): Promise<ApiKey
 export async function updateApiKey(
   db: Db,
   id: string,
-  changes: Pick<
-    Updateable<Tables["api_key"]>,
-    "hash" | "hint" | "previous_hash" | "previous_until" | "approval_public_key"
-  >,
+  changes: Pick<Updateable<Tables["api_key"]>, "hash" | "hint" | "previous_hash" | "previous_until">,
 ): Promise<ApiKeyRow> {
   return db.updateTable("api_key").set(changes).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 }

@@ -1,5 +1,6 @@
 import { sql, type Transaction } from "kysely";
-import type { Db, Tables } from "../tables.ts";
+import type { Db, Mode, Tables } from "../tables.ts";
+import type { ApprovalKeyRow } from "./approval-keys.ts";
 import type { DestinationChangeRow } from "./destination-changes.ts";
 
 /**
@@ -11,10 +12,12 @@ export type UnreportedChange = Pick<DestinationChangeRow, "id" | "state" | "merc
   wanted: string | null;
 };
 
-/** Returns true while there is something to tell the signer. */
-export async function hasUnreported(db: Db): Promise<boolean> {
+/** Returns true while there is something to tell the signer. @param keysBefore as for `listUnreportedKeys` */
+export async function hasUnreported(db: Db, keysBefore: Date): Promise<boolean> {
   const { rows } = await sql<{ found: boolean }>`
     select exists (select from destination_change where reported_at is null)
+      or exists (select from approval_key where reported_at is null)
+      or exists (select from approval_key where reported_at < ${keysBefore})
       or exists (select from signed_statement where reported_at is null and subject like 'dchg\\_%') as found`.execute(
     db,
   );
@@ -52,32 +55,35 @@ export async function markReported(
     where c.id = r.id and c.state = r.state`.execute(db);
 }
 
-/** An approval key of a live merchant, in hex. */
-export type UnreportedKey = { merchant_id: string; public_key: string };
+/** An approval key to tell the signer of. */
+export type UnreportedKey = Pick<ApprovalKeyRow, "merchant_id" | "public_key" | "revoked_at"> & { mode: Mode };
 
-/** Returns approval keys of working API keys that the signer has not been told of, with each merchant that a key reaches. */
+/**
+ * Returns approval keys, also revoked ones, that the signer was not told of as they are now, or only before a time: its store
+ * may have been restored or rebuilt since.
+ */
 export async function listUnreportedKeys(
   db: Db,
-  { now, limit }: { now: Date; limit: number },
+  { before, limit }: { before: Date; limit: number },
 ): Promise<UnreportedKey[]> {
-  const { rows } = await sql<UnreportedKey>`
-    select m.id as merchant_id, k.approval_public_key as public_key
-    from api_key k join merchant m on m.account_id = k.account_id and m.mode = k.mode
-      and (k.merchant_ids is null or m.id = any(k.merchant_ids))
-    where k.mode = 'live' and k.approval_public_key is not null and k.revoked_at is null
-      and (k.expires_at is null or k.expires_at > ${now}) and m.deleted_at is null
-      and not exists (select from approval_key_report r
-        where r.merchant_id = m.id and r.public_key = k.approval_public_key)
-    limit ${limit}`.execute(db);
-  return rows;
+  return db
+    .selectFrom("approval_key as k")
+    .innerJoin("merchant as m", "m.id", "k.merchant_id")
+    .select(["k.merchant_id", "k.public_key", "k.revoked_at", "m.mode"])
+    .where(({ eb, or }) => or([eb("k.reported_at", "is", null), eb("k.reported_at", "<", before)]))
+    .orderBy("k.reported_at", (order) => order.asc().nullsFirst())
+    .limit(limit)
+    .execute();
 }
 
-/** Marks approval keys as reported. */
+/** Marks approval keys as reported. A key that was revoked since it was read is reported again. */
 export async function markKeysReported(db: Db, keys: readonly UnreportedKey[], at: Date): Promise<void> {
   if (keys.length === 0) return;
-  await db
-    .insertInto("approval_key_report")
-    .values(keys.map((key) => ({ ...key, reported_at: at })))
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
+  await sql`
+    update approval_key k set reported_at = ${at}
+    from unnest(${keys.map((key) => key.merchant_id)}::text[], ${keys.map((key) => key.public_key)}::text[],
+      ${keys.map((key) => key.revoked_at !== null)}::boolean[]) as r (merchant_id, public_key, revoked)
+    where k.merchant_id = r.merchant_id and k.public_key = r.public_key and (k.revoked_at is not null) = r.revoked`.execute(
+    db,
+  );
 }

@@ -12,6 +12,15 @@ export async function insertSignedStatement(db: Db, row: Insertable<Tables["sign
     .execute();
 }
 
+/** Returns what a stored statement of a signer is about: the id of a change or a refund. */
+export async function findStatementSubject(
+  db: Db,
+  { text, signer }: { text: string; signer: string },
+): Promise<string | undefined> {
+  const query = db.selectFrom("signed_statement").select("subject").where("text", "=", text);
+  return (await query.where("signer", "=", signer).executeTakeFirst())?.subject;
+}
+
 /** Returns the statements about these subjects, oldest first. */
 export async function listStatementsOf(db: Db, subjects: readonly string[]): Promise<SignedStatementRow[]> {
   if (subjects.length === 0) return [];

@@ -39,8 +39,6 @@ export type AccountTables = {
     /** The only ranges of addresses that the key works from; null: any address. */
     allowed_cidrs: string[] | null;
     expires_at: Date | null;
-    /** Hex; set exactly when the key has the scope `settlements:approve`. */
-    approval_public_key: string | null;
     /** The key that created this one; null: an operator did. */
     created_by: string | null;
     created_at: Date;

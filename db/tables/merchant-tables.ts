@@ -70,7 +70,7 @@ export type MerchantTables = {
     /** When the signer was told of the change; null again when a change that it was told of is rejected or approved. */
     reported_at: Date | null;
   };
-  /** A statement that an operator or an approver has signed, for the signer. `subject`: the change or the refund. */
+  /** A statement that an operator or a merchant has signed, for the signer. `subject`: the change or the refund. */
   signed_statement: {
     id: Generated<number>;
     subject: string;
@@ -82,8 +82,21 @@ export type MerchantTables = {
     /** What the signer said about it. */
     outcome: string | null;
   };
-  /** An approval key of an API key that the signer was told of, for a merchant that the key reaches. */
-  approval_key_report: { merchant_id: string; public_key: string; reported_at: Date };
+  /** An Ed25519 public key, in hex, by which a merchant approves changes of its destinations. */
+  approval_key: {
+    merchant_id: string;
+    public_key: string;
+    registrar_kind: AuditActor["kind"];
+    registrar_id: string;
+    registrar_address: string | null;
+    created_at: Date;
+    /** When it counts in the service; the signer waits by its own clock. */
+    applies_at: Date;
+    /** A revoked key stays revoked. */
+    revoked_at: Date | null;
+    /** When the signer was told of the key as it is now. */
+    reported_at: Date | null;
+  };
   /** The operator's fee on an account's payments, or on the payments of one merchant instead. */
   fee_policy: {
     account_id: string;

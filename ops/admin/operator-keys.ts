@@ -3,10 +3,9 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts";
-import type { SigningKey } from "../../payments/merchants/sign-decisions.ts";
+import { type SigningKey, sign } from "../../payments/merchants/sign-decisions.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { errorCode } from "../../runtime/redaction.ts";
-import { signText, writeStatement } from "../../signer/statements.ts";
 import { type AddAction, type Context, RefusedError, UsageError } from "./command.ts";
 
 /** Adds the command that makes an operator's key. Its public part belongs into the signer's limits file. */
@@ -52,9 +51,8 @@ export function addWithdrawalCommands(program: Command, addAction: AddAction): v
       if (!by) throw new UsageError("an approval must be signed: name the key file with --sign and yourself with --as");
       const one = { asset: canonicalAsset(asset), receiver: canonicalAddress(asset, receiver), reference };
       const subject = { action: "withdraw capital", ...one, amount: BigInt(amount) } as const;
-      const text = writeStatement(subject, { deployment: by.deployment, at: context.now() });
       await context.record("withdrawal.approved", reference);
-      return { value: { text, signer: by.name, signature: signText(by.key, text) } };
+      return { value: sign(context, { subject, by }) };
     },
   );
 }

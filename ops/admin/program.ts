@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../../runtime/config.ts";
 import { describeBriefly } from "../../runtime/redaction.ts";
 import { addAccountCommands } from "./account-commands.ts";
+import { addApprovalKeyCommands } from "./approval-key-commands.ts";
 import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
@@ -20,6 +21,7 @@ import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
 import { addRefundCommands } from "./refund-commands.ts";
+import { addStatementCommands } from "./statement-commands.ts";
 import { addWebhookCommands } from "./webhook-commands.ts";
 
 /** Where a command reads its settings and writes its output and errors. */
@@ -32,6 +34,7 @@ export type Io = {
 const groups = [
   addAccountCommands,
   addKeyCommands,
+  addApprovalKeyCommands,
   addMerchantCommands,
   addFrameCommands,
   addWebhookCommands,
@@ -45,6 +48,7 @@ const groups = [
   addKeystoreCommands,
   addEncryptionKeyCommands,
   addOperatorKeyCommands,
+  addStatementCommands,
   addWithdrawalCommands,
   addPageCommands,
   addNetworkCommands,

@@ -11,8 +11,6 @@ export type ApiKeyView = {
   merchantIds: readonly string[] | null;
   allowedCidrs: readonly string[] | null;
   expiresAt: Date | null;
-  /** The public key of its approvals, hex; null without the scope `settlements:approve`. */
-  approvalPublicKey: string | null;
   /** The key that created it; null: an operator did. */
   createdBy: string | null;
   createdAt: Date;
@@ -34,7 +32,6 @@ export function toApiKeyView(row: ApiKeyRow): ApiKeyView {
     merchantIds: row.merchant_ids,
     allowedCidrs: row.allowed_cidrs,
     expiresAt: row.expires_at,
-    approvalPublicKey: row.approval_public_key,
     createdBy: row.created_by,
     createdAt: row.created_at,
     revokedAt: row.revoked_at,

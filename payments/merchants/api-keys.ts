@@ -7,11 +7,9 @@ import type { Db, Mode } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import { type ApiKeyView, toApiKeyView } from "./api-key-views.ts";
-import { deriveApprovalKey } from "./approval-keys.ts";
 import { hashKey } from "./callers.ts";
 import { type KeyManager, noSuchKey, toReach } from "./find-api-keys.ts";
 import { findExcess, readLimits, type WantedLimits } from "./key-limits.ts";
-import type { Scope } from "./scopes.ts";
 
 /** How long the former secret works after a rotation unless the call says otherwise, milliseconds. */
 const OVERLAP_MS = 24 * 60 * 60_000;
@@ -48,7 +46,7 @@ export async function createApiKey(
       id: newId("key"),
       account_id: accountId,
       mode,
-      ...secretColumns(key, limits.scopes),
+      ...secretColumns(key),
       scopes: [...limits.scopes],
       merchant_ids: limits.onlyMerchants && [...limits.onlyMerchants],
       allowed_cidrs: limits.allowedCidrs && [...limits.allowedCidrs],
@@ -87,7 +85,7 @@ export async function rotateApiKey(
     if (before.expires_at && before.expires_at <= at) return refuse("invalid_state", "the key has expired");
     const key = makeKeyText(before.mode);
     const row = await updateApiKey(db, before.id, {
-      ...secretColumns(key, before.scopes),
+      ...secretColumns(key),
       previous_hash: before.hash,
       previous_until: previousUntil,
     });
@@ -136,9 +134,8 @@ const revokedMeanwhile = () => refuse("invalid_api_key", "the API key was revoke
 const makeKeyText = (mode: Mode) => `${mode === "test" ? "svc_test_" : "svc_"}${randomBytes(32).toString("hex")}`;
 
 /** Returns what is stored of a key's text. */
-function secretColumns(key: string, scopes: readonly Scope[]) {
-  const approval_public_key = scopes.includes("settlements:approve") ? deriveApprovalKey(key).publicKey : null;
-  return { hash: hashKey(key), hint: key.slice(-4), approval_public_key };
+function secretColumns(key: string) {
+  return { hash: hashKey(key), hint: key.slice(-4) };
 }
 
 function audit(
@@ -154,7 +151,7 @@ function audit(
 
 /** Returns what the audit log says of a key. */
 function describe(row: Parameters<typeof toApiKeyView>[0]): JsonObject {
-  const { hint, scopes, merchantIds, allowedCidrs, expiresAt, approvalPublicKey, previousUntil } = toApiKeyView(row);
+  const { hint, scopes, merchantIds, allowedCidrs, expiresAt, previousUntil } = toApiKeyView(row);
   const times = { expiresAt: expiresAt?.toISOString() ?? null, previousUntil: previousUntil?.toISOString() ?? null };
   return {
     account: row.account_id,
@@ -163,7 +160,6 @@ function describe(row: Parameters<typeof toApiKeyView>[0]): JsonObject {
     scopes,
     merchantIds,
     allowedCidrs,
-    approvalPublicKey,
     ...times,
   };
 }

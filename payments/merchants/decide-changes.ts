@@ -14,7 +14,8 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { applyChanges, approveWaiting, rejectWaiting } from "./destination-changes.ts";
 import { withDestinationLock } from "./destinations.ts";
 import type { Owner } from "./merchants.ts";
-import { type SigningKey, signDecision } from "./sign-decisions.ts";
+import { storeStatement, type Voucher, vouchForDecision } from "./sign-decisions.ts";
+import type { Decision } from "./verify-decision.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now" | "log">;
 
@@ -90,9 +91,9 @@ export async function findChangeOwner(
 }
 
 /**
- * Approves or rejects a waiting change. An approved change applies at once. Repeatable. With `by`, the decision is signed for
- * the signer, which otherwise keeps to its own waiting period. Refuses with
- * `merchant_not_found` an unknown change, and with `invalid_state` a change that was decided otherwise or has applied.
+ * Approves or rejects a waiting change. An approved change applies at once. Repeatable. `by` vouches for the decision to the
+ * signer, which otherwise keeps to its own waiting period. Refuses with `merchant_not_found` an unknown change, with
+ * `invalid_state` a change that was decided otherwise or has applied, and a merchant's statement like `verifyDecision`.
  */
 export async function decideChange(
   deps: Deps,
@@ -100,21 +101,23 @@ export async function decideChange(
     merchantId: string;
     changeId: string;
     actor: AuditActor;
-    decision: "approve" | "reject";
-    by?: SigningKey | undefined;
+    decision: Decision;
+    by?: Voucher | undefined;
   },
 ): Promise<Result<ChangeView>> {
   const { merchantId, changeId: id, actor, decision, by } = args;
   return withDestinationLock(deps, args, async (locked) => {
     const change = await findDestinationChange(locked.db, { merchantId, id });
     if (!change) return refuse("merchant_not_found", "the merchant has no such change of a settlement");
+    const vouched = by ? await vouchForDecision(locked, { change, decision, by }) : done(undefined);
+    if (!vouched.ok) return vouched;
     const moved =
       decision === "approve"
         ? await approveWaiting(locked, { id, actor })
         : await rejectWaiting(locked, { id, actor, rejection: "decided" });
     if (!moved && !isRepeated(change, decision, by)) return refuse("invalid_state", `the change is ${change.state}`);
     // The signer knows no merchants of the test mode: nothing is paid for them.
-    if (by && args.mode === "live") await signDecision(locked, { change, decision, by });
+    if (vouched.value && args.mode === "live") await storeStatement(locked, { statement: vouched.value, of: id });
     return done(toChangeView(moved ?? change));
   });
 }
@@ -125,8 +128,8 @@ export async function decideChange(
  */
 function isRepeated(
   { state, rejection, decided_at }: DestinationChangeRow,
-  decision: "approve" | "reject",
-  by: SigningKey | undefined,
+  decision: Decision,
+  by: Voucher | undefined,
 ): boolean {
   if (decision === "reject") return rejection === "decided";
   return state === "applied" && (decided_at !== null || by !== undefined);

@@ -19,14 +19,18 @@ type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & { signer: Pick<TreasurySig
 /** Changes and statements of one request; the signer accepts 200 of each. */
 const LIMIT = 100;
 
+/** After this time the signer is told of all approval keys again, milliseconds: its store may have been restored or rebuilt. */
+const REPEAT_KEYS_MS = 24 * 3_600_000;
+const keysBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - REPEAT_KEYS_MS);
+
 /** Returns true while there is something to tell the signer. */
-export function hasUnreportedDestinations({ db }: Pick<Deps, "db">): Promise<boolean> {
-  return hasUnreported(db);
+export function hasUnreportedDestinations(deps: Pick<Deps, "db" | "now">): Promise<boolean> {
+  return hasUnreported(deps.db, keysBefore(deps));
 }
 
 /**
- * Tells the signer which destinations live merchants ask for, what operators and approvers have signed about them, and the
- * keys of the approvers. The signer's own waiting period begins with the report. One worker reports at a time, so that an
+ * Tells the signer which destinations live merchants ask for, what operators and merchants have signed about them, and the
+ * merchants' approval keys, new ones and revoked ones. The signer's own waiting period begins with the report. One worker reports at a time, so that an
  * older report never follows a newer one. While the signer does not answer, the rows stay and are reported later. A row that
  * the signer cannot read is marked like the others and left out, so that it does not keep them back.
  */
@@ -35,17 +39,26 @@ export async function reportDestinations(deps: Deps): Promise<void> {
     if (!(await lockReports(db))) return;
     const changes = await listUnreportedChanges(db, LIMIT);
     const rows = await listUnreportedStatements(db, LIMIT);
-    const keys = await listUnreportedKeys(db, { now: deps.now(), limit: LIMIT });
+    const keys = await listUnreportedKeys(db, { before: keysBefore(deps), limit: LIMIT });
     const isReadable = ({ text, signer, signature }: (typeof rows)[number]) =>
       statement.safeParse({ text, signer, signature }).success;
     const [statements, unreadable] = [rows.filter(isReadable), rows.filter((row) => !isReadable(row))];
     const destinations = readDestinations(deps, changes);
-    const approvalKeys = readKeys(deps, keys);
-    if (destinations.length + statements.length + approvalKeys.length > 0) {
+    const reported = {
+      destinations,
+      approvalKeys: readKeys(
+        deps,
+        keys.filter((key) => key.revoked_at === null),
+      ),
+      revokedKeys: readKeys(
+        deps,
+        keys.filter((key) => key.revoked_at !== null),
+      ),
+    };
+    if (statements.length + Object.values(reported).flat().length > 0) {
       const answer = await deps.signer.claimDestinations({
-        destinations,
+        ...reported,
         statements: statements.map(({ text, signer, signature }) => ({ text, signer, signature })),
-        approvalKeys,
       });
       if (!answer) return;
       const outcomes = statements.map(({ id, subject, signer }, index) => {
@@ -78,9 +91,10 @@ function readDestinations({ log }: Pick<Deps, "log">, changes: readonly Unreport
   });
 }
 
-/** Returns approval keys, without those that the signer cannot read. */
+/** Returns approval keys of live merchants, without those that the signer cannot read. */
 function readKeys({ log }: Pick<Deps, "log">, keys: readonly UnreportedKey[]) {
-  return keys.flatMap(({ merchant_id: merchantId, public_key: publicKey }) => {
+  return keys.flatMap(({ mode, merchant_id: merchantId, public_key: publicKey }) => {
+    if (mode !== "live") return [];
     const { data } = approvalKey.safeParse({ merchantId, publicKey });
     if (!data)
       log.error({ merchant: merchantId }, "approval key is left out of the report to the signer: it is unreadable");

@@ -10,7 +10,8 @@ export const scopeDescriptions: Readonly<Record<Scope, string>> = {
   refunds: "create, list and withdraw refunds",
   merchants: "read, create, change and delete merchants",
   settlements: "read and change settlement destinations",
-  "settlements:approve": "approve changes of settlement destinations",
+  "settlements:approve":
+    "decide changes of settlement destinations by signatures of approval keys, and manage these keys",
   webhooks: "read the webhook endpoint and its deliveries, and send events again",
   keys: "manage keys that can do no more than the key itself",
 };

@@ -4,7 +4,7 @@ import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entr
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import { listDueRefunds } from "../../db/queries/refunds.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
-import { type SigningKey, storeStatement } from "../merchants/sign-decisions.ts";
+import { type SigningKey, sign, storeStatement } from "../merchants/sign-decisions.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf } from "./sign-payout.ts";
 
@@ -23,7 +23,7 @@ export function approveReturn(
     const { asset, amount, tx_hash: txHash, log_index: logIndex } = refund;
     const receiver = canonicalAddress(chainOf(asset), refund.receiver ?? "");
     const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
-    await storeStatement({ db, now: deps.now }, { subject, of: refundId, by });
+    await storeStatement({ db, now: deps.now }, { statement: sign(deps, { subject, by }), of: refundId });
     await wakeRefunds(db, { merchantId: "", asset });
     const entry = { actor, action: "approve return", subject: refundId, before: null, after: { signer: by.name } };
     await insertAuditEntries(db, [{ ...entry, at: deps.now() }]);

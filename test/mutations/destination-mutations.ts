@@ -67,6 +67,53 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/merchants/verify-decision.ts",
+    tests: calls,
+    mutations: [
+      {
+        name: "an API key alone approves: the signature is not verified",
+        find: 'if (!isSignedBy(statement.signer, statement)) return refuse("params_validation", "signature: is not valid");',
+        replace: "",
+      },
+      {
+        name: "any key pair approves",
+        find: 'if (!key) return refuse("forbidden", "signer: is not an approval key of the merchant");',
+        replace: "if (!key) return done(statement);",
+      },
+      {
+        name: "an approval key counts as soon as it is registered",
+        find: "if (key.applies_at > now())",
+        replace: "if (false)",
+      },
+      {
+        name: "a revoked approval key approves",
+        find: 'if (key.revoked_at) return refuse("forbidden", "signer: the approval key is revoked");',
+        replace: "",
+      },
+      {
+        name: "a signature of another account approves a change",
+        find: "if (canonicalAddress(change.asset, subject.receiver) !== canonicalAddress(change.asset, receiver))",
+        replace: "if (false)",
+      },
+      {
+        name: "a copy of an approval approves a later change",
+        find: "if (used !== undefined && used !== change.id)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/approval-keys.ts",
+    tests: calls,
+    mutations: [
+      {
+        name: "a revoked approval key is registered again",
+        find: 'if (known?.revoked_at) return refuse("invalid_state", "the key was revoked: make another pair of keys");',
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "api/merchant/destination-change-operations.ts",
     tests: calls,
     mutations: [
@@ -78,7 +125,7 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "signer/decide-destination.ts",
+    file: "signer/decide-statement.ts",
     tests: records,
     mutations: [
       {
@@ -88,17 +135,75 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a new approval key counts at once",
-        find: 'return state === "waiting" ? "the key is within its waiting period" : undefined;',
+        find: 'if (state === "waiting") return "the key is within its waiting period";',
+        replace: "",
+      },
+      {
+        name: "a statement decides again after the merchant has left the account",
+        find: 'if (before.includes(text)) return yes("the statement was used before");',
+        replace: "",
+      },
+      {
+        name: "an approval that was held back undoes a later rejection",
+        find: "if (before.some((used) => (readStatement(used)?.at ?? signedAt) > signedAt))",
+        replace: "if (false)",
+      },
+      {
+        name: "an approval of the receiver that applies can be used again after the merchant has left it",
+        find: "insertEvent(store, { id: applied.id, kind, at, statement: text, signer });",
+        replace: "",
+      },
+      {
+        name: "a revoked key still approves",
+        find: 'if (state === "revoked") return "the key is revoked";',
+        replace: "",
+      },
+      {
+        name: "a key that was revoked within its waiting period decides",
+        find: 'if (state === "never_applied") return "the key was revoked within its waiting period";',
+        replace: "",
+      },
+      {
+        name: "a thief silences a merchant's rejection by revoking its key",
+        find: 'if (subject.action !== "approve destination") return undefined;',
+        replace: "",
+      },
+      {
+        name: "a merchant's key approves during a pause",
+        find: 'return limits.paused ? "the signer is paused: only operators approve" : undefined;',
         replace: "return undefined;",
       },
+    ],
+  },
+  {
+    file: "signer/statements.ts",
+    tests: records,
+    mutations: [
       {
         name: "an old statement that was never used can be used at any time",
         find: "ageMs > VALID_MS || ",
         replace: "",
       },
+    ],
+  },
+  {
+    file: "signer/claim-destinations.ts",
+    tests: records,
+    mutations: [
       {
-        name: "a statement decides again after the merchant has left the account",
-        find: 'if (wasStatementUsed(store, statement.text)) return { ok: true, detail: "the statement was used before" };',
+        name: "a report of a worker lets a claim apply during a pause",
+        find: "if (!limits.paused) applyDue(deps, at);",
+        replace: "applyDue(deps, at);",
+      },
+    ],
+  },
+  {
+    file: "signer/apply-due-claims.ts",
+    tests: records,
+    mutations: [
+      {
+        name: "a claim applies during a pause",
+        find: "if (deps.readLimits()?.paused !== false) return;",
         replace: "",
       },
     ],

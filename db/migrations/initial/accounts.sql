@@ -32,8 +32,6 @@ create table api_key (
   -- The only ranges of addresses that the key works from; null: any address.
   allowed_cidrs text[] check (cardinality(allowed_cidrs) > 0),
   expires_at timestamptz,
-  -- The Ed25519 public key, in hex, that the key's text yields; see payments/merchants/approval-keys.ts.
-  approval_public_key text check (approval_public_key ~ '^[0-9a-f]{64}$'),
   -- The key that created this one over the API; null: an operator did.
   created_by text references api_key,
   created_at timestamptz not null,
@@ -41,8 +39,7 @@ create table api_key (
   -- Written at most once a minute.
   last_used_at timestamptz,
   last_used_address text,
-  check ((previous_hash is null) = (previous_until is null)),
-  check ((approval_public_key is not null) = ('settlements:approve' = any (scopes)))
+  check ((previous_hash is null) = (previous_until is null))
 );
 create index api_key_account on api_key (account_id);
 create index api_key_created_by on api_key (created_by) where created_by is not null;

@@ -61,7 +61,7 @@ create trigger destination_change_applied after update of state on destination_c
 create trigger destination_change_kept before delete or truncate on destination_change
   for each statement execute function reject_change();
 
--- Statements that operators and approvers have signed, on their way to the signer. It verifies the signatures, so a changed
+-- Statements that operators and merchants have signed, on their way to the signer. It verifies the signatures, so a changed
 -- row decides nothing. `subject` is the change or the refund that the statement is about.
 create table signed_statement (
   id bigint generated always as identity primary key,
@@ -77,10 +77,20 @@ create table signed_statement (
 create index signed_statement_subject on signed_statement (subject);
 create index signed_statement_unreported on signed_statement (id) where reported_at is null;
 
--- Approval keys (of API keys with the scope settlements:approve) that the signer was told of, for each merchant they reach.
-create table approval_key_report (
+-- The Ed25519 public keys, in hex, by which merchants approve changes of their destinations. The service never has the
+-- private halves. A revoked key stays revoked: the merchant registers another one.
+create table approval_key (
   merchant_id text not null references merchant,
-  public_key text not null,
-  reported_at timestamptz not null,
+  public_key text not null check (public_key ~ '^[0-9a-f]{64}$'),
+  registrar_kind text not null check (registrar_kind in ('key', 'operator')),
+  registrar_id text not null,
+  registrar_address text,
+  created_at timestamptz not null,
+  -- When it counts in the service. The signer waits by its own clock.
+  applies_at timestamptz not null,
+  revoked_at timestamptz,
+  -- When the signer was told of the key as it is now.
+  reported_at timestamptz,
   primary key (merchant_id, public_key)
 );
+create index approval_key_reported on approval_key (reported_at);

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { operations } from "../../../api/routes.ts";
 import { setDestinationWait } from "../../../payments/maintenance/operator-actions.ts";
 import { setEndpoint } from "../../../payments/webhooks/webhook-endpoints.ts";
+import { makeApprovalKey, signStatement } from "../../support/approval-key.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../support/audited-changes.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -62,13 +63,25 @@ async function makeDestination(): Promise<string> {
 /** Requests a change of a destination that waits. Returns the call that decides about it. */
 async function decide(decision: "approve" | "reject"): Promise<() => Promise<Answer>> {
   const path = await makeDestination();
+  const merchantId = path.split("/")[3] ?? "";
+  const key = await makeRegisteredKey(merchantId);
   const waitFor = (hours: number) =>
     setDestinationWait(api.deps, { actor: testActor, accountId: shop.accountId, hours });
   await waitFor(72);
   const changed = await api.put(path, headers, { destination: `eip155:31337:0x${"d3".repeat(20)}` });
   await waitFor(0);
   const { changeId } = changed.body["pendingChange"] as { changeId: string };
-  return () => api.post(`${path.replace(/crypto\/.*/, "changes")}/${changeId}/${decision}`, headers, {});
+  const subject = { action: `${decision} destination`, merchantId, asset, receiver: `0x${"d3".repeat(20)}` } as const;
+  const statement = signStatement(key, subject);
+  return () => api.post(`${path.replace(/crypto\/.*/, "changes")}/${changeId}/${decision}`, headers, { statement });
+}
+
+const keysPath = `${merchantPath}/approval-keys`;
+
+async function makeRegisteredKey(merchantId: string) {
+  const key = makeApprovalKey();
+  await api.post(`/v1/merchants/${merchantId}/approval-keys`, headers, { publicKey: key.publicKey });
+  return key;
 }
 
 const makeOtherKey = async () =>
@@ -107,6 +120,11 @@ const changes: Record<string, () => Promise<() => Promise<Answer>>> = {
   },
   approveSettlementChange: () => decide("approve"),
   rejectSettlementChange: () => decide("reject"),
+  registerApprovalKey: async () => () => api.post(keysPath, headers, { publicKey: makeApprovalKey().publicKey }),
+  revokeApprovalKey: async () => {
+    const { publicKey } = await makeRegisteredKey(shop.merchantId);
+    return () => api.post(`${keysPath}/${publicKey}/revoke`, headers, {});
+  },
   createApiKey: async () => () => api.post("/v1/api-keys", fresh(), { scopes: ["payments:read"] }),
   rotateApiKey: async () => {
     const id = await makeOtherKey();

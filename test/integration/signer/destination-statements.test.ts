@@ -1,14 +1,17 @@
-import { generateKeyPairSync } from "node:crypto";
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
+import { registerApprovalKey, revokeApprovalKey } from "../../../payments/merchants/approval-keys.ts";
 import { decideChange } from "../../../payments/merchants/decide-changes.ts";
 import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
-import { reportDestinations } from "../../../payments/merchants/report-destinations.ts";
+import { hasUnreportedDestinations, reportDestinations } from "../../../payments/merchants/report-destinations.ts";
+import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
+import type { DestinationsRequest } from "../../../signer/protocol.ts";
 import { signText, writeStatement } from "../../../signer/statements.ts";
 import { adminIn } from "../../support/admin.ts";
+import { type ApprovalKey, makeApprovalKey, signStatement } from "../../support/approval-key.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { fundBuyer, networksFileFor, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
@@ -22,14 +25,8 @@ import { startTestSigner } from "../../support/test-signer.ts";
 const chain = await startChain();
 const databaseUrl = await createDatabase();
 const signing = await startTestSigner(chain);
-const operator = makeEd25519Key();
+const operator = makeApprovalKey();
 await signing.setLimits({ file: { operators: [{ name: "ana", publicKey: operator.publicKey }] } });
-
-function makeEd25519Key() {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  const { x = "" } = publicKey.export({ format: "jwk" });
-  return { privateKey, publicKey: Buffer.from(x, "base64url").toString("hex") };
-}
 
 const asSuperuser = (...statements: string[]) =>
   execute(databaseUrl, `set session_replication_role = replica; ${statements.join("; ")}`);
@@ -66,6 +63,25 @@ async function setUp({ destinationWaitingHours = 72 } = {}) {
 const decide = (made: Awaited<ReturnType<typeof setUp>>, changeId: string, decision: "approve" | "reject") => {
   const by = { name: "ana", key: operator.privateKey, deployment: made.deps.networks.deployment };
   return decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision, by });
+};
+
+/** SQL that inserts an approval key which has counted for a long time by the service's own clock. */
+const insertKey = ({ owner }: Awaited<ReturnType<typeof setUp>>, { publicKey }: ApprovalKey) =>
+  `insert into approval_key (merchant_id, public_key, registrar_kind, registrar_id, created_at, applies_at)
+    values ('${owner.merchantId}', '${publicKey}', 'key', 'key_planted', now() - interval '9 days', now() - interval '6 days')`;
+
+/** Decides as the api does for a merchant's signed statement. */
+const decideBy = (
+  made: Awaited<ReturnType<typeof setUp>>,
+  key: ApprovalKey,
+  { changeId, decision, at = new Date() }: { changeId: string; decision: "approve" | "reject"; at?: Date },
+) => {
+  const { deployment } = made.deps.networks;
+  const subject = { action: `${decision} destination`, merchantId: made.owner.merchantId, asset: chain.asset } as const;
+  const statement = signStatement(key, { ...subject, receiver: made.address }, { deployment, at });
+  const by = { statement, deployment };
+  const now = () => at;
+  return decideChange({ ...made.deps, now }, { ...made.owner, changeId, actor: testActor, decision, by });
 };
 
 test("an approval that an operator has signed moves the signer, and the payout goes to the new account", async () => {
@@ -137,7 +153,7 @@ test("a superuser who inserts an approval without a signature, or by another key
   const { merchantId } = made.owner;
   const subject = { action: "approve destination", merchantId, asset: chain.asset, receiver: made.address } as const;
   const text = writeStatement(subject, { deployment: made.deps.networks.deployment, at: new Date() });
-  const forged = signText(makeEd25519Key().privateKey, text);
+  const forged = signText(makeApprovalKey().privateKey, text);
   await asSuperuser(
     ...["", forged].map(
       (signature, index) =>
@@ -152,19 +168,13 @@ test("a superuser who inserts an approval without a signature, or by another key
   expect(await made.settle()).toBe("destination_waiting");
 });
 
-test("a superuser who inserts an API key that may approve does not shorten the waiting period", async () => {
+test("a superuser who inserts an approval key does not shorten the waiting period", async () => {
   const made = await setUp();
   const changeId = await made.change();
-  const { accountId, merchantId } = made.owner;
-  const thief = makeEd25519Key();
-  await asSuperuser(
-    `insert into api_key (id, account_id, mode, hash, hint, scopes, created_at, approval_public_key) values
-      ('key_${merchantId}', '${accountId}', 'live', '\\x${merchantId.slice(-8)}', 'xxxx', '{settlements:approve}', now(),
-      '${thief.publicKey}')`,
-  );
+  const thief = makeApprovalKey();
+  await asSuperuser(insertKey(made, thief));
   await made.report();
-  const by = { name: thief.publicKey, key: thief.privateKey, deployment: made.deps.networks.deployment };
-  unwrap(await decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision: "approve", by }));
+  unwrap(await decideBy(made, thief, { changeId, decision: "approve" }));
   await made.report();
   expect(await made.outcomes()).toEqual(["refused: the key is within its waiting period"]);
   expect(await made.settle()).toBe("destination_waiting");
@@ -206,4 +216,64 @@ test("an operator signs an approval with the key file that the command line made
   await made.report();
   expect(await made.outcomes()).toEqual(["approved"]);
   expect(await made.settle()).toBe("begun");
+});
+
+// The following tests advance the signer's clock.
+
+test("a superuser who takes back a revocation gives the key no power in the signer", async () => {
+  const made = await setUp();
+  const leaked = makeApprovalKey();
+  const { merchantId } = made.owner;
+  await asSuperuser(insertKey(made, leaked));
+  await made.report();
+  signing.clock.advance(73 * 3_600_000);
+  applyDueClaims(signing.deps);
+  unwrap(await revokeApprovalKey(made.deps, { ...made.owner, publicKey: leaked.publicKey, actor: testActor }));
+  await made.report();
+  await asSuperuser(`delete from approval_key where merchant_id = '${merchantId}'`, insertKey(made, leaked));
+  const changeId = await made.change();
+  await made.report();
+  unwrap(await decideBy(made, leaked, { changeId, decision: "approve", at: signing.clock.now() }));
+  await made.report();
+  expect(await made.outcomes()).toEqual(["refused: the key is revoked"]);
+  expect(await made.settle()).toBe("destination_waiting");
+});
+
+test("a merchant's signed rejection counts in the signer after a superuser has revoked its key", async () => {
+  const made = await setUp();
+  const key = makeApprovalKey();
+  await asSuperuser(insertKey(made, key));
+  await made.report();
+  signing.clock.advance(73 * 3_600_000);
+  applyDueClaims(signing.deps);
+  await asSuperuser("update approval_key set revoked_at = now(), reported_at = null");
+  const changeId = await made.change();
+  await made.report();
+  unwrap(await decideBy(made, key, { changeId, decision: "reject", at: signing.clock.now() }));
+  await made.report();
+  expect((await made.outcomes()).every((outcome) => !outcome?.startsWith("refused"))).toBe(true);
+  expect(await made.settle()).toBe("begun");
+  expect(await usdcBalance(chain, made.address)).toBe(0n);
+});
+
+test("a key is reported again after a day, as it is then, so that a signer with a restored store learns of a revocation", async () => {
+  const made = await setUp();
+  const { publicKey } = makeApprovalKey();
+  const key = { ...made.owner, publicKey, actor: testActor };
+  unwrap(await registerApprovalKey(made.deps, key));
+  unwrap(await revokeApprovalKey(made.deps, key));
+  await made.report();
+  expect(await hasUnreportedDestinations(made.deps)).toBe(false);
+  const later = { ...made.deps, now: () => new Date(made.deps.now().getTime() + 25 * 3_600_000) };
+  expect(await hasUnreportedDestinations(later)).toBe(true);
+  const requests: DestinationsRequest[] = [];
+  const claimDestinations = async (request: DestinationsRequest) => {
+    requests.push(request);
+    return signing.signer.claimDestinations(request);
+  };
+  await reportDestinations({ ...later, signer: { claimDestinations } });
+  expect(requests.flatMap(({ revokedKeys }) => revokedKeys)).toContainEqual({
+    merchantId: made.owner.merchantId,
+    publicKey,
+  });
 });

@@ -105,6 +105,7 @@ test("what the signer cannot read is refused alone, also in a claim of deposits"
     destinations: [{ ...destination, asset: "x" }, destination],
     statements: [{ ...statement, text: "x".repeat(2_001) }, statement],
     approvalKeys: [{ merchantId: "mrch_1", publicKey: "x" }],
+    revokedKeys: [{ merchantId: "mrch_1", publicKey: "x" }],
   });
   expect(answer).toMatchObject({
     destinations: [{ state: "rejected" }, { state: "applied" }],

@@ -1,38 +1,34 @@
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import { createLog } from "../../../runtime/log.ts";
+import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
 import { findDestinationRefusal } from "../../../signer/destinations.ts";
 import type { Limits } from "../../../signer/limits.ts";
 import type { Statement } from "../../../signer/protocol.ts";
 import { type StatementSubject, signText, writeStatement } from "../../../signer/statements.ts";
 import { createStore } from "../../../signer/store.ts";
+import { makeApprovalKey } from "../../support/approval-key.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
 const [old, fresh, third] = ["d1", "d2", "d3"].map((byte) => `0x${byte.repeat(20)}`) as [string, string, string];
 const merchantId = "mrch_1";
 const HOUR = 3_600_000;
 
-/** Returns an Ed25519 key with its public key in hex. */
-function makeKey(): { privateKey: KeyObject; publicKey: string } {
-  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  return {
-    privateKey,
-    publicKey: Buffer.from(publicKey.export({ format: "jwk" }).x ?? "", "base64url").toString("hex"),
-  };
-}
-
-const operator = makeKey();
-const approver = makeKey();
+const operator = makeApprovalKey();
+const approver = makeApprovalKey();
 
 /** A signer whose merchant has one destination that applies, and one that waits. */
 function setUp() {
   let now = Date.parse("2026-03-01T00:00:00Z");
-  const limits: Limits = {
+  let limits: Limits = {
     paused: false,
     destinationWaitingHours: 72,
     assets: {},
     operators: [{ name: "ana", publicKey: operator.publicKey }],
+  };
+  const setPaused = (paused: boolean) => {
+    limits = { ...limits, paused };
   };
   const store = createStore(":memory:");
   const deps = {
@@ -42,12 +38,13 @@ function setUp() {
     log: createLog({ level: "silent", role: "test" }),
     now: () => new Date(now),
   };
-  const claim = (receiver: string, statements: Statement[] = [], keys: string[] = []) => {
+  const claim = (receiver: string, statements: Statement[] = [], keys: string[] = [], revoked: string[] = []) => {
     const approvalKeys = keys.map((publicKey) => ({ merchantId, publicKey }));
     const answer = claimDestinations(deps, {
       destinations: [{ merchantId, asset, receiver }],
       statements,
       approvalKeys,
+      revokedKeys: revoked.map((publicKey) => ({ merchantId, publicKey })),
     });
     if (!answer) throw new Error("the signer has no limits");
     return { state: answer.destinations[0]?.state, statements: answer.statements };
@@ -66,21 +63,34 @@ function setUp() {
     } = {},
   ): Statement => {
     const subject: StatementSubject = { action, merchantId, asset, receiver };
+    return signSubject(key, signer, subject, deployment);
+  };
+  const signSubject = (key: KeyObject, signer: string, subject: StatementSubject, deployment = "test"): Statement => {
     const text = writeStatement(subject, { deployment, at: deps.now() });
     return { text, signer, signature: signText(key, text) };
   };
-  const refusalOf = (receiver: string) => findDestinationRefusal(store, { merchantId, asset, receiver }, deps.now());
+  const revocation = (key: KeyObject, signer: string, publicKey: string) =>
+    signSubject(key, signer, { action: "revoke approval key", merchantId, publicKey });
+  const refusalOf = (receiver: string) => findDestinationRefusal(store, { merchantId, asset, receiver });
   const first = claim(old);
-  const advance = (ms: number) => {
+  /** Lets time pass while the signer runs, or while it is stopped. */
+  const advance = (ms: number, { isRunning = true } = {}) => {
     now += ms;
+    if (isRunning) applyDueClaims(deps);
+  };
+  /** A merchant's key that counts. */
+  const registerApprover = () => {
+    claim(old, [], [approver.publicKey]);
+    advance(72 * HOUR);
   };
   const claimOf = (wanted: string) =>
     claimDestinations(deps, {
       destinations: [{ merchantId, asset: wanted, receiver: fresh }],
       statements: [],
       approvalKeys: [],
+      revokedKeys: [],
     })?.destinations[0]?.state;
-  return { deps, store, claim, claimOf, sign, refusalOf, first, advance };
+  return { deps, store, claim, claimOf, sign, revocation, refusalOf, first, advance, setPaused, registerApprover };
 }
 
 test("the first destination applies at once, and a later one after the waiting period of the signer's own clock", () => {
@@ -186,12 +196,11 @@ test("an approval key counts after the waiting period since its first report, fo
   const { deps, claim, sign, refusalOf, advance } = setUp();
   claim(old, [], [approver.publicKey]);
   advance(72 * HOUR);
-  claim(old, [], [approver.publicKey]);
   const approval = sign(approver.privateKey, approver.publicKey);
   expect(claim(fresh, [approval]).statements).toEqual([{ ok: true, detail: "approved" }]);
   expect(refusalOf(fresh)).toBeUndefined();
   const other = { merchantId: "mrch_2", asset, receiver: old };
-  claimDestinations(deps, { destinations: [other], statements: [], approvalKeys: [] });
+  claimDestinations(deps, { destinations: [other], statements: [], approvalKeys: [], revokedKeys: [] });
   const subject = { action: "approve destination", ...other, receiver: fresh } as const;
   const text = writeStatement(subject, { deployment: "test", at: deps.now() });
   const foreign = { text, signer: approver.publicKey, signature: signText(approver.privateKey, text) };
@@ -199,14 +208,15 @@ test("an approval key counts after the waiting period since its first report, fo
     destinations: [{ ...other, receiver: fresh }],
     statements: [foreign],
     approvalKeys: [],
+    revokedKeys: [],
   });
   expect(answer?.statements).toEqual([{ ok: false, detail: "the key may not decide about this merchant" }]);
 });
 
 test("what the store has recorded about destinations can be neither changed nor deleted", () => {
   const { store, claim, sign } = setUp();
-  claim(fresh, [sign(operator.privateKey, "ana")], [approver.publicKey]);
-  for (const table of ["destination", "destination_event", "approval_key"])
+  claim(fresh, [sign(operator.privateKey, "ana")], [approver.publicKey], [approver.publicKey]);
+  for (const table of ["destination", "destination_event", "approval_key", "approval_key_event"])
     for (const statement of [`update ${table} set id = id`, `delete from ${table}`])
       expect(() => store.exec(statement)).toThrow(/append-only/);
 });
@@ -230,4 +240,138 @@ test("a merchant's first destination of another asset waits when the merchant is
   expect(claimOf(other)).toBe("applied");
   advance(72 * HOUR);
   expect(claimOf(third)).toBe("waiting");
+});
+
+// Revoked keys
+
+test("a key that a worker reports as revoked approves nothing, however often it is reported again", () => {
+  const { claim, sign, refusalOf, advance, registerApprover } = setUp();
+  registerApprover();
+  claim(old, [], [], [approver.publicKey]);
+  claim(old, [], [approver.publicKey]);
+  advance(1_000 * HOUR);
+  const approval = sign(approver.privateKey, approver.publicKey);
+  expect(claim(fresh, [approval]).statements).toEqual([{ ok: false, detail: "the key is revoked" }]);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+});
+
+test("a key that is revoked within its waiting period never counts, also one that is reported after its revocation", () => {
+  const { claim, sign, advance } = setUp();
+  claim(old, [], [], [approver.publicKey]);
+  claim(old, [], [approver.publicKey]);
+  advance(1_000 * HOUR);
+  claim(fresh);
+  for (const action of ["approve destination", "reject destination"] as const)
+    expect(claim(fresh, [sign(approver.privateKey, approver.publicKey, { action })]).statements).toEqual([
+      { ok: false, detail: "the key was revoked within its waiting period" },
+    ]);
+});
+
+test("a thief who reports a merchant's key as revoked does not silence its rejection", () => {
+  const { claim, sign, refusalOf, advance, registerApprover } = setUp();
+  registerApprover();
+  claim(fresh, [], [], [approver.publicKey]);
+  const rejection = sign(approver.privateKey, approver.publicKey, { action: "reject destination" });
+  expect(claim(fresh, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+  advance(100 * HOUR);
+  expect(refusalOf(fresh)).not.toBeUndefined();
+  expect(refusalOf(old)).toBeUndefined();
+});
+
+test("an operator and the merchant's own key revoke a key by a signed statement, a stranger does not", () => {
+  const made = setUp();
+  made.registerApprover();
+  const stranger = makeApprovalKey();
+  const leaked = approver.publicKey;
+  const forged = made.revocation(stranger.privateKey, stranger.publicKey, leaked);
+  expect(made.claim(old, [forged]).statements).toMatchObject([{ ok: false }]);
+  const own = made.revocation(approver.privateKey, leaked, leaked);
+  expect(made.claim(old, [own]).statements).toEqual([{ ok: true, detail: "revoked" }]);
+  const again = made.revocation(operator.privateKey, "ana", leaked);
+  expect(made.claim(old, [again]).statements).toEqual([{ ok: true, detail: "revoked before" }]);
+  expect(made.claim(fresh, [made.sign(approver.privateKey, leaked)]).statements).toMatchObject([{ ok: false }]);
+});
+
+test("an approval that was held back does not undo the rejection that was signed after it", () => {
+  const { claim, sign, refusalOf, advance } = setUp();
+  claim(fresh);
+  const heldBack = sign(operator.privateKey, "ana");
+  advance(HOUR);
+  claim(fresh, [sign(operator.privateKey, "ana", { action: "reject destination" })]);
+  expect(claim(fresh, [heldBack]).statements).toMatchObject([{ ok: false }]);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+});
+
+test("an approval of the receiver that applies is used up, and brings it back no more", () => {
+  const { claim, sign, refusalOf } = setUp();
+  const approval = sign(operator.privateKey, "ana", { receiver: old });
+  expect(claim(old, [approval]).statements).toEqual([{ ok: true, detail: "nothing to decide" }]);
+  claim(fresh, [sign(operator.privateKey, "ana")]);
+  claim(old, [approval]);
+  expect(refusalOf(old)).toBe("destination_waiting");
+});
+
+// A pause
+
+test.each([
+  ["the signer is paused", true],
+  ["the signer is stopped, and paused when it starts", false],
+])("a claim whose time comes while %s can still be rejected, and never applies", (_when, isRunning) => {
+  const { claim, sign, refusalOf, advance, setPaused } = setUp();
+  claim(fresh);
+  advance(71 * HOUR);
+  setPaused(isRunning);
+  advance(100 * HOUR, { isRunning });
+  setPaused(true);
+  advance(HOUR);
+  expect(claim(fresh).state).toBe("waiting");
+  const rejection = sign(operator.privateKey, "ana", { action: "reject destination" });
+  expect(claim(fresh, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+  setPaused(false);
+  advance(HOUR);
+  expect([refusalOf(old), refusalOf(fresh)]).toEqual([undefined, "destination_unapproved"]);
+});
+
+test("a claim whose time came during a pause applies when the pause ends", () => {
+  const { claim, refusalOf, advance, setPaused } = setUp();
+  claim(fresh);
+  setPaused(true);
+  advance(100 * HOUR);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+  setPaused(false);
+  advance(1_000);
+  expect(refusalOf(fresh)).toBeUndefined();
+});
+
+test("a first destination that is reported during a pause applies when the pause ends", () => {
+  const { claimOf, setPaused } = setUp();
+  const other = asset.replaceAll("a1", "a2");
+  setPaused(true);
+  expect(claimOf(other)).toBe("waiting");
+  setPaused(false);
+  expect(claimOf(other)).toBe("applied");
+});
+
+test("during a pause a merchant's key rejects and revokes, and only an operator approves", () => {
+  const { claim, sign, refusalOf, registerApprover, setPaused } = setUp();
+  registerApprover();
+  setPaused(true);
+  expect(claim(fresh, [sign(approver.privateKey, approver.publicKey)]).statements).toEqual([
+    { ok: false, detail: "the signer is paused: only operators approve" },
+  ]);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+  const rejection = sign(approver.privateKey, approver.publicKey, { action: "reject destination", receiver: third });
+  expect(claim(third, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+  expect(claim(fresh, [sign(operator.privateKey, "ana")]).statements).toEqual([{ ok: true, detail: "approved" }]);
+});
+
+test("a key whose time comes during a pause can be revoked before it counts", () => {
+  const { claim, sign, advance, setPaused, revocation } = setUp();
+  claim(old, [], [approver.publicKey]);
+  setPaused(true);
+  advance(100 * HOUR);
+  claim(old, [revocation(operator.privateKey, "ana", approver.publicKey)]);
+  setPaused(false);
+  advance(HOUR);
+  expect(claim(fresh, [sign(approver.privateKey, approver.publicKey)]).statements).toMatchObject([{ ok: false }]);
 });

@@ -3,6 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
 import { setDestinationWait } from "../../../../payments/maintenance/operator-actions.ts";
+import { makeApprovalKey, signStatement } from "../../../support/approval-key.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
 
@@ -55,17 +56,26 @@ export async function makeValidCalls(
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
   };
   const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
+  const newApprovalKey = async (merchantId: string) => {
+    const key = makeApprovalKey();
+    const path = `/v1/merchants/${merchantId}/approval-keys`;
+    await api.post(path, account, { publicKey: key.publicKey });
+    return { key, path: `${path}/${key.publicKey}` };
+  };
   const decideChange = async (decision: "approve" | "reject"): Promise<ValidCall> => {
     const path = await newSettlement();
+    const merchantId = path.split("/")[3] ?? "";
+    const { key } = await newApprovalKey(merchantId);
     const waitFor = (hours: number) =>
       setDestinationWait(api.deps, { actor: testActor, accountId: merchant.accountId, hours });
     await waitFor(72);
-    const to = `eip155:31337:${newWallet().address}`;
-    const changed = await api.put(path, account, { destination: to });
+    const receiver = newWallet().address;
+    const changed = await api.put(path, account, { destination: `eip155:31337:${receiver}` });
     await waitFor(0);
     const { changeId } = changed.body["pendingChange"] as { changeId: string };
     const changes = path.replace(/crypto\/.*/, "changes");
-    return { method: "POST", path: `${changes}/${changeId}/${decision}`, headers: account, body: {} };
+    const body = { statement: signStatement(key, { action: `${decision} destination`, merchantId, asset, receiver }) };
+    return { method: "POST", path: `${changes}/${changeId}/${decision}`, headers: account, body };
   };
   const get =
     (path: string, to: Record<string, string> = headers) =>
@@ -177,6 +187,19 @@ export async function makeValidCalls(
     listSettlementChanges: get(ofMerchant("/settlements/changes?status=applied&limit=1"), account),
     approveSettlementChange: () => decideChange("approve"),
     rejectSettlementChange: () => decideChange("reject"),
+    listApprovalKeys: get(ofMerchant("/approval-keys"), account),
+    registerApprovalKey: async () => ({
+      method: "POST",
+      path: ofMerchant("/approval-keys"),
+      headers: account,
+      body: { publicKey: makeApprovalKey().publicKey },
+    }),
+    revokeApprovalKey: async () => ({
+      method: "POST",
+      path: `${(await newApprovalKey(merchant.merchantId)).path}/revoke`,
+      headers: account,
+      body: {},
+    }),
     gatewayGetPayment: () => onGateway("GET", ""),
     gatewayGetPaymentOptions: () => onGateway("POST", "/options?includePaymentInfo=true", { accounts }),
     gatewayFetchActions: () => withOption("/fetch", async (optionId) => ({ optionId, data: "" })),

@@ -7,6 +7,7 @@ import { createProgram } from "../../../../ops/admin/program.ts";
 import { listExceptions, returnException } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
+import { makeApprovalKey } from "../../../support/approval-key.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../../support/audited-changes.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { fundBuyer, networksFileFor, sendUsdc, startChain } from "../../../support/evm-chain.ts";
@@ -39,6 +40,7 @@ async function json(...args: string[]): Promise<Record<string, string>> {
 const reads = [
   "accounts list",
   "accounts show",
+  "approval-keys list",
   "apps list",
   "audit export",
   "audit list",
@@ -77,8 +79,17 @@ const elsewhere = [
   "keystores new",
 ];
 
-/** Commands without an entry: the first keys are made before there is a database, and the signer records its deposits. */
-const withoutEntry = ["encryption-keys new", "payouts claim-deposits"];
+/**
+ * Commands without an entry: the first keys are made before there is a database, the signer records its deposits and the
+ * statements that it follows.
+ */
+const withoutEntry = [
+  "encryption-keys new",
+  "payouts claim-deposits",
+  "statements approve-destination",
+  "statements reject-destination",
+  "statements revoke-approval-key",
+];
 
 /** Commands that write a file or sign something for the signer. */
 const signing = ["approve-withdrawal", "operator-keys new"];
@@ -128,6 +139,12 @@ const changes: Record<string, () => Promise<string[]>> = {
   "keys new": fixed("keys", "new", ...owner, ...scoped),
   "keys rotate": async () => ["keys", "rotate", (await json("keys", "new", ...owner, ...scoped))["keyId"] ?? ""],
   "keys revoke": async () => ["keys", "revoke", (await json("keys", "new", ...owner, ...scoped))["keyId"] ?? ""],
+  "approval-keys register": fixed("approval-keys", "register", merchantId, makeApprovalKey().publicKey),
+  "approval-keys revoke": async () => {
+    const { publicKey } = makeApprovalKey();
+    await json("approval-keys", "register", merchantId, publicKey);
+    return ["approval-keys", "revoke", merchantId, publicKey];
+  },
   "apps new": fixed("apps", "new", ...owner),
   "apps revoke": async () => ["apps", "revoke", (await json("apps", "new", ...owner))["appId"] ?? ""],
   "merchants new": fixed("merchants", "new", ...owner, "--name", "Second", "--email", "b@example.test"),
