@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
-import { checkChain, openChains } from "../chains/open-chains.ts";
+import { openChains } from "../chains/open-chains.ts";
 import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { createMetrics } from "../runtime/metrics.ts";
@@ -10,6 +10,7 @@ import { describeBriefly } from "../runtime/redaction.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { countWaitingKeys } from "./approval-keys.ts";
+import { createChainCheck } from "./check-chain.ts";
 import { countWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
@@ -68,19 +69,19 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
 
   const chains = openChains(networks, metrics);
   const treasuryKeys = await openTreasuryKeys(chains);
-  for (const id of chains.keys())
-    void checkChain(chains, id).catch((err: unknown) =>
-      log.error({ err, chain: id }, "chain does not match the networks file"),
-    );
+  const now = () => new Date();
+  const checkChain = createChainCheck({ chains, log, now });
+  for (const id of chains.keys()) void checkChain(id);
   const deps: SignerDeps = {
     store,
     chains,
+    checkChain,
     deployment: networks.deployment,
     treasuryKeys,
     readLimits,
     log,
     metrics,
-    now: () => new Date(),
+    now,
   };
   shutdown.onClose(
     "hot balances",
@@ -119,7 +120,9 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   const treasuryKeys = await openTreasuryKeys(chains);
   const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
-  const deps = { store, chains, deployment, treasuryKeys, readLimits, log, metrics, now: () => new Date() };
+  const now = () => new Date();
+  const checkChain = createChainCheck({ chains, log, now });
+  const deps = { store, chains, checkChain, deployment, treasuryKeys, readLimits, log, metrics, now };
   const { ok, ...result } = await withdrawCapital(deps, parsed.data);
   console.log(JSON.stringify(result));
   if (!ok) process.exitCode = 1;

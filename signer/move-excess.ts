@@ -57,6 +57,8 @@ async function findTransfer(
   pending: bigint,
 ): Promise<ColdTransfer | Refused | undefined> {
   const { chain, asset, receiver, hotBalance } = moved;
+  const unserved = await deps.checkChain(chain.chain);
+  if (unserved) return unserved;
   const { treasury } = chain;
   const last = findLastColdTransfer(deps.store, { treasury, asset });
   const nonce = last && coldNonce(deps.deployment, last);

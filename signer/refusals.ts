@@ -8,6 +8,7 @@ export const refusals = {
   unknown_asset: { transient: false, message: "the signer's networks file or limits file lacks the asset" },
   not_final: { transient: true, message: "a deposit is not final yet" },
   chain_unavailable: { transient: true, message: "the signer's endpoints do not answer" },
+  chain_mismatch: { transient: false, message: "the chain does not match the signer's networks file" },
   signer_unavailable: { transient: true, message: "the signer does not answer" },
   deposit_not_found: { transient: false, message: "the chain shows no such deposit" },
   deposit_mismatch: { transient: false, message: "the deposit on chain belongs to another payment, merchant or asset" },

@@ -244,6 +244,7 @@ test("a rebuilt store signs no payout again that the history shows, although its
   const rebuilt: SignerDeps = {
     store: createStore(":memory:"),
     chains: deps.chains,
+    checkChain: async () => undefined,
     deployment: deps.deployment,
     treasuryKeys: new Map([[solana.id, { sign: async () => null }]]),
     readLimits: () => parsed.limits,
