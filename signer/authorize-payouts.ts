@@ -17,6 +17,7 @@ import {
 } from "./records.ts";
 import { isTransientRefusal } from "./refusals.ts";
 import { refuse } from "./refuse.ts";
+import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { type DecimalAmount, findFundsRefusal, findLimitRefusal, findRefundRefusal } from "./rules.ts";
 import { signAuthorized } from "./sign-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -95,6 +96,8 @@ function decide(
   if (!getChainDriver(payout.asset).isAddress(payout.receiver)) return refuse("invalid_request");
   const nonce = payoutNonce(deps.deployment, payout);
   const { treasury } = chain;
+  const retired = findRetirementRefusal(deps.store, chain);
+  if (retired) return retired;
   if (isOfOtherTreasury(deps.store, { nonce, asset: payout.asset, treasury })) return refuse("treasury_changed");
   const decidable = { nonce, treasury, token, limits, assetLimits };
   switch (payout.kind) {

@@ -20,6 +20,8 @@ export const refusals = {
   limit_merchant_day: { transient: false, message: "the payout exceeds the merchant's limit of 24 hours" },
   limit_asset_hour: { transient: false, message: "the payout exceeds the asset's limit of one hour" },
   treasury_changed: { transient: false, message: "the payout was signed for another treasury" },
+  rebuild_unfinished: { transient: false, message: "the signer's records were lost and are not rebuilt yet" },
+  treasury_retired: { transient: false, message: "the treasury's records were lost: another treasury has to pay" },
   payout_unauthorized: { transient: false, message: "a payout of the transaction was not authorized" },
   payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
   fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },

@@ -7,6 +7,7 @@ import { findMarker, isMarker, MAX_MARKERS_PER_CLOSE } from "../../chains/solana
 import { chainOfAsset } from "../payout-nonce.ts";
 import type { Refused } from "../protocol.ts";
 import { refuse } from "../refuse.ts";
+import { findRetirementRefusal } from "../retired-treasuries.ts";
 import type { SignerDeps } from "../signer-deps.ts";
 import { inStoreTransaction } from "../store.ts";
 import { signClosingBytes, signPayoutBytes } from "./sign-bytes.ts";
@@ -128,7 +129,7 @@ async function open(deps: SignerDeps, id: string, feePayer: string): Promise<Ope
   if (chain?.namespace !== "solana") return refuse("unknown_asset", `the signer's networks file lacks ${id}`);
   if (!key) return refuse("signer_unavailable", `the treasury's key of ${id} is not open`);
   if (!chain.lanes.includes(feePayer) || feePayer === chain.treasury) return refuse("fee_payer_unknown");
-  return (await deps.checkChain(id)) ?? { chain, key };
+  return findRetirementRefusal(deps.store, chain) ?? (await deps.checkChain(id)) ?? { chain, key };
 }
 
 /** Calls the signer's own endpoints. */
