@@ -30,11 +30,13 @@ export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]
   }
   for (const [id, some] of Map.groupBy(open, ({ asset }) => chainOfAsset(asset)))
     for (const part of splitByTransaction(some)) {
-      const checked = await checkOnChain(deps, id, part);
-      for (const [claim, result] of recordVerified(deps, checked)) results.set(claim, result);
+      const checked = recordVerified(deps, await checkOnChain(deps, id, part));
+      for (const [claim, result] of checked) results.set(claim, result);
+      // The endpoints are down: the next parts would wait for them too.
+      if (checked.values().every((result) => !result.ok && result.reason === "chain_unavailable")) break;
     }
   return claims.map((claim): DepositResult => {
-    const result = results.get(claim) ?? refuse("deposit_not_found");
+    const result = results.get(claim) ?? refuse("chain_unavailable");
     deps.metrics.signerDeposits.inc({ result: result.ok ? "verified" : result.reason });
     if (!result.ok)
       deps.log.warn({ ...claim, reason: result.reason, detail: result.detail }, "deposit is not verified");

@@ -2,6 +2,7 @@ import type { Hex, PrivateKeyAccount } from "viem";
 import { encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
 import { encodeMulticall } from "../../chains/evm/multicall.ts";
 import { deriveNonce, paymentKey } from "../../chains/natural-key.ts";
+import { moveRows } from "../../db/moves.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import { newId } from "../../payments/ids.ts";
 import { fundBuyer, type TestChain } from "./evm-chain.ts";
@@ -48,12 +49,14 @@ async function insertProcessing({ db, accountId, merchantId }: MerchantFixture, 
     mode: "live" as const,
     unit: "iso4217/USD",
     value: 100n,
-    state: "processing" as const,
+    state: "requires_action" as const,
     created_at: at,
     updated_at: at,
     expires_at: at,
   }));
   await db.insertInto("payment").values(rows).execute();
+  const from = "requires_action" as const;
+  await moveRows(db, "payment", { ids, from, to: "processing", at, set: { due_at: null } });
 }
 
 /** Returns the ready transfer of a payment, and the call that makes it. */

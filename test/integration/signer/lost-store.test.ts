@@ -37,9 +37,10 @@ async function startShop() {
   const socketPath = join(folder, "signer.sock");
   const limits = join(folder, "limits.jsonc");
   await writeFile(limits, JSON.stringify(limitsDocument([chain.asset])));
+  const nextEnv = { NEXT_TREASURY_KEY: next.privateKey };
   const base = {
     ...chain.keys.env,
-    NEXT_TREASURY_KEY: next.privateKey,
+    ...nextEnv,
     SIGNER_LISTEN: `unix:${socketPath}`,
     SIGNER_STORE: store,
     SIGNER_LIMITS_FILE: limits,
@@ -71,13 +72,16 @@ async function startShop() {
   };
   /** Returns the workers of the present treasury. */
   const makeNext = () =>
-    makeMerchantFixture(chain, {
-      databaseUrl: fixture.databaseUrl,
-      clock: fixture.clock,
-      signer: connect(),
-      change,
-      merchant: fixture,
-    });
+    makeMerchantFixture(
+      { ...chain, keys: { ...chain.keys, env: { ...chain.keys.env, ...nextEnv } } },
+      {
+        databaseUrl: fixture.databaseUrl,
+        clock: fixture.clock,
+        signer: connect(),
+        change,
+        merchant: fixture,
+      },
+    );
   const former = privateKeyToAccount(chain.keys.treasury.privateKey);
   return { chain, next, former, old, present, start, connect, rebuild, lose, fixture, makeNext };
 }
@@ -99,8 +103,8 @@ describe("after the signer's process was killed and has lost its store", () => {
     await fixture.settle(made);
     await fixture.relay();
     await fixture.watch();
-    const unsent = await signUnsent(fixture, await fundBuyer(chain), 200n);
     const { id: due } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 100n));
+    const unsent = await signUnsent(fixture, await fundBuyer(chain), 200n);
     await lose();
 
     expect(await rebuild()).toMatchObject({ code: 1, output: expect.stringContaining("the store has no deposits") });
@@ -116,7 +120,7 @@ describe("after the signer's process was killed and has lost its store", () => {
     const hash = await sendUsdc(chain, former, next.address, 3_000_000n);
     await fixture.watch();
     const [left] = await listExceptions(fixture.deps, 10);
-    unwrap(await bookException(fixture.deps, { actor: testActor, id: left?.id ?? "", as: "cold", note: "store lost" }));
+    unwrap(await bookException(fixture.deps, { actor: testActor, id: left?.id ?? 0, as: "cold", note: "store lost" }));
     expect(await rebuild()).toMatchObject({ code: 1, output: expect.stringContaining("belongs to no payout") });
     const { logs } = await chain.client.getTransactionReceipt({ hash });
     const accept = ["--accept", `${hash}/${logs[0]?.logIndex}`];

@@ -52,6 +52,7 @@ test("a store that was lost is rebuilt from the chain, and another treasury pays
   await fixture.relay();
   await fixture.watch();
   await fixture.pay(await fundBuyer(chain), 100n);
+  await claimAllDeposits({ db: fixture.db, signer: lost.signer });
 
   const rebuilt = await startTestSigner(chain);
   await expect(rebuildPayouts(rebuilt.deps, { ...startOf(chain), ...known })).rejects.toThrow("has no deposits");
@@ -62,15 +63,9 @@ test("a store that was lost is rebuilt from the chain, and another treasury pays
   expect(sumsOf(rebuilt)).toEqual(sumsOf(lost));
 
   replaceTreasury(rebuilt, chain);
-  const request = {
-    kind: "settlement",
-    merchantId: fixture.merchantId,
-    asset: chain.asset,
-    receiver: fixture.destination,
-    deposits: [],
-  } as const;
+  const request = { merchantId: fixture.merchantId, asset: chain.asset, receiver: fixture.destination };
   const ask = async (number: number, amount: bigint) =>
-    (await rebuilt.signer.signPayouts([{ ...request, number, amount }]))[0];
+    (await rebuilt.signer.signPayouts([{ kind: "settlement", ...request, deposits: [], number, amount }]))[0];
   expect(await ask(settlement.number, 3_000_000n)).toMatchObject({ ok: false, reason: "treasury_changed" });
   expect(await ask(77, 1_000_001n)).toMatchObject({ ok: false, reason: "funds_short" });
   // The receiver of the settlements on chain is the merchant's destination, although a new one would have to wait.

@@ -217,7 +217,7 @@ describe("the signer's process", () => {
     const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
     expect(await fixture.settle(id)).toEqual(["chain_mismatch"]);
     expect(await signer.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "chain_mismatch" }]);
-    const metrics = await (await request(`${running.metricsUrl}/metrics`)).body.text();
+    const metrics = await (await request(running.metricsUrl)).body.text();
     expect(metrics).toMatch(/pay_signer_refusals_total\{[^}]*reason="chain_mismatch"[^}]*\} 1/);
     const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
     addCleanup(() => store.close());
