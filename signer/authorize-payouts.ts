@@ -17,6 +17,7 @@ import {
 } from "./records.ts";
 import { isTransientRefusal } from "./refusals.ts";
 import { refuse } from "./refuse.ts";
+import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { type DecimalAmount, findFundsRefusal, findLimitRefusal, findRefundRefusal } from "./rules.ts";
 import { signAuthorized } from "./sign-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
@@ -46,11 +47,13 @@ export async function authorizePayouts(deps: SignerDeps, payouts: readonly Payou
   const returns = await Promise.all(
     decided.map((one) => (one.kind === "return" ? verifyReturn(deps, one) : undefined)),
   );
+  const unserved = await findUnserved(deps, decided);
   // Read again after the chain has answered: a pause applies at once.
   const limits = deps.readLimits();
   const refusals = inStoreTransaction(deps.store, () =>
     decided.map((payout, index) => {
-      const refused = decide(deps, payout, { limits, notReturned: returns[index] });
+      const refused =
+        unserved.get(chainOfAsset(payout.asset)) ?? decide(deps, payout, { limits, notReturned: returns[index] });
       return refused && explain(refused, payouts[index], results);
     }),
   );
@@ -61,6 +64,16 @@ export async function authorizePayouts(deps: SignerDeps, payouts: readonly Payou
     report(deps, payout, result);
     return result;
   });
+}
+
+/** Returns the chains of payouts that do not match the networks file, with the refusal. */
+async function findUnserved(
+  { chains, checkChain }: SignerDeps,
+  payouts: readonly PayoutRequest[],
+): Promise<ReadonlyMap<string, Refused>> {
+  const ids = [...new Set(payouts.map(({ asset }) => chainOfAsset(asset)))].filter((id) => chains.has(id));
+  const checked = await Promise.all(ids.map(async (id) => ({ id, refused: await checkChain(id) })));
+  return new Map(checked.flatMap(({ id, refused }) => (refused ? [[id, refused] as const] : [])));
 }
 
 function canonical(payout: PayoutRequest): PayoutRequest {
@@ -83,6 +96,8 @@ function decide(
   if (!getChainDriver(payout.asset).isAddress(payout.receiver)) return refuse("invalid_request");
   const nonce = payoutNonce(deps.deployment, payout);
   const { treasury } = chain;
+  const retired = findRetirementRefusal(deps.store, chain);
+  if (retired) return retired;
   if (isOfOtherTreasury(deps.store, { nonce, asset: payout.asset, treasury })) return refuse("treasury_changed");
   const decidable = { nonce, treasury, token, limits, assetLimits };
   switch (payout.kind) {
@@ -191,7 +206,10 @@ function listFunds({ store, chains }: SignerDeps, merchantId: string, { peg }: T
   };
 }
 
-/** Names the deposit that is not verified as the reason of a payout that lacks money. A transient reason comes first. */
+/** Deposits that a refusal names. */
+const NAMED_DEPOSITS = 5;
+
+/** Names the deposits that are not verified as the reason of a payout that lacks money. A transient reason comes first. */
 function explain(
   refused: Refused,
   payout: PayoutRequest | undefined,
@@ -201,9 +219,15 @@ function explain(
   if (!isShort || payout === undefined || !("deposits" in payout)) return refused;
   const failed = payout.deposits.flatMap((claim) => {
     const result = results.get(claim);
-    return result === undefined || result.ok ? [] : result;
+    return result === undefined || result.ok ? [] : { claim, reason: result.reason };
   });
-  return failed.find(({ reason }) => isTransientRefusal(reason)) ?? failed[0] ?? refused;
+  const first = failed.find(({ reason }) => isTransientRefusal(reason)) ?? failed[0];
+  if (!first) return refused;
+  const named = failed
+    .slice(0, NAMED_DEPOSITS)
+    .map(({ claim: { txHash, logIndex }, reason }) => `${txHash}/${logIndex} ${reason}`);
+  const counts = `${failed.length} of ${payout.deposits.length} deposits are not verified`;
+  return refuse(first.reason, `${counts}: ${named.join(", ")}`);
 }
 
 function report({ metrics, log }: SignerDeps, payout: PayoutRequest, result: PayoutResult): void {

@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
 import { z } from "zod";
-import { checkChain, openChains } from "../chains/open-chains.ts";
+import { canonicalAsset } from "../chains/canonical-ids.ts";
+import { openChains } from "../chains/open-chains.ts";
 import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { createMetrics } from "../runtime/metrics.ts";
@@ -12,6 +13,7 @@ import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { applyDueClaims } from "./apply-due-claims.ts";
 import { listWaitingKeys } from "./approval-keys.ts";
+import { createChainCheck } from "./check-chain.ts";
 import { decideStatements } from "./claim-destinations.ts";
 import { listWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
@@ -70,13 +72,13 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
 
   const chains = openChains(networks, metrics);
   const treasuryKeys = await openTreasuryKeys(chains);
-  for (const id of chains.keys())
-    void checkChain(chains, id).catch((err: unknown) =>
-      log.error({ err, chain: id }, "chain does not match the networks file"),
-    );
+  const now = () => new Date();
+  const checkChain = createChainCheck({ chains, log, now });
+  for (const id of chains.keys()) void checkChain(id);
   const deps: SignerDeps = {
     store,
     chains,
+    checkChain,
     deployment: networks.deployment,
     treasuryKeys,
     readLimits,
@@ -94,20 +96,38 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   log.info({ url: server.url }, "listening");
 }
 
-/** Rebuilds the payouts of an empty store from the chains, and prints what it cannot attribute. */
+/**
+ * Rebuilds the payouts of a store that was lost from the chains, and retires its treasuries. Creates the store when there is
+ * none. Prints what an operator has to do before it can end.
+ */
 async function rebuild(config: SignerConfig, log: Log, args: string[]): Promise<void> {
-  const options = { from: { type: "string", multiple: true }, accept: { type: "string", multiple: true } } as const;
-  const { from = [], accept = [] } = parseArgs({ args, options }).values;
+  const many = { type: "string", multiple: true } as const;
+  const {
+    from = [],
+    accept = [],
+    leave = [],
+  } = parseArgs({ args, options: { from: many, accept: many, leave: many } }).values;
   const { deployment, ...networks } = readNetworks(config.NETWORKS_FILE);
-  const store = openStore(config.SIGNER_STORE);
+  const store = createStore(config.SIGNER_STORE);
   const chains = openChains({ deployment, ...networks }, createMetrics(new Registry(), "signer"));
-  const starts = from.map((text) => text.split("=")).map(([chain = "", block]) => [chain, Number(block)] as const);
-  const deps = { store, chains, deployment, log };
-  const { recorded, unattributed } = await rebuildPayouts(deps, { from: new Map(starts), accepted: new Set(accept) });
+  const pairs = (given: readonly string[]) =>
+    given.map((text) => text.split("=")).map(([name = "", value = "0"]) => [name, value] as const);
+  const { recorded, unattributed, held } = await rebuildPayouts(
+    { store, chains, deployment, log, now: () => new Date() },
+    {
+      from: new Map(pairs(from).map(([chain, block]) => [chain, Number(block)])),
+      accepted: new Set(accept),
+      left: new Map(pairs(leave).map(([asset, amount]) => [canonicalAsset(asset), BigInt(amount)])),
+    },
+  );
   for (const { chain, txHash, logIndex, amount } of unattributed)
     console.log(`${chain} ${txHash}/${logIndex} ${amount} belongs to no payout`);
+  for (const { asset, amount } of held)
+    console.log(
+      `the treasury holds ${amount} of ${asset}: move it to the new treasury, because lost signatures can take it`,
+    );
   console.log(`${recorded} payouts recorded`);
-  if (unattributed.length > 0) process.exitCode = 1;
+  if (unattributed.length + held.length > 0) process.exitCode = 1;
 }
 
 /** Signs the withdrawal that a file describes, and prints the call that makes it. */
@@ -121,7 +141,9 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   const treasuryKeys = await openTreasuryKeys(chains);
   const parsed = withdrawalFile.safeParse(readJson(file), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
-  const deps = { store, chains, deployment, treasuryKeys, readLimits, log, metrics, now: () => new Date() };
+  const now = () => new Date();
+  const checkChain = createChainCheck({ chains, log, now });
+  const deps = { store, chains, checkChain, deployment, treasuryKeys, readLimits, log, metrics, now };
   const { ok, ...result } = await withdrawCapital(deps, parsed.data);
   console.log(JSON.stringify(result));
   if (!ok) process.exitCode = 1;

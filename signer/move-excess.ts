@@ -8,6 +8,7 @@ import { chainOfAsset } from "./payout-nonce.ts";
 import type { ExcessRequest, ExcessResult, Refused } from "./protocol.ts";
 import { sumWindow } from "./records.ts";
 import { refuse } from "./refuse.ts";
+import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { findExcess } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
@@ -36,7 +37,7 @@ export async function moveExcess(deps: SignerDeps, { asset, pending }: ExcessReq
 }
 
 /** Returns undefined for an asset of which the limits file moves nothing. */
-function findMoved({ readLimits, chains }: SignerDeps, asset: string): Moved | Refused | undefined {
+function findMoved({ readLimits, chains, store }: SignerDeps, asset: string): Moved | Refused | undefined {
   const limits = readLimits();
   if (!limits) return refuse("limits_invalid");
   if (limits.paused) return refuse("paused");
@@ -44,6 +45,8 @@ function findMoved({ readLimits, chains }: SignerDeps, asset: string): Moved | R
   const hotBalance = limits.assets[asset]?.hotBalance;
   if (!chain?.tokens.has(asset)) return refuse("unknown_asset");
   if (!hotBalance?.cold) return undefined;
+  const retired = findRetirementRefusal(store, chain);
+  if (retired) return retired;
   const receiver = canonicalAddress(chain.chain, hotBalance.cold.address);
   const own = getChainDriver(chain.chain).listOwnAddresses(chain.network);
   if (own.includes(receiver)) return refuse("limits_invalid", "the cold address is an account of the deployment");
@@ -57,6 +60,8 @@ async function findTransfer(
   pending: bigint,
 ): Promise<ColdTransfer | Refused | undefined> {
   const { chain, asset, receiver, hotBalance } = moved;
+  const unserved = await deps.checkChain(chain.chain);
+  if (unserved) return unserved;
   const { treasury } = chain;
   const last = findLastColdTransfer(deps.store, { treasury, asset });
   const nonce = last && coldNonce(deps.deployment, last);

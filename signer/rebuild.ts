@@ -3,92 +3,115 @@ import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { coldKey, deriveNonce, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
-import { insertColdTransfer } from "./cold-transfers.ts";
-import { type AuthorizedPayout, countRecords, insertPayout, listClaimedPayments } from "./records.ts";
+import { type AuthorizedPayout, countRecords, findAuthorized, insertPayout, listClaimedPayments } from "./records.ts";
+import { isRetired, recordRetirement } from "./retired-treasuries.ts";
 import type { SignerDeps } from "./signer-deps.ts";
-import { recordMadePayout } from "./solana/made-payouts.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
 
 /** Numbers in a row that no payout has, after which no higher number is looked for. */
 const SETTLEMENT_GAP = 1_000;
 const REFUND_GAP = 20;
 
-type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log">;
+type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "now">;
 type Outflow = { chain: string; asset: string; movement: TokenMovement };
 
-/** The payouts that were recorded, and the transfers out of the treasury that belong to no payout. */
+/** What the operator knows about the treasuries. */
+type RebuildOptions = {
+  /** The first block to read, by CAIP-2 id; 0 by default. It must be before the first transfer into the treasury. */
+  from: ReadonlyMap<string, number>;
+  /** Transfers out of the treasury that belong to no payout, as `txHash/logIndex`. */
+  accepted: ReadonlySet<string>;
+  /** Most that may stay in a treasury, by asset, minor units; 0 by default. Lost signatures can still take it. */
+  left: ReadonlyMap<string, bigint>;
+};
+
+/** The payouts that were recorded, the transfers out of the treasury that belong to no payout, and what is still in it. */
 type Rebuilt = {
   recorded: number;
   unattributed: { chain: string; txHash: string; logIndex: number; amount: bigint }[];
+  held: { asset: string; amount: bigint }[];
 };
 
 /**
- * Records the payouts that the chains show, for a store that was lost. The deposits must have been claimed before: they name
- * the merchants and payments whose payouts are looked for. Records nothing while one transfer out of the treasury belongs to no
- * payout, unless the operator accepts it. Throws an Error if the store has payouts already, or no deposits.
- * @param from the first block to read, by CAIP-2 id; 0 by default
- * @param accepted transfers that the operator knows, as `txHash/logIndex`
+ * Records the payouts that the chains show, for a store that was lost, and retires the treasuries: they sign nothing again.
+ * The lost store has signed payouts that nobody knows. They move money of its treasuries and no other, so nothing is recorded
+ * until the treasuries are empty at the end of the history that was read. From then on no unknown signature can move anything.
+ * The deposits must have been claimed before: they name the merchants and payments whose payouts are looked for. Records nothing
+ * while one transfer out of the treasury belongs to no payout, unless the operator accepts it. Throws an Error if the store was
+ * not lost, or has no deposits.
  */
-export async function rebuildPayouts(
-  deps: Deps,
-  { from, accepted }: { from: ReadonlyMap<string, number>; accepted: ReadonlySet<string> },
-): Promise<Rebuilt> {
-  if (countRecords(deps.store).payouts > 0) throw new Error("the store has payouts: rebuild an empty one");
+export async function rebuildPayouts(deps: Deps, { from, accepted, left }: RebuildOptions): Promise<Rebuilt> {
+  const { store } = deps;
+  const chains = [...deps.chains.values()];
+  if (countRecords(store).payouts > 0 && !chains.every((chain) => isRetired(store, chain)))
+    throw new Error("the store has payouts: rebuild an empty one");
+  for (const chain of chains) recordRetirement(store, chain, { state: "begun", at: deps.now() });
+  if (countRecords(store).deposits === 0)
+    throw new Error(
+      "the store has no deposits: start the signer and run `admin payouts claim-deposits`, then repeat this",
+    );
   const outflows: Outflow[] = [];
   const returns = new Map<string, string>();
-  for (const chain of deps.chains.values()) {
+  const balances = new Map<string, bigint>();
+  for (const chain of chains) {
     deps.log.info({ chain: chain.chain }, "reading the treasury's history");
     for await (const movements of getChainDriver(chain.chain).readTreasuryHistory(chain, from.get(chain.chain) ?? 0))
       for (const movement of movements) {
-        if (movement.payer === chain.treasury) outflows.push(...toOutflow(chain, movement));
+        const asset = findAsset(chain, movement);
+        // A transfer from the treasury to itself moves nothing.
+        if (asset === undefined || movement.payer === movement.receiver) continue;
+        const isOut = movement.payer === chain.treasury;
+        balances.set(asset, (balances.get(asset) ?? 0n) + (isOut ? -movement.amount : movement.amount));
+        if (isOut) outflows.push({ chain: chain.chain, asset, movement });
         else returns.set(deriveNonce(deps.deployment, returnKey({ chain: chain.chain, ...movement })), movement.txHash);
       }
   }
-  if (outflows.length > 0 && countRecords(deps.store).deposits === 0)
-    throw new Error("the store has no deposits: start the signer and run `admin payouts claim-deposits` first");
   const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
   const known = attribute(deps, nonces);
   for (const nonce of returns.keys())
-    if (nonces.has(nonce)) known.set(nonce, { kind: "return", merchantId: null, paymentId: null, number: 1 });
+    if (nonces.has(nonce)) known.set(nonce, { kind: "return", merchantId: null, paymentId: null });
 
   const placed = outflows.map((one) => ({ ...one, of: known.get(one.movement.authorizationNonce ?? "") }));
   const isAccepted = ({ movement }: Outflow) => accepted.has(`${movement.txHash}/${movement.logIndex}`);
-  const unattributed = placed.filter((one) => !one.of && !isAccepted(one));
+  // A withdrawal that two operators have approved, to empty the treasury.
+  const isRecorded = ({ asset, movement: { authorizationNonce: nonce } }: Outflow) =>
+    nonce !== null && findAuthorized(store, { nonce, asset }) > 0n;
+  const unattributed = placed.filter((one) => !one.of && !isRecorded(one) && !isAccepted(one));
+  // A negative balance means that the history begins too late.
+  const isLeft = (asset: string, amount: bigint) => amount >= 0n && amount <= (left.get(asset) ?? 0n);
+  const held = [...balances].flatMap(([asset, amount]) => (isLeft(asset, amount) ? [] : { asset, amount }));
+  const isComplete = unattributed.length === 0 && held.length === 0;
   const inOrder = placed.toSorted((a, b) => a.movement.blockNumber - b.movement.blockNumber);
-  if (unattributed.length === 0)
-    inStoreTransaction(deps.store, () => {
-      for (const one of inOrder) {
-        record(deps.store, one);
-        recordMadePayout(deps, one.chain, one.movement.authorizationNonce);
-      }
+  if (isComplete)
+    inStoreTransaction(store, () => {
+      for (const one of inOrder) record(store, one);
+      for (const chain of chains) recordRetirement(store, chain, { state: "ended", at: deps.now() });
     });
   return {
-    recorded: unattributed.length === 0 ? placed.length : 0,
+    recorded: isComplete ? placed.length : 0,
     unattributed: unattributed.map(({ chain, movement }) => {
       const { txHash, logIndex, amount } = movement;
       return { chain, txHash, logIndex, amount };
     }),
+    held,
   };
 }
 
-function toOutflow(chain: Chain, movement: TokenMovement): Outflow[] {
-  const token = [...chain.tokens.values()].find((one) => one.token === movement.token);
-  // A transfer from the treasury to itself moves nothing.
-  if (!token || movement.receiver === chain.treasury) return [];
-  return [{ chain: chain.chain, asset: token.asset, movement }];
+function findAsset(chain: Chain, { token }: TokenMovement): string | undefined {
+  return [...chain.tokens.values()].find((one) => one.token === token)?.asset;
 }
 
-/** What a nonce belongs to. `number` counts the payouts with the same purpose; a return has the number 1. */
-type Purpose = Pick<AuthorizedPayout, "kind" | "merchantId" | "paymentId"> & { number: number };
+/** What a nonce belongs to. */
+type Purpose = Pick<AuthorizedPayout, "kind" | "merchantId" | "paymentId">;
 
 /** Returns what each of these nonces belongs to: the settlements and refunds of every merchant and payment with a deposit. */
 function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<string>): Map<string, Purpose> {
   const found = new Map<string, Purpose>();
-  const search = (gap: number, keyOf: (number: number) => string[], purpose: Omit<Purpose, "number">) => {
+  const search = (gap: number, keyOf: (number: number) => string[], purpose: Purpose) => {
     for (let number = 1, missed = 0; missed < gap; number += 1) {
       const nonce = deriveNonce(deployment, keyOf(number));
       missed = nonces.has(nonce) ? 0 : missed + 1;
-      if (nonces.has(nonce)) found.set(nonce, { ...purpose, number });
+      if (nonces.has(nonce)) found.set(nonce, purpose);
     }
   };
   const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
@@ -111,17 +134,16 @@ function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<stri
   return found;
 }
 
-/** Records a payout, and the receiver of a settlement as the merchant's destination. Windows of limits do not count it. */
+/**
+ * Records a payout, and the receiver of a settlement as the merchant's destination. Windows of limits do not count it. Keeps a
+ * payout that the store has: operators may have withdrawn from the retired treasury.
+ */
 function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Purpose | undefined }): void {
-  const { amount } = movement;
+  const { amount, payer: treasury } = movement;
   const receiver = canonicalAddress(chain, movement.receiver);
-  const treasury = movement.payer;
-  if (of?.kind === "cold") {
-    insertColdTransfer(store, { treasury, asset, number: of.number, amount, receiver }, new Date(0));
-    return;
-  }
-  const { number: _, ...purpose } = of ?? { kind: "accepted", merchantId: null, paymentId: null, number: 0 };
+  const purpose = of ?? { kind: "accepted", merchantId: null, paymentId: null };
   const nonce = movement.authorizationNonce ?? `${movement.txHash}/${movement.logIndex}`;
+  if (findAuthorized(store, { nonce, asset }) > 0n) return;
   insertPayout(store, { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
   if (purpose.kind === "settlement" && purpose.merchantId !== null)
     store

@@ -3,6 +3,7 @@ import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import type { Limits } from "./limits.ts";
+import type { Refused } from "./protocol.ts";
 import type { Store } from "./store.ts";
 
 /** The dependencies of the signer's functions. signer/main.ts creates them once. */
@@ -10,6 +11,8 @@ export type SignerDeps = {
   store: Store;
   /** Read through the signer's own endpoints. */
   chains: Chains;
+  /** Returns why a chain of the networks file is not signed for: it does not match the file, or was not compared yet. */
+  checkChain: (chain: string) => Promise<Refused | undefined>;
   deployment: string;
   /** The treasury's keys, by CAIP-2 id. */
   treasuryKeys: ReadonlyMap<string, PayoutSigner>;

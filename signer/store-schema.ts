@@ -44,6 +44,15 @@ const tables: Readonly<Record<string, string>> = {
     amount text not null,
     receiver text not null,
     signed_at integer not null`,
+  // A treasury of a store that was lost. Signatures that nobody knows can move its money, so it signs no payout again. While one
+  // is `begun` and not `ended`, the payouts that the chain shows are not recorded yet, and nothing is signed at all.
+  retired_treasury: `
+    id integer primary key,
+    chain text not null,
+    treasury text not null,
+    state text not null check (state in ('begun', 'ended')),
+    at integer not null,
+    unique (chain, treasury, state)`,
   // Solana: a transaction that can make the payout of a marker, with the value of the durable nonce with which it can be
   // included. It is recorded before it is signed. `slot`: the endpoint had reached it when the nonce had this value.
   payout_transaction: `

@@ -25,7 +25,7 @@ class CachingStore extends DatabaseSync {
 export function openStore(path: string): Store {
   if (path !== ":memory:" && !existsSync(path))
     throw new ConfigError(
-      `the signer's store ${path} does not exist: create it with \`signer init\`, and rebuild it before it pays if there were payouts (docs/operations.md)`,
+      `the signer's store ${path} does not exist: create it with \`signer init\` for a new deployment, or with \`signer rebuild\` if it was lost (docs/keys.md)`,
     );
   return createStore(path);
 }

@@ -1,36 +1,42 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
-import { isTransientChainError } from "../chains/errors.ts";
 import type { FinalTransaction } from "../chains/final-transaction.ts";
-import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { deriveNonce, paymentKey, returnKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";
+import { readTransactions } from "./read-transactions.ts";
 import { type Deposit, findAuthorized, findDeposit, insertDeposits } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
 
-type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "metrics" | "now">;
+type Deps = Pick<SignerDeps, "store" | "chains" | "checkChain" | "deployment" | "log" | "metrics" | "now">;
 type Checked = { ok: true; deposit: Deposit } | Refused;
 
+/** Deposits that are recorded together: a claim that ends early has recorded its first ones. */
+const PART = 100;
+
 /**
- * Verifies deposits on chain and records them, so that each log counts once. A deposit that is recorded costs no call. Returns
- * one result for each, in their order.
+ * Verifies deposits on chain and records them in parts, so that each log counts once. A deposit that is recorded costs no call,
+ * and one that cannot be verified holds up no other. Returns one result for each, in their order.
  */
 export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]): Promise<DepositResult[]> {
-  const known = claims.map((claim) => findRecorded(deps, claim));
-  const open = claims.filter((_claim, index) => known[index] === undefined);
-  const checked = new Map<DepositClaim, Checked>();
+  const results = new Map<DepositClaim, DepositResult>();
+  const open: DepositClaim[] = [];
+  for (const claim of claims) {
+    const known = findRecorded(deps, claim);
+    if (known) results.set(claim, known);
+    else open.push(claim);
+  }
   for (const [id, some] of Map.groupBy(open, ({ asset }) => chainOfAsset(asset)))
-    for (const [index, result] of (await checkOnChain(deps, id, some)).entries()) {
-      const claim = some[index];
-      if (claim) checked.set(claim, result);
+    for (const part of splitByTransaction(some)) {
+      const checked = recordVerified(deps, await checkOnChain(deps, id, part));
+      for (const [claim, result] of checked) results.set(claim, result);
+      // The endpoints are down: the next parts would wait for them too.
+      if (checked.values().every((result) => !result.ok && result.reason === "chain_unavailable")) break;
     }
-  const verified = [...checked.values()].filter(({ ok }) => ok);
-  const taken = verified.length === 0 ? new Map<DepositClaim, DepositResult>() : recordVerified(deps, checked);
-  return claims.map((claim, index): DepositResult => {
-    const result = known[index] ?? taken.get(claim) ?? checked.get(claim) ?? refuse("deposit_not_found");
+  return claims.map((claim): DepositResult => {
+    const result = results.get(claim) ?? refuse("chain_unavailable");
     deps.metrics.signerDeposits.inc({ result: result.ok ? "verified" : result.reason });
     if (!result.ok)
       deps.log.warn({ ...claim, reason: result.reason, detail: result.detail }, "deposit is not verified");
@@ -38,24 +44,31 @@ export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]
   });
 }
 
+/** Splits claims into parts, with the claims of a transaction next to each other. Pure. */
+function splitByTransaction(claims: readonly DepositClaim[]): DepositClaim[][] {
+  const sorted = [...Map.groupBy(claims, ({ txHash }) => txHash).values()].flat();
+  return Array.from({ length: Math.ceil(sorted.length / PART) }, (_, at) => sorted.slice(at * PART, (at + 1) * PART));
+}
+
 /**
- * Records verified deposits. Returns the results of claims whose log was recorded while the chain was read: as another
- * deposit, or as a return to its sender. Such a log must not back a payout as well.
+ * Records verified deposits. A claim whose log was recorded while the chain was read, as another deposit or as a return to its
+ * sender, gets the result of that record: such a log must not back a payout as well.
  */
 function recordVerified(
   deps: Deps,
   checked: ReadonlyMap<DepositClaim, Checked>,
 ): ReadonlyMap<DepositClaim, DepositResult> {
-  const taken = new Map<DepositClaim, DepositResult>();
+  if (checked.values().every(({ ok }) => !ok)) return checked;
+  const results = new Map<DepositClaim, DepositResult>(checked);
   inStoreTransaction(deps.store, () => {
     const deposits = [...checked].flatMap(([claim, one]): Deposit[] => {
       const recorded = one.ok ? findRecorded(deps, claim) : undefined;
-      if (recorded) taken.set(claim, recorded);
+      if (recorded) results.set(claim, recorded);
       return one.ok && !recorded ? [one.deposit] : [];
     });
     insertDeposits(deps.store, deposits, deps.now());
   });
-  return taken;
+  return results;
 }
 
 /** Returns the result of a claim on a recorded log; undefined when the chain has to be read. */
@@ -71,33 +84,27 @@ function findRecorded({ store, deployment }: Deps, claim: DepositClaim): Deposit
   return isSame ? { ok: true } : refuse("deposit_mismatch", "the log is recorded for another payment");
 }
 
-async function checkOnChain(deps: Deps, id: string, claims: readonly DepositClaim[]): Promise<Checked[]> {
+async function checkOnChain(
+  deps: Deps,
+  id: string,
+  claims: readonly DepositClaim[],
+): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const chain = deps.chains.get(id);
-  if (!chain) return claims.map(() => refuse("unknown_asset", `the signer's networks file lacks ${id}`));
+  const refused = chain ? await deps.checkChain(id) : refuse("unknown_asset", `the signer's networks file lacks ${id}`);
+  if (!chain || refused) return new Map(claims.map((claim) => [claim, refused ?? refuse("unknown_asset")]));
   const transactions = await readTransactions(deps, chain, [...new Set(claims.map(({ txHash }) => txHash))]);
-  if (!transactions) return claims.map(() => refuse("chain_unavailable"));
-  return claims.map((claim) => checkClaim(deps, chain, claim, transactions.get(claim.txHash)));
+  return new Map(claims.map((claim) => [claim, checkClaim(deps, chain, claim, transactions.get(claim.txHash))]));
 }
 
-/** Reads the transactions from the signer's own endpoints. Returns undefined while they do not answer. */
-async function readTransactions(deps: Deps, chain: Chain, hashes: readonly string[]) {
-  try {
-    return await getChainDriver(chain.chain).readFinalMovements(chain, hashes);
-  } catch (err) {
-    if (!isTransientChainError(err)) throw err;
-    deps.log.warn({ err, chain: chain.chain }, "deposits cannot be verified: the chain cannot be read");
-    return undefined;
-  }
-}
-
-/** Compares a claim with its transaction. Pure. */
+/** Compares a claim with its transaction, which is undefined if it could not be read. Pure. */
 function checkClaim(
   { deployment }: Pick<Deps, "deployment">,
   chain: Chain,
   claim: DepositClaim,
   transaction: FinalTransaction | undefined,
 ): Checked {
-  if (transaction === undefined || transaction.state === "not_found") return refuse("deposit_not_found");
+  if (transaction === undefined) return refuse("chain_unavailable");
+  if (transaction.state === "not_found") return refuse("deposit_not_found");
   if (transaction.state === "not_final") return refuse("not_final");
   const asset = canonicalAsset(claim.asset);
   const token = chain.tokens.get(asset);

@@ -1,16 +1,14 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
-import { isTransientChainError } from "../chains/errors.ts";
-import { getChainDriver } from "../chains/find-chain-driver.ts";
-import type { Chain } from "../chains/open-chains.ts";
 import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { Refused, ReturnRequest } from "./protocol.ts";
+import { readTransactions } from "./read-transactions.ts";
 import { findDeposit } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 
-type Deps = Pick<SignerDeps, "chains" | "log">;
+type Deps = Pick<SignerDeps, "chains" | "checkChain" | "log">;
 
 /**
  * Compares a return with the chain: money goes back only to the account that sent it, and no more than it sent. Returns the
@@ -20,7 +18,9 @@ export async function verifyReturn(deps: Deps, payout: ReturnRequest): Promise<R
   const chain = deps.chains.get(chainOfAsset(payout.asset));
   const token = chain?.tokens.get(payout.asset);
   if (!chain || !token) return refuse("unknown_asset");
-  const transaction = await readTransaction(deps, chain, payout.txHash);
+  const refused = await deps.checkChain(chain.chain);
+  if (refused) return refused;
+  const transaction = (await readTransactions(deps, chain, [payout.txHash])).get(payout.txHash);
   if (!transaction) return refuse("chain_unavailable");
   if (transaction.state === "not_final") return refuse("not_final");
   if (transaction.state === "not_found") return refuse("deposit_not_found");
@@ -29,16 +29,6 @@ export async function verifyReturn(deps: Deps, payout: ReturnRequest): Promise<R
     return refuse("deposit_not_found", "the transaction moves nothing of the asset into the treasury there");
   if (canonicalAddress(chain.chain, movement.payer) !== payout.receiver) return refuse("receiver_not_payer");
   return payout.amount > movement.amount ? refuse("funds_short", "the return exceeds what came") : undefined;
-}
-
-async function readTransaction({ log }: Deps, chain: Chain, txHash: string) {
-  try {
-    return (await getChainDriver(chain.chain).readFinalMovements(chain, [txHash])).get(txHash);
-  } catch (err) {
-    if (!isTransientChainError(err)) throw err;
-    log.warn({ err, chain: chain.chain }, "a return cannot be verified: the chain cannot be read");
-    return undefined;
-  }
 }
 
 /**

@@ -46,6 +46,8 @@ export async function withdrawCapital(
   const assetLimits = limits.assets[asset];
   const key = deps.treasuryKeys.get(chainOfAsset(asset));
   if (!chain?.tokens.has(asset) || !assetLimits || !key) return refuse("unknown_asset");
+  const unserved = await deps.checkChain(chain.chain);
+  if (unserved) return unserved;
   const receiver = canonicalAddress(chain.chain, file.receiver);
   const subject = { action: "withdraw capital", asset, amount, receiver, reference } as const;
   const { operators } = limits;

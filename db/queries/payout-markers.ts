@@ -18,15 +18,25 @@ export async function recordMarkers(
     .execute();
 }
 
-/** Returns markers that were created before a time and that no transaction is closing now, oldest first. */
+/** A marker with the time of its payout. */
+export type ClosableMarker = Marker & { created_at: Date };
+
+/**
+ * Returns markers that were created before a time and that no transaction is closing now, oldest first; those after one of them
+ * if `after` is set.
+ */
 export async function listClosable(
   db: Db,
-  args: { chain: string; madeBefore: Date; limit: number },
-): Promise<Marker[]> {
+  args: { chain: string; madeBefore: Date; limit: number; after?: ClosableMarker | undefined },
+): Promise<ClosableMarker[]> {
+  const { after } = args;
   return db
     .selectFrom("payout_marker as m")
-    .select(["m.address", "m.lamports"])
+    .select(["m.address", "m.lamports", "m.created_at"])
     .where("m.chain", "=", args.chain)
+    .$if(after !== undefined, (query) =>
+      query.where(sql<boolean>`(m.created_at, m.address) > (${after?.created_at}::timestamptz, ${after?.address})`),
+    )
     .where("m.created_at", "<=", args.madeBefore)
     .where(
       sql<boolean>`not exists (
@@ -34,6 +44,7 @@ export async function listClosable(
           and (t.state in ('signed', 'broadcast', 'accepted', 'included') or t.state = 'final' and not t.reverted))`,
     )
     .orderBy("m.created_at")
+    .orderBy("m.address")
     .limit(args.limit)
     .execute();
 }

@@ -1,9 +1,15 @@
 import type { Command } from "commander";
+import { Registry } from "prom-client";
+import { openChains } from "../../chains/open-chains.ts";
 import { claimAllDeposits } from "../../payments/payouts/claim-all-deposits.ts";
 import { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts.ts";
+import { renewPayouts } from "../../payments/payouts/renew-payouts.ts";
 import { readAdminConfig } from "../../runtime/config.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { openSigner } from "../../signer/open-signer.ts";
-import { type AddAction, wholeNumber } from "./command.ts";
+import type { TreasurySigner } from "../../signer/treasury-signer.ts";
+import { type AddAction, type Context, RefusedError, wholeNumber } from "./command.ts";
 
 /** Adds the command that lists blocked payouts. */
 export function addPayoutCommands(program: Command, addAction: AddAction): void {
@@ -21,13 +27,9 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
       .command("claim-deposits")
       .description("let the signer verify the deposits of every payment; needed after its records were lost")
       .addHelpText("after", "\nSIGNER selects the signer.\n\nExample:\n  npm run admin -- payouts claim-deposits"),
-    async ({ db, env, log }) => {
-      const signer = openSigner(readAdminConfig(env), {
-        treasuryKeys: new Map(),
-        chains: new Map(),
-        deployment: "",
-        log,
-      });
+    async (context) => {
+      const { db } = context;
+      const signer = connect(context);
       try {
         const { verified, refused } = await claimAllDeposits({ db, signer });
         const value = { verified, refused };
@@ -39,4 +41,31 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
       }
     },
   );
+  addAction(
+    payouts
+      .command("renew")
+      .description("let the present treasury sign unsent payouts of the treasury that it has replaced")
+      .addHelpText("after", "\nSIGNER selects the signer.\n\nExample:\n  npm run admin -- payouts renew"),
+    async (context) => {
+      const { db, env, networksFile, record } = context;
+      if (readAdminConfig(env).SIGNER === "embedded")
+        throw new RefusedError("an embedded signer has no records: it would sign payouts that were made before");
+      const chains = openChains(readNetworks(networksFile()), createMetrics(new Registry(), "worker"));
+      const signer = connect(context);
+      try {
+        const { renewed, refused } = await renewPayouts({ db, chains, signer });
+        for (const transfer of renewed) await record("payout.renewed", transfer);
+        const value = { renewed: renewed.length, refused };
+        return Object.keys(refused).length === 0
+          ? { value }
+          : { value, refusal: "the signer refuses some payouts: its log names each" };
+      } finally {
+        signer.close();
+      }
+    },
+  );
+}
+
+function connect({ env, log }: Pick<Context, "env" | "log">): TreasurySigner {
+  return openSigner(readAdminConfig(env), { treasuryKeys: new Map(), chains: new Map(), deployment: "", log });
 }

@@ -7,6 +7,7 @@ import { findMarker, isMarker, MAX_MARKERS_PER_CLOSE } from "../../chains/solana
 import { chainOfAsset } from "../payout-nonce.ts";
 import type { Refused } from "../protocol.ts";
 import { refuse } from "../refuse.ts";
+import { findRetirementRefusal } from "../retired-treasuries.ts";
 import type { SignerDeps } from "../signer-deps.ts";
 import { inStoreTransaction } from "../store.ts";
 import { signClosingBytes, signPayoutBytes } from "./sign-bytes.ts";
@@ -38,7 +39,7 @@ export async function authorizePayoutTransaction(
   request: PayoutTransactionRequest,
 ): Promise<PayoutTransactionResult> {
   const given = { ...request, asset: canonicalAsset(request.asset) };
-  const opened = open(deps, chainOfAsset(given.asset), given.feePayer);
+  const opened = await open(deps, chainOfAsset(given.asset), given.feePayer);
   if ("reason" in opened) return report(deps, opened);
   const { chain, key } = opened;
   if (!chain.tokens.has(given.asset)) return report(deps, refuse("unknown_asset"));
@@ -77,7 +78,7 @@ export async function authorizeMarkerClosing(
   deps: SignerDeps,
   request: MarkerClosingRequest,
 ): Promise<MarkerClosingResult> {
-  const opened = open(deps, request.chain, request.feePayer);
+  const opened = await open(deps, request.chain, request.feePayer);
   if ("reason" in opened) return report(deps, opened);
   const { chain, key } = opened;
   const candidates = request.markers.flatMap((marker) => {
@@ -119,8 +120,8 @@ function recordClosings({ store, now }: SignerDeps, { chain }: SolanaChain, ende
   return markers;
 }
 
-/** Returns the cluster and the treasury's key, if the limits file allows signing and the fee payer is a relayer. */
-function open(deps: SignerDeps, id: string, feePayer: string): Opened | Refused {
+/** Returns the cluster and the treasury's key, if the limits file and the cluster allow signing and the fee payer is a relayer. */
+async function open(deps: SignerDeps, id: string, feePayer: string): Promise<Opened | Refused> {
   const limits = deps.readLimits();
   if (!limits) return refuse("limits_invalid");
   if (limits.paused) return refuse("paused");
@@ -128,7 +129,7 @@ function open(deps: SignerDeps, id: string, feePayer: string): Opened | Refused 
   if (chain?.namespace !== "solana") return refuse("unknown_asset", `the signer's networks file lacks ${id}`);
   if (!key) return refuse("signer_unavailable", `the treasury's key of ${id} is not open`);
   if (!chain.lanes.includes(feePayer) || feePayer === chain.treasury) return refuse("fee_payer_unknown");
-  return { chain, key };
+  return findRetirementRefusal(deps.store, chain) ?? (await deps.checkChain(id)) ?? { chain, key };
 }
 
 /** Calls the signer's own endpoints. */

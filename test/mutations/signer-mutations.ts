@@ -26,6 +26,60 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/read-transactions.ts",
+    tests: ["test/integration/signer/large-claims.test.ts"],
+    mutations: [
+      {
+        name: "a transaction that cannot be read holds up the others",
+        find: "if (together) return together;",
+        replace: "return together ?? new Map();",
+      },
+    ],
+  },
+  {
+    file: "signer/rebuild.ts",
+    tests: ["test/integration/signer/rebuild.test.ts"],
+    mutations: [
+      {
+        name: "payouts are recorded while lost signatures can still move money",
+        find: "const isComplete = unattributed.length === 0 && held.length === 0;",
+        replace: "const isComplete = unattributed.length === 0;",
+      },
+      {
+        name: "a store with payouts retires its treasuries",
+        find: "countRecords(store).payouts > 0 && !chains.every((chain) => isRetired(store, chain))",
+        replace: "countRecords(store).payouts < 0",
+      },
+    ],
+  },
+  {
+    file: "signer/retired-treasuries.ts",
+    tests: ["test/integration/signer/rebuild.test.ts"],
+    mutations: [
+      {
+        name: "a retired treasury signs again",
+        find: 'return isRetired(store, of) ? refuse("treasury_retired") : undefined;',
+        replace: "return undefined;",
+      },
+      {
+        name: "a store whose payouts are not rebuilt signs",
+        find: 'if (open) return refuse("rebuild_unfinished");',
+        replace: "void open;",
+      },
+    ],
+  },
+  {
+    file: "signer/check-chain.ts",
+    tests: ["test/integration/signer/signer-process.test.ts"],
+    mutations: [
+      {
+        name: "a chain that does not match the networks file is believed",
+        find: 'refuse("chain_mismatch")',
+        replace: "undefined",
+      },
+    ],
+  },
+  {
     file: "signer/move-excess.ts",
     tests: ["test/integration/signer/cold-transfers.test.ts"],
     mutations: [

@@ -14,6 +14,7 @@ import {
   readText,
   type SecretSource,
 } from "../../runtime/networks/read-networks.ts";
+import { createChainCheck } from "../../signer/check-chain.ts";
 import { createSignerClient } from "../../signer/client.ts";
 import { openLimits } from "../../signer/limits.ts";
 import { startServer } from "../../signer/server.ts";
@@ -66,7 +67,8 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
   const clock = options.clock ?? makeClock();
   const readLimits = openLimits(limitsFile, { log });
   const { deployment } = networks;
-  const deps = { store, chains, deployment, treasuryKeys, readLimits, log, metrics, now: clock.now };
+  const checkChain = createChainCheck({ chains, log, now: clock.now });
+  const deps = { store, chains, checkChain, deployment, treasuryKeys, readLimits, log, metrics, now: clock.now };
   const socketPath = join(folder, "signer.sock");
   let server = await startServer(deps, { socketPath });
   const signer = createSignerClient({ socketPath }, { log });

@@ -3,7 +3,12 @@ import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.t
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { buildMarkerClosing } from "../../chains/solana/treasury-transactions.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
-import { deleteClosedMarkers, listClosable, recordClosing } from "../../db/queries/payout-markers.ts";
+import {
+  type ClosableMarker,
+  deleteClosedMarkers,
+  listClosable,
+  recordClosing,
+} from "../../db/queries/payout-markers.ts";
 import { MAX_MARKERS } from "../../signer/solana/transaction-protocol.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -15,8 +20,8 @@ const DAY_MS = 86_400_000;
 /** How long the signer is not asked again after it refused to close markers, milliseconds. */
 const REFUSED_MS = 10 * 60_000;
 
-/** When the signer refused last. */
-const refusals = new WeakMap<SolanaChain, number>();
+/** When the signer refused last, and the newest marker that it refused: the next request begins behind it. */
+const refusals = new WeakMap<SolanaChain, { at: number; after: ClosableMarker | undefined }>();
 
 /**
  * Closes old payout markers with one transaction, those of them that the signer allows. Their rent goes to the first relayer and is booked when the transaction is
@@ -28,10 +33,15 @@ export async function closeOldMarkers(
   args: { slot: number; book: BookRents },
 ): Promise<number> {
   const now = deps.now().getTime();
-  if (isFresh(refusals.get(chain) ?? Number.NEGATIVE_INFINITY, now, REFUSED_MS)) return 0;
+  const refused = refusals.get(chain);
+  if (refused && isFresh(refused.at, now, REFUSED_MS)) return 0;
   const madeBefore = new Date(now - chain.network.payoutMarkerDays * DAY_MS);
-  const closable = await listClosable(deps.db, { chain: chain.chain, madeBefore, limit: MAX_MARKERS });
-  if (closable.length === 0) return 0;
+  const page = { chain: chain.chain, madeBefore, limit: MAX_MARKERS, after: refused?.after };
+  const closable = await listClosable(deps.db, page);
+  const last = closable.at(-1);
+  // After the newest one, the oldest are asked for again.
+  if (closable.length < MAX_MARKERS) refusals.delete(chain);
+  if (!last) return 0;
   const epoch = await findTreasuryEpoch(deps, chain.chain);
   if (epoch === undefined) return 0;
   const addresses = closable.map(({ address }) => address);
@@ -50,7 +60,8 @@ export async function closeOldMarkers(
   const signed = await deps.signer.signMarkerClosing({ chain: chain.chain, feePayer, blockhash, markers });
   if (!signed.ok) {
     const { reason, detail } = signed;
-    refusals.set(chain, now);
+    const isLastPage = closable.length < MAX_MARKERS;
+    refusals.set(chain, { at: now, after: isLastPage ? undefined : last });
     deps.log.warn({ chain: chain.chain, reason, detail }, "the signer does not close markers of old payouts now");
     return 0;
   }

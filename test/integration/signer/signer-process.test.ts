@@ -7,14 +7,23 @@ import { DatabaseSync } from "node:sqlite";
 import { Agent, request } from "undici";
 import { describe, expect, test } from "vitest";
 import { freePort } from "../../../local/free-ports.ts";
+import { newKey } from "../../../local/networks-document.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
+import { moveExcess } from "../../../payments/payouts/move-excess.ts";
 import { readWorkerConfig } from "../../../runtime/config.ts";
 import { createLog } from "../../../runtime/log.ts";
 import { createSignerClient } from "../../../signer/client.ts";
 import { openSigner } from "../../../signer/open-signer.ts";
 import type { TreasurySigner } from "../../../signer/treasury-signer.ts";
 import { addCleanup } from "../../support/cleanups.ts";
-import { fundBuyer, networksFileFor, startChain, transfersTo } from "../../support/evm-chain.ts";
+import {
+  fundBuyer,
+  networksFileFor,
+  startChain,
+  type TestChain,
+  transfersTo,
+  usdcBalance,
+} from "../../support/evm-chain.ts";
 import { startKms } from "../../support/fake-kms.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { makeCertificates } from "../../support/signer-certificates.ts";
@@ -27,18 +36,32 @@ const chain = await startChain();
 const log = createLog({ level: "silent", role: "test" });
 const certificates = await makeCertificates();
 
-/** Returns the environment of a signer's process with a store of its own. */
-async function environment(options: Parameters<typeof networksFileFor>[1] = {}): Promise<Record<string, string>> {
+/** Returns the environment of a signer's process with a store of its own. `limited` changes the limits of its asset. */
+async function environment(
+  { limited, ...options }: Parameters<typeof networksFileFor>[1] & { limited?: object } = {},
+  own = chain,
+): Promise<Record<string, string>> {
   const folder = await makeScratch("signer-process");
   const limits = join(folder, "limits.jsonc");
-  await writeFile(limits, JSON.stringify(limitsDocument([chain.asset])));
+  await writeFile(limits, JSON.stringify(limitsDocument([own.asset], limited ? { asset: limited } : {})));
   return {
-    ...chain.keys.env,
-    NETWORKS_FILE: await networksFileFor(chain, options),
+    ...own.keys.env,
+    NETWORKS_FILE: await networksFileFor(own, options),
     SIGNER_LISTEN: `unix:${join(folder, "signer.sock")}`,
     SIGNER_STORE: join(folder, "signer.sqlite"),
     SIGNER_LIMITS_FILE: limits,
   };
+}
+
+/** Starts a fake KMS with the treasury's key, and returns the environment of a signer that signs with it. */
+async function withKms(own: TestChain, limited?: object) {
+  const kms = await startKms(own.keys.treasury.privateKey);
+  const key = { awsKms: { keyId: "alias/treasury", region: "eu-central-1", endpoint: kms.url } };
+  const treasury = { address: own.keys.treasury.address, key };
+  const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: "eu-central-1" };
+  const made = await environment({ change: { treasury }, ...(limited ? { limited } : {}) }, own);
+  const env: Record<string, string> = { ...made, ...credentials };
+  return { kms, env };
 }
 
 /** Runs `signer init`. Returns its exit code. */
@@ -135,11 +158,7 @@ describe("the signer's process", () => {
   });
 
   test("killed after it has recorded a payout and before it has answered, it makes one payout", async () => {
-    const kms = await startKms(chain.keys.treasury.privateKey);
-    const key = { awsKms: { keyId: "alias/treasury", region: "eu-central-1", endpoint: kms.url } };
-    const treasury = { address: chain.keys.treasury.address, key };
-    const credentials = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test", AWS_REGION: "eu-central-1" };
-    const env: Record<string, string> = { ...(await environment({ change: { treasury } })), ...credentials };
+    const { kms, env } = await withKms(chain);
     const running = await startSigner(env);
     const fixture = await makeMerchantFixture(chain, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
     const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
@@ -159,5 +178,49 @@ describe("the signer's process", () => {
     await fixture.watch();
     expect(payouts()).toHaveLength(1);
     expect(await transfersTo(chain, fixture.destination)).toHaveLength(1);
+  });
+
+  test("killed between the record and the signature of a transfer to the cold address, it makes that transfer once", async () => {
+    const own = await startChain();
+    const cold = newKey().address;
+    const hotBalance = { floor: "1000000", ceiling: "2000000", cold: { address: cold, target: "1000000" } };
+    const { kms, env } = await withKms(own, { hotBalance });
+    const running = await startSigner(env);
+    const fixture = await makeMerchantFixture(own, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
+    await fixture.pay(await fundBuyer(own), 900n);
+    kms.failNext([{ status: 0, name: "silent" }]);
+    const moving = moveExcess(fixture.deps, own.id);
+    const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
+    addCleanup(() => store.close());
+    const recorded = () => store.prepare("select number, amount from cold_transfer").all();
+    await waitFor(() => recorded().length === 1, { within: 10_000, what: "the transfer is recorded" });
+    await running.kill("SIGKILL");
+    await moving;
+    expect(await fixture.transfers()).toMatchObject([{ purpose: "payment" }]);
+
+    await spawnProcess({ role: "signer", env });
+    // More has come meanwhile: the recorded transfer keeps its amount, and the rest moves with the next one.
+    await fixture.pay(await fundBuyer(own), 100n);
+    await Promise.all([moveExcess(fixture.deps, own.id), moveExcess(fixture.deps, own.id)]);
+    await fixture.relay();
+    await fixture.watch();
+    expect(recorded()).toEqual([{ number: 1, amount: "8000000" }]);
+    expect(await transfersTo(own, cold)).toMatchObject([{ args: { value: 8_000_000n } }]);
+    expect(await usdcBalance(own, own.keys.treasury.address)).toBe(2_000_000n);
+  });
+
+  test("signs and believes nothing of a chain that does not match its networks file", async () => {
+    const env = await environment({ change: { multicall: newKey().address } });
+    const running = await startSigner(env);
+    const signer = connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" });
+    const fixture = await makeMerchantFixture(chain, { signer });
+    const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
+    expect(await fixture.settle(id)).toEqual(["chain_mismatch"]);
+    expect(await signer.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "chain_mismatch" }]);
+    const metrics = await (await request(running.metricsUrl)).body.text();
+    expect(metrics).toMatch(/pay_signer_refusals_total\{[^}]*reason="chain_mismatch"[^}]*\} 1/);
+    const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
+    addCleanup(() => store.close());
+    expect(store.prepare("select count(*) as rows from payout").get()).toEqual({ rows: 0 });
   });
 });

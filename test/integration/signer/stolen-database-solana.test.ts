@@ -10,7 +10,7 @@ import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { parseLimits } from "../../../signer/limits.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
 import type { SignerDeps } from "../../../signer/signer-deps.ts";
-import { authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
+import { authorizeMarkerClosing, authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
 import type { PayoutTransactionRequest } from "../../../signer/solana/transaction-protocol.ts";
 import { createStore } from "../../../signer/store.ts";
 import { verifyDeposits } from "../../../signer/verify-deposits.ts";
@@ -238,12 +238,13 @@ describe("the signer", () => {
   });
 });
 
-test("a rebuilt store signs no payout again that the history shows, although its marker may be closed", async () => {
+test("the treasury of a lost store signs neither payouts nor closings again", async () => {
   const parsed = parseLimits(JSON.stringify(limitsDocument([asset])));
   if ("error" in parsed) throw new Error(parsed.error);
   const rebuilt: SignerDeps = {
     store: createStore(":memory:"),
     chains: deps.chains,
+    checkChain: async () => undefined,
     deployment: deps.deployment,
     treasuryKeys: new Map([[solana.id, { sign: async () => null }]]),
     readLimits: () => parsed.limits,
@@ -255,11 +256,25 @@ test("a rebuilt store signs no payout again that the history shows, although its
     db: fixture.db,
     signer: { ...signer, claimDeposits: (deposits) => verifyDeposits(rebuilt, deposits) },
   });
-  const made = await rebuildPayouts(rebuilt, { from: new Map(), accepted: new Set() });
-  expect(made).toMatchObject({ recorded: expect.any(Number), unattributed: [] });
+  const history = { from: new Map<string, number>(), accepted: new Set<string>() };
+  const amount = await held();
+  expect(await rebuildPayouts(rebuilt, { ...history, left: new Map() })).toMatchObject({ held: [{ asset, amount }] });
+  const left = new Map([[asset, amount]]);
+  const made = await rebuildPayouts(rebuilt, { ...history, left });
+  expect(made).toMatchObject({ recorded: expect.any(Number), unattributed: [], held: [] });
   const paid = fixture.db.selectFrom("settlement").select("id").where("state", "=", "paid").orderBy("created_at");
   const request = await requestFor((await paid.executeTakeFirstOrThrow()).id);
-  expect(await authorizePayoutTransaction(rebuilt, request)).toMatchObject({ ok: false, reason: "payout_closed" });
+  expect(await authorizePayoutTransaction(rebuilt, request)).toMatchObject({ ok: false, reason: "treasury_retired" });
+  const { blockhash } = await readBlockhash(chain);
+  const markers = [{ address: findMarker(chain.treasury, request.payouts[0]?.memo ?? "").address, lamports: 1_000n }];
+  expect(
+    await authorizeMarkerClosing(rebuilt, {
+      chain: chain.chain,
+      feePayer: chain.lanes[0] ?? "",
+      blockhash,
+      markers,
+    }),
+  ).toMatchObject({ ok: false, reason: "treasury_retired" });
 });
 
 test("old markers are closed through the signer, and their rent returns to the relayer", async () => {

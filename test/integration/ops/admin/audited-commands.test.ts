@@ -70,13 +70,14 @@ const reads = [
   "webhooks show",
 ];
 
-/** Commands of which chain-commands.test.ts and admin-commands.test.ts check the entries. */
+/** Commands of which chain-commands.test.ts, admin-commands.test.ts and lost-store.test.ts check the entries. */
 const elsewhere = [
   "collected-data delete",
   "collector deploy",
   "disburser approve",
   "disburser deploy",
   "keystores new",
+  "payouts renew",
 ];
 
 /**
