@@ -13,10 +13,13 @@ import type { SolanaChain } from "./open-solana-chain.ts";
 /** A durable nonce account of ours: its address, and the seed that the address is derived from. */
 export type NonceAddress = { address: string; seed: string };
 
-/** Returns a deployment's durable nonce accounts, derived from its name and its first relayer. */
+/**
+ * Returns a deployment's durable nonce accounts, derived from its name, its first relayer and its treasury, which alone may
+ * advance them: a treasury that replaces another one has nonce accounts of its own.
+ */
 export async function listNonceAddresses(chain: SolanaChain, deployment: string): Promise<NonceAddress[]> {
   const base = new PublicKey(chain.lanes[0] ?? "");
-  const name = createHash("sha256").update(deployment).digest("hex").slice(0, 16);
+  const name = createHash("sha256").update(`${deployment}\n${chain.treasury}`).digest("hex").slice(0, 16);
   return Promise.all(
     Array.from({ length: chain.network.nonceAccounts }, async (_, index) => {
       const seed = `nonce-${name}-${index}`;
