@@ -24,8 +24,11 @@ export type Holding = { asset: string } | { lane: string };
 /** Balances at a height, in the order asked for. Undefined for a token that can no longer be located. */
 export type HeldBalances = { height: number; balances: readonly (bigint | undefined)[] };
 
-/** The treasury's balance of a token, minor units. `isMade`: the payout that was asked about is made; false if none was. */
-export type FinalBalance = { balance: bigint; isMade: boolean };
+/**
+ * The treasury's balance of a token at a final height, minor units. `isMade`: the same state shows the payout that was asked about
+ * as made; false if none was asked about, and on Solana after its marker was closed.
+ */
+export type FinalBalance = { height: number; balance: bigint; isMade: boolean };
 
 /**
  * What differs between the chain families and needs nothing but the chain. Each family implements it once, and

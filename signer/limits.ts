@@ -21,7 +21,7 @@ const hotBalance = z
     floor: amount,
     /** Above this the excess moves to the cold address; without one an alert fires. */
     ceiling: amount,
-    /** Where the excess moves, and what the treasury keeps then. EVM chains only. */
+    /** Where the excess moves, and what the treasury keeps then. On Solana, the owner of the token account that receives it. */
     cold: z.strictObject({ address: z.string(), target: amount }).optional(),
   })
   .refine(
@@ -44,8 +44,7 @@ const assetLimits = z.strictObject({
 export type AssetLimits = z.infer<typeof assetLimits>;
 
 function isColdAddress(asset: string, { cold }: HotBalance = { floor: 0n, ceiling: 0n }): boolean {
-  const driver = getChainDriver(asset);
-  return cold === undefined || (driver.signsPayouts && driver.validateAddress(cold.address) === undefined);
+  return cold === undefined || getChainDriver(asset).validateAddress(cold.address) === undefined;
 }
 
 /** The signer's file of limits. Only its operator can change it; a file that is missing or invalid stops all payouts. */
@@ -58,7 +57,7 @@ const limitsSchema = z.strictObject({
     .record(z.string().regex(assetPattern).transform(canonicalAsset), assetLimits)
     .refine(
       (assets) => Object.entries(assets).every(([asset, { hotBalance }]) => isColdAddress(asset, hotBalance)),
-      "a cold address is no address of an EVM chain",
+      "a cold address is no address of its asset's chain",
     ),
   /** Who can approve what needs two operators. `publicKey` is an Ed25519 key, 32 bytes in hex. */
   operators: z

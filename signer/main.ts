@@ -72,7 +72,6 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
 
   const chains = openChains(networks, metrics);
   const treasuryKeys = await openTreasuryKeys(chains);
-  const now = () => new Date();
   const checkChain = createChainCheck({ chains, log, now });
   for (const id of chains.keys()) void checkChain(id);
   const deps: SignerDeps = {

@@ -11,6 +11,7 @@ import { refuse } from "./refuse.ts";
 import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { findExcess } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { wasMadeBy } from "./solana/made-payouts.ts";
 import { inStoreTransaction } from "./store.ts";
 
 const HOUR_MS = 3_600_000;
@@ -21,7 +22,8 @@ type Moved = { chain: Chain; asset: string; hotBalance: HotBalance; receiver: st
 /**
  * Signs the transfer of what the treasury holds above the ceiling of an asset. The balance is that of the final state at the
  * signer's own endpoints. A transfer is recorded before it is signed, and is the only one until the same final state shows it as
- * made: every request until then has the same answer, also after the process was killed in between.
+ * made: every request until then has the same answer, also after the process was killed in between. On Solana the record
+ * authorizes the transaction that makes the transfer (`isColdTransfer`).
  */
 export async function moveExcess(deps: SignerDeps, { asset, pending }: ExcessRequest): Promise<ExcessResult> {
   const moved = findMoved(deps, canonicalAsset(asset));
@@ -34,6 +36,20 @@ export async function moveExcess(deps: SignerDeps, { asset, pending }: ExcessReq
     deps.log.warn({ asset, reason: result.reason, detail: result.detail }, "excess is not moved");
   }
   return result;
+}
+
+/**
+ * Returns true for the newest recorded transfer of an asset's excess, with this nonce and amount, while the limits file names its
+ * receiver as the cold address.
+ */
+export function isColdTransfer(
+  deps: SignerDeps,
+  of: { asset: string; nonce: string; amount: bigint; receiver: string },
+): boolean {
+  const moved = findMoved(deps, of.asset);
+  if (moved === undefined || "reason" in moved || moved.receiver !== of.receiver) return false;
+  const last = findLastColdTransfer(deps.store, { treasury: moved.chain.treasury, asset: of.asset });
+  return last?.amount === of.amount && last.receiver === of.receiver && coldNonce(deps.deployment, last) === of.nonce;
 }
 
 /** Returns undefined for an asset of which the limits file moves nothing. */
@@ -66,10 +82,11 @@ async function findTransfer(
   const last = findLastColdTransfer(deps.store, { treasury, asset });
   const nonce = last && coldNonce(deps.deployment, last);
   try {
-    const { balance, isMade } = await getChainDriver(chain.chain).readFinalBalance(chain, { asset, nonce });
+    const { height, balance, ...read } = await getChainDriver(chain.chain).readFinalBalance(chain, { asset, nonce });
     return inStoreTransaction(deps.store, () => {
       // A concurrent request may have recorded the next one while the chain was read.
       const newest = findLastColdTransfer(deps.store, { treasury, asset });
+      const isMade = read.isMade || wasMadeBy(deps, { chain: chain.chain, number: nonce, height });
       const open = isMade && newest?.number === last?.number ? undefined : newest;
       if (open?.receiver === receiver) return open;
       const at = deps.now();
@@ -95,7 +112,6 @@ async function sign(deps: SignerDeps, { asset, number, amount, receiver }: ColdT
   try {
     const nonce = coldNonce(deps.deployment, { asset, number });
     const signature = await key.sign({ asset, amount, receiver, nonce });
-    if (signature === null) return refuse("unknown_asset");
     return { ok: true, transfer: { number, amount, receiver, signature } };
   } catch (err) {
     if (!(err instanceof ChainError)) throw err;

@@ -54,13 +54,11 @@ const refused = z.strictObject({ ok: z.literal(false), reason: z.enum(refusalRea
  * The signature of a payout, 0x hex. Null on Solana, where the payout is recorded as authorized and the transaction that
  * makes it is signed later.
  */
-const signed = z.strictObject({
-  ok: z.literal(true),
-  signature: z
-    .string()
-    .regex(/^0x[0-9a-f]+$/)
-    .nullable(),
-});
+const signature = z
+  .string()
+  .regex(/^0x[0-9a-f]+$/)
+  .nullable();
+const signed = z.strictObject({ ok: z.literal(true), signature });
 
 /** One result for each payout, in the order of the request. */
 export const payoutsResponse = z.strictObject({ results: z.array(z.discriminatedUnion("ok", [signed, refused])) });
@@ -104,9 +102,7 @@ export const excessResponse = z.discriminatedUnion("ok", [
   z.strictObject({
     ok: z.literal(true),
     /** Null while nothing has to move. The same transfer is returned until the chain shows it in the final state. */
-    transfer: z
-      .strictObject({ number: number.min(1), amount, receiver: address, signature: z.string().regex(/^0x[0-9a-f]+$/) })
-      .nullable(),
+    transfer: z.strictObject({ number: number.min(1), amount, receiver: address, signature }).nullable(),
   }),
   refused,
 ]);

@@ -64,11 +64,13 @@ const tables: Readonly<Record<string, string>> = {
     slot integer not null,
     signed_at integer not null,
     unique (chain, marker, nonce_account, nonce)`,
-  // Solana: a marker for which a closing transaction was signed. Its payout is never signed again.
+  // Solana: a marker for which a closing transaction was signed. Its payout is never signed again. `slot`: a final slot that
+  // includes the payout.
   closed_marker: `
     id integer primary key,
     chain text not null,
     marker text not null,
+    slot integer not null,
     signed_at integer not null,
     unique (chain, marker)`,
   // The receiver of a merchant's settlements of an asset, as a worker first reported it. The signer's clock sets claimed_at.

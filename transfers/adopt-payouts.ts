@@ -21,7 +21,7 @@ export type BookAdopted = (db: Db, transfer: TransferRow, movement: ObservationR
  * Returns the payouts that the chain does not show as paid, and adopts or holds the others. When the treasury has moved
  * tokens under a payout's number, a restored database has lost the payout, and it must not be sent again. This holds for
  * any amount and receiver, and also when the movement is booked as an exception.
- * @param rows ready transfers of settlements and refunds
+ * @param rows ready transfers out of the treasury
  */
 export async function keepUnpaidPayouts<Row extends TransferRow>(
   deps: TransferDeps,

@@ -19,7 +19,7 @@ export async function readFinalBalance(
   const block = await readFinalHeight(chain, chain.rpc);
   const isMade = nonce !== undefined && (await isNonceUsed(chain, { asset, nonce, block }));
   const { balances } = await readBalancesAt(chain, [{ asset }], block);
-  return { balance: balances[0] ?? 0n, isMade };
+  return { height: block, balance: balances[0] ?? 0n, isMade };
 }
 
 async function isNonceUsed(

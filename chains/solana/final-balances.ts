@@ -1,7 +1,9 @@
 import { PublicKey } from "@solana/web3.js";
-import type { HeldBalances, Holding } from "../chain-driver.ts";
+import type { FinalBalance, HeldBalances, Holding } from "../chain-driver.ts";
+import { readAccountsAt } from "./cluster-state.ts";
 import { readTokenAccount } from "./mints.ts";
-import type { SolanaChain } from "./open-solana-chain.ts";
+import { getSolanaToken, type SolanaChain } from "./open-solana-chain.ts";
+import { findMarker, isMarker } from "./payout-markers.ts";
 
 /**
  * Reads our balances as of one final slot, tokens in minor units and lanes in lamports, with one call. A missing account has
@@ -27,4 +29,19 @@ export async function readFinalBalances(chain: SolanaChain, holdings: readonly H
     return (account && readTokenAccount(account.data)?.amount) ?? 0n;
   });
   return { height: context.slot, balances };
+}
+
+/**
+ * Reads the treasury's balance of a token and the marker of a payout as of one final slot, with one call. Throws ChainError.
+ * @param of.nonce the payout's number
+ */
+export async function readFinalBalance(
+  chain: SolanaChain,
+  { asset, nonce }: { asset: string; nonce: string | undefined },
+): Promise<FinalBalance> {
+  const { treasuryAccount } = getSolanaToken(chain, asset);
+  const marker = nonce === undefined ? [] : [findMarker(chain.treasury, nonce).address];
+  const { slot, accounts } = await readAccountsAt(chain, [treasuryAccount, ...marker], "finalized");
+  const [held, marked] = accounts;
+  return { height: slot, balance: (held && readTokenAccount(held.data)?.amount) ?? 0n, isMade: isMarker(marked) };
 }

@@ -14,8 +14,8 @@ import type { SolanaChain } from "./open-solana-chain.ts";
 export type NonceAddress = { address: string; seed: string };
 
 /**
- * Returns a deployment's durable nonce accounts, derived from its name, its treasury and its first relayer. Only the treasury
- * that an account was made for can advance its nonce, so another treasury has other accounts.
+ * Returns a deployment's durable nonce accounts, derived from its name, its first relayer and its treasury, which alone may
+ * advance them: a treasury that replaces another one has nonce accounts of its own.
  */
 export async function listNonceAddresses(chain: SolanaChain, deployment: string): Promise<NonceAddress[]> {
   const base = new PublicKey(chain.lanes[0] ?? "");

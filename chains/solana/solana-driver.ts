@@ -6,7 +6,7 @@ import type { KeyReaders } from "../signers/open-key-source.ts";
 import { findTokenAccount } from "./build-payment.ts";
 import { checkSolanaChain } from "./check-solana-chain.ts";
 import { isAddress } from "./ed25519-keys.ts";
-import { readFinalBalances } from "./final-balances.ts";
+import { readFinalBalance, readFinalBalances } from "./final-balances.ts";
 import { readFinalMovements } from "./final-movements.ts";
 import { openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
 import { openSolanaKey } from "./open-solana-keys.ts";
@@ -39,11 +39,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   check: checkSolanaChain,
   listHistoryAccounts: ({ tokens }) => [...tokens.values()].map(({ treasuryAccount }) => treasuryAccount),
   readBalances: (chain, holdings) => readFinalBalances(chain, holdings),
-  readFinalBalance: async (chain, { asset, nonce }) => {
-    if (nonce !== undefined) throw new Error(`a payout on ${chain.chain} is not found by its nonce`);
-    const { balances } = await readFinalBalances(chain, [{ asset }]);
-    return { balance: balances[0] ?? 0n, isMade: false };
-  },
+  readFinalBalance,
   openPayoutSigner,
   encodePayout: ({ chain }) => {
     throw new Error(`a payout on ${chain} is a transaction of its own`);

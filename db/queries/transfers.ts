@@ -29,14 +29,35 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
     .execute();
 }
 
-/** Inserts a ready transfer unless the chain's token has one with its payer and nonce. Returns true if it is new. */
-export async function insertNewTransfer(db: Db, row: NewTransfer, at: Date): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
+/**
+ * Inserts a ready transfer to the cold address. If the chain's token has one with its payer and nonce, sets the amount, receiver
+ * and signature of that one instead, unless it has them or a lane has taken it. Returns the id of the transfer that was inserted or
+ * changed, otherwise undefined.
+ */
+export async function putColdTransfer(
+  db: Db,
+  row: NewTransfer & { purpose: "cold" },
+  at: Date,
+): Promise<string | undefined> {
+  const put = await db
     .insertInto("transfer")
     .values({ state: "ready", ...row, created_at: at })
-    .onConflict((conflict) => conflict.columns(["chain", "token", "payer", "authorization_nonce"]).doNothing())
+    .onConflict((conflict) =>
+      conflict
+        .columns(["chain", "token", "payer", "authorization_nonce"])
+        .doUpdateSet((eb) => ({
+          amount: eb.ref("excluded.amount"),
+          receiver: eb.ref("excluded.receiver"),
+          signature: eb.ref("excluded.signature"),
+          hold_until: null,
+        }))
+        .where("transfer.state", "=", "ready")
+        .where("transfer.lane_id", "is", null)
+        .where(sql<boolean>`(transfer.amount, transfer.receiver) <> (excluded.amount, excluded.receiver)`),
+    )
+    .returning("id")
     .executeTakeFirst();
-  return numInsertedOrUpdatedRows === 1n;
+  return put?.id;
 }
 
 /** Returns what settlements and refunds that are not final yet take from the treasury, minor units. */

@@ -56,6 +56,8 @@ export function adoptPayout(deps: Deps): BookAdopted {
       await bookOverpaid(deps, db, { transfer, movement, amount });
       return amount;
     }
+    // Only the signer's file names the receiver, so any amount went to the cold address of its time.
+    if (transfer.purpose === "cold") return movement.amount;
     const refund = await findRefund(db, transfer.refund_id ?? "");
     if (transfer.receiver !== movement.receiver)
       await recordReceiver(db, { id: refund.id, receiver: movement.receiver });

@@ -1,7 +1,7 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { type Chain, getToken } from "../../chains/open-chains.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { insertNewTransfer, type NewTransfer, sumUnfinishedPayouts } from "../../db/queries/transfers.ts";
+import { type NewTransfer, putColdTransfer, sumUnfinishedPayouts } from "../../db/queries/transfers.ts";
 import { coldNonce } from "../../signer/cold-transfers.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { newId } from "../ids.ts";
@@ -13,7 +13,8 @@ type Deps = PaymentDeps & PayoutDeps;
 
 /**
  * Asks the signer for each asset of a chain whether the treasury holds too much, and stores the transfer to the cold address that
- * it signs. The transfer's nonce is unique in the database and on chain, so that many workers may ask at once.
+ * it signs. The transfer's nonce is unique in the database and on chain, so that many workers may ask at once. A stored transfer
+ * that is not sent yet follows the signer's answer, because the signer's operator may name another address.
  */
 export async function moveExcess(deps: Deps, chainId: string): Promise<void> {
   const chain = deps.chains.get(chainId);
@@ -28,23 +29,24 @@ export async function moveExcess(deps: Deps, chainId: string): Promise<void> {
     const nonce = coldNonce(deps.networks.deployment, { asset, number });
     const transfer = toTransfer(deps, chain, { asset, amount, receiver, nonce, signature });
     const written = await commitIfOk(deps.db, async (db) => {
-      const isNew = await insertNewTransfer(db, transfer, deps.now());
+      const transferId = await putColdTransfer(db, transfer, deps.now());
       const passed = await deps.epoch.pass(db, epoch);
-      return passed.ok ? { ...passed, isNew } : passed;
+      return passed.ok ? { ...passed, transferId } : passed;
     });
     if (!written.ok) return;
     await written.afterCommit?.();
-    if (!written.isNew) continue;
+    const { transferId } = written;
+    if (transferId === undefined) continue;
     deps.log.info({ asset, amount: String(amount), receiver, number }, "excess moves to the cold address");
-    await enqueueRelays(deps, [{ chain: chainId, transferId: transfer.id }]);
+    await enqueueRelays(deps, [{ chain: chainId, transferId }]);
   }
 }
 
 function toTransfer(
   deps: Pick<PaymentDeps, "now">,
   chain: Chain,
-  of: { asset: string; amount: bigint; receiver: string; nonce: string; signature: string },
-): NewTransfer {
+  of: { asset: string; amount: bigint; receiver: string; nonce: string; signature: string | null },
+): NewTransfer & { purpose: "cold" } {
   const { asset, amount, receiver, nonce, signature } = of;
   return {
     id: newId("trf"),
@@ -60,7 +62,7 @@ function toTransfer(
     receiver: canonicalAddress(chain.chain, receiver),
     authorization_nonce: nonce,
     ...getTransferDriver(chain).payoutForm(asset),
-    signature: Buffer.from(signature.slice(2), "hex"),
+    signature: signature === null ? null : Buffer.from(signature.slice(2), "hex"),
     permit: null,
     lane_id: null,
     lane_nonce: null,

@@ -1,9 +1,10 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
 import { ChainError } from "../../chains/errors.ts";
-import { readAccounts } from "../../chains/solana/cluster-state.ts";
+import { readAccountsAt } from "../../chains/solana/cluster-state.ts";
 import { listNonceAddresses, readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { findMarker, isMarker, MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
+import { isColdTransfer } from "../move-excess.ts";
 import { chainOfAsset } from "../payout-nonce.ts";
 import type { Refused } from "../protocol.ts";
 import { refuse } from "../refuse.ts";
@@ -18,10 +19,10 @@ import type {
   PayoutTransactionResult,
 } from "./transaction-protocol.ts";
 import {
+  findClosing,
   insertClosing,
   insertTransaction,
   isAuthorized,
-  isClosing,
   listTransactions,
   type SignedTransaction,
 } from "./transaction-records.ts";
@@ -30,7 +31,7 @@ type Opened = { chain: SolanaChain; key: NonNullable<ReturnType<SignerDeps["trea
 
 /**
  * Signs a transaction of payouts as the treasury and as the authority of its durable nonce. Every payout must have been
- * authorized with this receiver and amount, a relayer of the networks file must pay the fee, and the nonce must be the
+ * authorized with this receiver and amount, or be the transfer to the cold address, a relayer of the networks file must pay the fee, and the nonce must be the
  * current value of one of the deployment's nonce accounts: a recent blockhash in its place would make a transaction of whose
  * end the signer knows nothing. The transaction is recorded before it is signed.
  */
@@ -61,10 +62,11 @@ function recordTransaction(
 ): Refused | undefined {
   const { store } = deps;
   const markers = payouts.map(({ memo }) => findMarker(treasury, memo).address);
-  for (const { memo, amount, destination: receiver } of payouts)
-    if (!isAuthorized(store, { nonce: memo, treasury, asset, amount, receiver }))
-      return refuse("payout_unauthorized", memo);
-  if (markers.some((marker) => isClosing(store, { chain, marker }))) return refuse("payout_closed");
+  for (const { memo: nonce, amount, destination: receiver } of payouts) {
+    const payout = { nonce, treasury, asset, amount, receiver };
+    if (!isAuthorized(store, payout) && !isColdTransfer(deps, payout)) return refuse("payout_unauthorized", nonce);
+  }
+  if (markers.some((marker) => findClosing(store, { chain, marker }))) return refuse("payout_closed");
   for (const marker of markers) insertTransaction(store, { chain, marker, nonceAccount, nonce, slot }, deps.now());
   return undefined;
 }
@@ -86,18 +88,22 @@ export async function authorizeMarkerClosing(
     return transactions.length > 0 ? [{ ...marker, transactions }] : [];
   });
   if (candidates.length === 0) return report(deps, refuse("marker_unknown"));
-  const ended = await ask(() => listEnded(chain, candidates));
-  if ("reason" in ended) return report(deps, ended);
-  const markers = inStoreTransaction(deps.store, () => recordClosings(deps, chain, ended));
+  const read = await ask(() => listEnded(chain, candidates));
+  if ("reason" in read) return report(deps, read);
+  const markers = inStoreTransaction(deps.store, () => recordClosings(deps, chain, read));
   if (markers.length === 0) return report(deps, refuse("marker_in_use"));
   return report(deps, await signClosingBytes(chain, key, { ...request, markers }));
 }
 
 type Candidate = { address: string; lamports: bigint; transactions: readonly SignedTransaction[] };
 
+/** Markers whose payout is final, and a final slot that includes the payouts. */
+type Ended = { slot: number; ended: readonly Candidate[] };
+
 /** Returns the markers whose payout is final and has no transaction left that could be included. */
-async function listEnded(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Candidate[]> {
-  const accounts = await readAccounts(
+async function listEnded(chain: SolanaChain, candidates: readonly Candidate[]): Promise<Ended> {
+  // One call reads all, so that its slot is that of each marker.
+  const { slot: madeBy, accounts } = await readAccountsAt(
     chain,
     candidates.map(({ address }) => address),
     "finalized",
@@ -107,16 +113,17 @@ async function listEnded(chain: SolanaChain, candidates: readonly Candidate[]): 
   const values = new Map(places.map((place, index) => [place, nonces[index]]));
   // An endpoint that lags behind the signing may return a value from before it.
   const isDead = (one: SignedTransaction) => slot >= one.slot && values.get(one.nonceAccount) !== one.nonce;
-  return candidates.filter(({ transactions }, index) => isMarker(accounts[index]) && transactions.every(isDead));
+  const ended = candidates.filter(({ transactions }, index) => isMarker(accounts[index]) && transactions.every(isDead));
+  return { slot: madeBy, ended };
 }
 
 /** Records the closings of as many markers as fit. Leaves out those for which a transaction was signed meanwhile. */
-function recordClosings({ store, now }: SignerDeps, { chain }: SolanaChain, ended: readonly Candidate[]) {
+function recordClosings({ store, now }: SignerDeps, { chain }: SolanaChain, { slot, ended }: Ended) {
   const unchanged = ended.filter(
     ({ address: marker, transactions }) => listTransactions(store, { chain, marker }).length === transactions.length,
   );
   const markers = unchanged.slice(0, MAX_MARKERS_PER_CLOSE).map(({ address, lamports }) => ({ address, lamports }));
-  for (const { address: marker } of markers) insertClosing(store, { chain, marker }, now());
+  for (const { address: marker } of markers) insertClosing(store, { chain, marker, slot }, now());
   return markers;
 }
 

@@ -46,14 +46,21 @@ export function listTransactions(
     }));
 }
 
-/** Records that a transaction is signed which closes a marker. Its payout is never signed again. */
-export function insertClosing(store: Store, { chain, marker }: { chain: string; marker: string }, at: Date): void {
+/**
+ * Records that a transaction is signed which closes a marker. Its payout is never signed again.
+ * @param of.slot the final slot in which the payout was made, or a later one
+ */
+export function insertClosing(store: Store, of: { chain: string; marker: string; slot: number }, at: Date): void {
   store
-    .prepare("insert into closed_marker (chain, marker, signed_at) values (?, ?, ?) on conflict do nothing")
-    .run(chain, marker, at.getTime());
+    .prepare("insert into closed_marker (chain, marker, slot, signed_at) values (?, ?, ?, ?) on conflict do nothing")
+    .run(of.chain, of.marker, of.slot, at.getTime());
 }
 
-/** Returns true if a transaction was signed that closes the marker. */
-export function isClosing(store: Store, { chain, marker }: { chain: string; marker: string }): boolean {
-  return store.prepare("select 1 from closed_marker where chain = ? and marker = ?").get(chain, marker) !== undefined;
+/** Returns the slot of a closing if a transaction was signed that closes the marker. */
+export function findClosing(
+  store: Store,
+  { chain, marker }: { chain: string; marker: string },
+): { slot: number } | undefined {
+  const row = store.prepare("select slot from closed_marker where chain = ? and marker = ?").get(chain, marker);
+  return row && { slot: Number(row["slot"]) };
 }

@@ -5,6 +5,7 @@ import { signAsWallet } from "../../local/solana-buyer.ts";
 import { newSolanaKey, type SolanaKey } from "../../local/solana-client.ts";
 import { describeSolana, type SolanaChainKeys } from "../../local/solana-entry.ts";
 import type { Mint } from "../../local/spl-tokens.ts";
+import { reconcileChain } from "../../payments/accounting/reconcile-chain.ts";
 import { createBookingHandlers } from "../../payments/lifecycle/book-transfers.ts";
 import { acceptConfirm, findVerificationResult } from "../../payments/lifecycle/confirm-payment.ts";
 import type { NewPayment } from "../../payments/lifecycle/create-payment.ts";
@@ -193,6 +194,16 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
     settle: async (...ids: string[]) => {
       await watchUntil(() => isCaughtUp(deps, id));
       return beginSettlements(deps, ids);
+    },
+    /** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
+    reconcile: async () => {
+      let over = false;
+      const watching = watchUntil(async () => over, 60_000);
+      const result = await reconcileChain(deps, { chain: id }).finally(() => {
+        over = true;
+      });
+      await watching;
+      return result;
     },
     /** Makes a complete payment and waits until its money is booked. Returns its id. */
     pay: async (buyer: SolanaKey, cents = 100n): Promise<string> => {

@@ -44,7 +44,7 @@ export async function submitReady(
       note(payments, await submitPayments(deps, chain, payments, { declined: handlers.declined, epoch }));
     },
     async () => {
-      const payouts = await ready(["settlement", "refund"]);
+      const payouts = await ready(["settlement", "refund", "cold"]);
       note(payouts, await submitPayouts(deps, chain, payouts, handlers.adopted));
     },
   ]);

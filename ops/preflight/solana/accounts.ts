@@ -74,7 +74,7 @@ function describeNonceAccounts(chain: SolanaChain, accounts: readonly (Account |
     return failure(
       name,
       `${foreign} of ${accounts.length} do not obey the treasury`,
-      "Set another deployment or another first lane: their addresses follow from both.",
+      "Set another first lane: their addresses follow from it, the deployment and the treasury.",
     );
   if (existing.length === accounts.length) return ok(name, detail);
   const cost = inSol(BigInt(accounts.length - existing.length) * rent);

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { findMarker } from "../../../../chains/solana/payout-markers.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { fundSol, keypairOf, newSolanaKey, sendAll } from "../../../../local/solana-client.ts";
-import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
@@ -48,7 +47,7 @@ async function expectReconciled(fixture: SolanaMerchantFixture) {
   await fixture.watchUntil(async () =>
     (await fixture.transactions()).every(({ state }) => state === "final" || state === "expired"),
   );
-  const lines = unwrap(await reconcileWhileWatching(fixture));
+  const lines = unwrap(await fixture.reconcile());
   expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
   expect(await sumOf(fixture, "in_transit", solana.asset)).toBe(0n);
   // Reconciliation books a lane's surplus as capital, which would hide a mismatch: compare the lane's balance here.
@@ -56,19 +55,6 @@ async function expectReconciled(fixture: SolanaMerchantFixture) {
   expect(await sumOf(fixture, `lane:${lane}`, native)).toBe(
     BigInt(await solana.client.connection.getBalance(new PublicKey(lane), "finalized")),
   );
-}
-
-/** Reconciles while the watcher runs, because reconciliation waits until the watcher reaches its slot. */
-async function reconcileWhileWatching(fixture: SolanaMerchantFixture) {
-  let over = false;
-  const watching = (async () => {
-    while (!over) await fixture.watch(new AbortController().signal);
-  })();
-  const result = await reconcileChain(fixture.deps, { chain: solana.id }).finally(() => {
-    over = true;
-  });
-  await watching;
-  return result;
 }
 
 /** Backs up the database, lets a second deployment act on the original, and returns a fixture on the backup. */
@@ -109,7 +95,7 @@ async function fundTreasury(fixture: SolanaMerchantFixture): Promise<void> {
 test("a restored database adopts a lost accumulated payout, and the merchant receives exactly what it is owed", async () => {
   const first = await makeSolanaMerchantFixture(solana);
   await accumulatePayouts(first, { ms: 600_000 });
-  unwrap(await reconcileWhileWatching(first));
+  unwrap(await first.reconcile());
   await fundTreasury(first);
   await first.pay(await fundSolanaBuyer(solana), 100n);
   const restored = await restore(first, async (lost) => {
@@ -134,7 +120,7 @@ test("a restored database adopts a lost accumulated payout, and the merchant rec
 
 test("a lost payout that the history does not show yet is stopped by its marker, and adopted once the history shows it", async () => {
   const first = await makeSolanaMerchantFixture(solana);
-  unwrap(await reconcileWhileWatching(first));
+  unwrap(await first.reconcile());
   await fundTreasury(first);
   const paymentId = await first.pay(await fundSolanaBuyer(solana));
   await first.pay(await fundSolanaBuyer(solana));
@@ -177,7 +163,7 @@ async function markerOf(fixture: SolanaMerchantFixture, paymentId: string) {
 
 test("expired markers are closed, and every lamport they hold returns to the lane", async () => {
   const fixture = await makeSolanaMerchantFixture(solana, { change: { payoutMarkerDays: 40 } });
-  unwrap(await reconcileWhileWatching(fixture));
+  unwrap(await fixture.reconcile());
   const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
   await payOut(fixture);
   await expectReconciled(fixture);
@@ -203,7 +189,7 @@ test("expired markers are closed, and every lamport they hold returns to the lan
 
 test("a marker that an unknown transaction closed does not stop the closing of others", async () => {
   const fixture = await makeSolanaMerchantFixture(solana, { change: { payoutMarkerDays: 40 } });
-  unwrap(await reconcileWhileWatching(fixture));
+  unwrap(await fixture.reconcile());
   const paymentId = await fixture.pay(await fundSolanaBuyer(solana));
   await payOut(fixture);
   await expectReconciled(fixture);

@@ -92,6 +92,16 @@ test("every dashboard has a unique title and uid", () => {
   expect(new Set(dashboards.map(({ board }) => board.title)).size).toBe(dashboards.length);
 });
 
+test("every gauge of the signer, and the destination changes that wait, are on a dashboard", async () => {
+  const shown = new Set(dashboards.flatMap(({ board }) => seriesIn(JSON.stringify(board))));
+  const registry = new Registry();
+  createMetrics(registry, "signer");
+  const gauges = (await registry.getMetricsAsJSON()).filter(({ type }) => String(type) === "gauge");
+  const named = gauges.map(({ name }) => name).filter((name) => name.startsWith("pay_signer_"));
+  expect(named.length).toBeGreaterThan(4);
+  expect([...named, "pay_destination_changes_waiting"].filter((name) => !shown.has(name))).toEqual([]);
+});
+
 test.each(rules)("$file uses only series that exist", async ({ text }) => {
   const known = await knownSeries();
   const series = seriesIn(text);
