@@ -78,7 +78,7 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = b
   const inserted = await sql<{ id: string }>`
     insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, verification, state, created_at,
       due_at)
-    select numbered.id, numbered.payment_id, option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
+    select numbered.id, numbered.payment_id, numbered.option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
       verification, 'waiting', numbered.created_at, numbered.due_at
     from (
       select given.*, row_number() over (partition by option_id order by at) + (
@@ -282,18 +282,5 @@ export async function listQuoteConfirms(db: Db, paymentIds: readonly string[]): 
     .select(["option_id", sql<Date | null>`min(created_at) filter (where state = 'waiting')`.as("waiting_since")])
     .where(sql<boolean>`payment_id = any(${paymentIds})`)
     .groupBy("option_id")
-    .execute();
-}
-
-/** Returns when the verified confirms of payments were made. */
-export async function listVerifiedConfirms(
-  db: Db,
-  paymentIds: readonly string[],
-): Promise<Pick<AttemptRow, "payment_id" | "created_at">[]> {
-  return db
-    .selectFrom("attempt")
-    .select(["payment_id", "created_at"])
-    .where(sql<boolean>`payment_id = any(${paymentIds})`)
-    .where("state", "=", "verified")
     .execute();
 }

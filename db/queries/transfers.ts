@@ -7,6 +7,7 @@ import {
   readSolanaRow,
   type SolanaRow,
 } from "../chain-families.ts";
+import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
@@ -22,11 +23,8 @@ export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "create
 
 /** Inserts transfers. Throws when the unique key (chain, token, payer, nonce) exists. */
 export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
-  if (rows.length === 0) return;
-  await db
-    .insertInto("transfer")
-    .values(rows.map((row) => ({ state: "ready" as const, ...row, created_at: at })))
-    .execute();
+  const all = rows.map((row) => ({ state: "ready" as const, ...row, created_at: at }));
+  for (const group of groupByColumns(all)) await insertRows("transfer", group).execute(db);
 }
 
 /** Inserts a ready transfer unless the chain's token has one with its payer and nonce. Returns true if it is new. */
@@ -188,11 +186,11 @@ export async function assignToLanes(
   args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
 ): Promise<string[]> {
   const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
-  const slot = <T extends string | number>(name: "lane_id" | "nonce") => sql<T>`(
-    select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
-      as f (id, lane_id, nonce) where f.id = transfer.id)`;
-  const set = { lane_id: slot<string>("lane_id"), lane_nonce: slot<number>("nonce"), due_at: null, hold_until: null };
-  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set });
+  const given = sql`unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
+    as given (id, lane_id, nonce)`;
+  const slot = { lane_id: sql<string>`given.lane_id`, lane_nonce: sql<number>`given.nonce` };
+  const set = { ...slot, due_at: null, hold_until: null };
+  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set, given });
 }
 
 /** Returns ready transfers of a Solana cluster and of these purposes, oldest first. Neither locks nor reserves them. */
