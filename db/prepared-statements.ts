@@ -38,7 +38,8 @@ export function prepareStatements(pool: pg.Pool): PostgresPool {
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
     const query = (text: string, parameters: readonly unknown[]) =>
       client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
-    return { query, release: (destroy?: boolean) => client.release(destroy) } as PostgresPoolClient;
+    // All other members are those of the client.
+    return Object.create(client, { query: { value: query } });
   };
   return {
     async connect() {

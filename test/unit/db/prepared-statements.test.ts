@@ -35,7 +35,7 @@ test("a statement without parameters is not prepared", () => {
 
 test("texts that never repeat get no names, and the names that are given stay", () => {
   const nameOf = createStatementNames();
-  const name = runOften(nameOf, "select 1 where $1");
+  const name = runOften(nameOf, "select id where $1");
   for (let index = 0; index < 10_000; index += 1) expect(nameOf(`select ${index} where $1`, [1])).toBeUndefined();
-  expect(nameOf("select 1 where $1", [1])).toBe(name);
+  expect(nameOf("select id where $1", [1])).toBe(name);
 });
