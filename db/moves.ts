@@ -19,6 +19,7 @@ export type ColumnUpdates<M extends MachineWithId> = {
  * an error: another worker has moved that row. Locks the rows in the order of their ids, which avoids deadlocks between
  * moves of overlapping rows.
  * @param move.where a further SQL condition on the row (for example `expires_at > …`)
+ * @param move.given SQL: rows named `given` with the column `id`, whose values `set` uses for the row with that id
  */
 export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
   db: Db,
@@ -31,21 +32,23 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
     set?: ColumnUpdates<M>;
     detail?: Record<string, unknown>;
     where?: RawBuilder<unknown> | undefined;
+    given?: RawBuilder<unknown>;
   },
 ): Promise<string[]> {
   if (move.ids.length === 0) return [];
   const version = machine === "payment" ? [sql`state_version = state_version + 1`, sql`updated_at = ${move.at}`] : [];
   const updates = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   const set = sql.join([sql`state = ${move.to}`, ...version, ...updates]);
+  const table = sql.table(machine);
   const result = await sql<{ subject: string }>`
     with moved as (
-      update ${sql.table(machine)} set ${set}
-      where id in (
-        select id from ${sql.table(machine)}
+      update ${table} set ${set} ${move.given ? sql`from ${move.given}` : sql``}
+      where ${table}.id in (
+        select id from ${table}
         where id = any(${move.ids}) and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
         order by id for update
-      )
-      returning id
+      ) ${move.given ? sql`and ${table}.id = given.id` : sql``}
+      returning ${table}.id
     )
     insert into event (machine, subject, from_state, to_state, detail, at)
     select ${machine}, id, ${move.from}, ${move.to}, ${move.detail ? JSON.stringify(move.detail) : null}::jsonb, ${move.at} from moved

@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
+import { prepareStatements } from "./prepared-statements.ts";
 import type { Db, Tables } from "./tables.ts";
 
 const INT8 = 20;
@@ -51,7 +52,7 @@ export function openDb(
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", (error) => options.onLostConnection?.(error)));
   const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool }),
+    dialect: new PostgresDialect({ pool: prepareStatements(pool) }),
     log: (event) => options.onStatement?.(event.queryDurationMillis / 1000, event.level === "error"),
   });
   return Object.assign(db, {

@@ -289,7 +289,6 @@ create table event (
   to_state text not null,
   detail jsonb,
   at timestamp with time zone not null,
-  FOREIGN KEY (machine, from_state, to_state) REFERENCES transition(machine, from_state, to_state),
   PRIMARY KEY (id)
 );
 
@@ -812,7 +811,7 @@ create table transfer (
   FOREIGN KEY (refund_id) REFERENCES refund(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id),
-  UNIQUE (chain, token, payer, authorization_nonce)
+  UNIQUE (authorization_nonce, chain, token, payer)
 );
 
 create table transition (
@@ -939,7 +938,6 @@ CREATE INDEX signed_statement_subject ON public.signed_statement USING btree (su
 CREATE INDEX signed_statement_unreported ON public.signed_statement USING btree (id) WHERE (reported_at IS NULL);
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
-CREATE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce);
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
@@ -963,6 +961,21 @@ CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) W
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
 CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
 
+CREATE OR REPLACE FUNCTION public.add_created_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.created', p.state_version,
+      p.updated_at, p.updated_at
+    from added p join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_destination_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -981,6 +994,22 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.add_state_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.' || p.state, p.state_version,
+      p.updated_at, p.updated_at
+    from changed p join before b on b.id = p.id and b.state is distinct from p.state
+    join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_to_ledger_day()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -995,23 +1024,6 @@ AS $function$
     group by e.account, e.asset, ledger_day_of(g.at)
     order by 1, 2, 3
     on conflict (account, asset, day, shard) do update set amount = d.amount + excluded.amount;
-    return null;
-  end $function$
-;
-
-CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$
-  begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
-      'payment.' || case new.state when 'requires_action' then 'created' else new.state end,
-      new.state_version, new.updated_at, new.updated_at
-    from webhook_endpoint e
-    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
     return null;
   end $function$
 ;
@@ -1220,7 +1232,7 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_insert_event()
+CREATE OR REPLACE FUNCTION public.record_insert_events()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1228,7 +1240,7 @@ CREATE OR REPLACE FUNCTION public.record_insert_event()
 AS $function$
   begin
     insert into event (machine, subject, from_state, to_state, at)
-    values (tg_table_name, new.id, 'new', new.state, new.created_at);
+    select tg_table_name, id, 'new', state, created_at from added;
     return null;
   end $function$
 ;
@@ -1283,14 +1295,25 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.set_attempt_place()
+CREATE OR REPLACE FUNCTION public.reject_unknown_moves()
  RETURNS trigger
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
+  declare
+    unknown record;
   begin
-    select o.chain, p.merchant_id into new.chain, new.merchant_id
-    from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
-    return new;
+    select machine, from_state, to_state into unknown from added a
+    where not exists (
+      select from transition t
+      where t.machine = a.machine and t.from_state = a.from_state and t.to_state = a.to_state)
+    limit 1;
+    if found then
+      raise foreign_key_violation
+        using message = format('%s cannot move from %s to %s', unknown.machine, unknown.from_state, unknown.to_state);
+    end if;
+    return null;
   end $function$
 ;
 
@@ -1389,16 +1412,16 @@ AS $function$
 
 CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_ledger_group_balance();
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
-CREATE TRIGGER attempt_insert_event AFTER INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION record_insert_event();
-CREATE TRIGGER attempt_place BEFORE INSERT ON public.attempt FOR EACH ROW EXECUTE FUNCTION set_attempt_place();
+CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();
-CREATE TRIGGER destination_change_insert_event AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destination_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_deliveries();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_deliveries();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_day AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION add_to_ledger_day();
@@ -1406,20 +1429,20 @@ CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON p
 CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_refunds_of_balance();
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
-CREATE TRIGGER payment_insert_event AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION record_insert_event();
-CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment FOR EACH ROW EXECUTE FUNCTION add_webhook_deliveries();
+CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
+CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_deliveries();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
-CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_webhook_deliveries();
-CREATE TRIGGER refund_insert_event AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE ON public.payment REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION add_state_deliveries();
+CREATE TRIGGER refund_insert_events AFTER INSERT ON public.refund REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
-CREATE TRIGGER settlement_insert_event AFTER INSERT ON public.settlement FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER settlement_insert_events AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlement FOR EACH ROW WHEN (((new.state = 'accumulating'::text) AND (new.amount > old.amount))) EXECUTE FUNCTION wake_settlements_at_minimum();
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION add_webhook_fanout();
 CREATE TRIGGER settlement_queued AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION queue_new_settlements();
 CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
 CREATE TRIGGER transaction_event AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction_event();
-CREATE TRIGGER transfer_insert_event AFTER INSERT ON public.transfer FOR EACH ROW EXECUTE FUNCTION record_insert_event();
+CREATE TRIGGER transfer_insert_events AFTER INSERT ON public.transfer REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();

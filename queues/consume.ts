@@ -39,7 +39,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   const { metrics, log } = options;
   const spec = catalog[name];
 
-  const describeJob = (job: Job) => ({ queue: name, job: job.id, requestId: listRequests(job).join(",") || undefined });
+  const describeJob = (job: Job) => ({ queue: name, job: job.id, ...describeRequests(listRequests(job)) });
 
   /**
    * Throws transient errors for BullMQ to retry, and returns when the attempts are used up. Any other error is a bug and
@@ -64,10 +64,8 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
       metrics.jobs.inc({ queue: name, outcome });
       const seconds = stop({ outcome });
       const ended = { ...describeJob(job), outcome, ms: Math.round(seconds * 1_000) };
-      // One line for each API request that caused the job. Other jobs are only counted, except at debug level.
-      const requests = listRequests(job);
-      for (const requestId of requests) log.info({ ...ended, requestId }, "job ended");
-      if (requests.length === 0) log.debug(ended, "job ended");
+      // One line for all API requests that caused the job. Other jobs are only counted, except at debug level.
+      log[listRequests(job).length > 0 ? "info" : "debug"](ended, "job ended");
     };
     const parsed = spec.data.safeParse(job.data);
     if (!parsed.success) {
@@ -107,6 +105,11 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection error"));
   worker.on("stalled", (job) => log.warn({ queue: name, job }, "job's worker died; the job runs again"));
   return worker;
+}
+
+/** Returns the member of a log line that names the API requests which caused a job. */
+function describeRequests([requestId, ...others]: readonly string[]) {
+  return others.length > 0 ? { requestIds: [requestId, ...others] } : { requestId };
 }
 
 /** Returns the ids of the API requests that caused a job. */

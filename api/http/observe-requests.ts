@@ -18,8 +18,8 @@ export function pickRequestId(request: Pick<IncomingMessage, "headers">): string
 }
 
 /**
- * Counts and logs every request when it ends, also when the client has disconnected. Log lines and labels hold neither
- * headers nor bodies nor raw URLs.
+ * Counts and logs every request when it ends, also when the client has disconnected. The line of a successful request has
+ * the level debug, because the metrics count it. Log lines and labels hold neither headers nor bodies nor raw URLs.
  */
 export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "httpRequests" | "httpSeconds">): void {
   app.decorateRequest("heldMs", 0);
@@ -50,7 +50,8 @@ function record(
   if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
   const caller = request.authenticated?.caller;
   const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
-  request.log.info(
+  const isDone = answered && reply.raw.statusCode < 400;
+  request.log[isDone ? "debug" : "info"](
     { method, route, status, ...times, account: caller?.accountId, mode: caller?.mode },
     "request completed",
   );

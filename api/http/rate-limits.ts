@@ -22,8 +22,14 @@ const WINDOW_SECONDS = 60;
 const REDIS_TIMEOUT_MS = 100;
 
 /**
- * Counts requests per minute in Redis, with one command per request, so that all replicas share the counters. While Redis
- * is down, each process counts its own requests.
+ * The share of a limit that a process counts in its own memory before it adds these requests to Redis. A caller who spreads
+ * requests over several processes can exceed a limit by this share for each process.
+ */
+const LOCAL_SHARE = 0.02;
+
+/**
+ * Counts requests per minute. Each process counts by itself and adds its counts to Redis in steps, so that all replicas
+ * share the counters and few requests cost a command. While Redis is down, each process counts its own requests.
  */
 export function createLimits(
   deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
@@ -42,22 +48,27 @@ function createLimit(
   points: number,
 ): Limits[LimitedBy] {
   if (points === 0) return async () => undefined;
+  const step = Math.max(1, Math.floor(points * LOCAL_SHARE));
   const local = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
   const shared = new RateLimiterRedis({
     storeClient: redis,
     points,
     duration: WINDOW_SECONDS,
     keyPrefix: `${prefix}:limit:${by}`,
-    // A caller who is over the limit costs no further command.
-    inMemoryBlockOnConsumed: points + 1,
     rejectIfRedisNotReady: true,
   });
   const count = async (key: string): Promise<RateLimiterRes> => {
+    const own = await local.consume(key);
+    if (own.consumedPoints % step !== 0) return own;
     try {
-      return await withTimeout(shared.consume(key), REDIS_TIMEOUT_MS, "Redis");
+      const all = await withTimeout(shared.consume(key, step), REDIS_TIMEOUT_MS, "Redis");
+      const byOthers = all.consumedPoints - own.consumedPoints;
+      return byOthers > 0 ? await local.penalty(key, byOthers) : own;
     } catch (error) {
-      if (error instanceof RateLimiterRes) throw error;
-      return local.consume(key);
+      if (!(error instanceof RateLimiterRes)) return own;
+      // A caller who is over the limit costs no further command.
+      await local.block(key, Math.ceil(error.msBeforeNext / 1_000));
+      throw error;
     }
   };
   return async (key, reply) => {

@@ -1,5 +1,6 @@
 import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFunctionSelector } from "viem";
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
+import { packAddress, packNumber } from "./abi-words.ts";
 import { splitSignature } from "./signature.ts";
 
 /**
@@ -57,9 +58,6 @@ function packMembers({ from, to, value, validBefore, nonce }: Authorization): st
   );
 }
 
-const packAddress = (address: Hex) => address.slice(2).toLowerCase().padStart(64, "0");
-const packNumber = (number: bigint | number) => number.toString(16).padStart(64, "0");
-
 /**
  * Returns the typed data as JSON for wallets. Amounts are 0x hex, so that no wallet's JSON parser rounds them. The chain
  * id is a number: a wallet on viem that strips EIP712Domain drops a chain id given as a string and then signs for no
@@ -88,6 +86,19 @@ const SELECTOR = toFunctionSelector(tokenAbi[0]);
 export function encodeTransfer(authorization: Authorization, signature: Hex): Hex {
   const { r, s, v } = splitSignature(signature);
   return `${SELECTOR}${packMembers(authorization)}${packNumber(v)}${r.slice(2)}${s.slice(2)}`;
+}
+
+const BALANCE_SELECTOR = toFunctionSelector("balanceOf(address)");
+const STATE_SELECTOR = toFunctionSelector("authorizationState(address,bytes32)");
+
+/** Returns call data of a token's balanceOf. */
+export function encodeBalanceOf(account: Hex): Hex {
+  return `${BALANCE_SELECTOR}${packAddress(account)}`;
+}
+
+/** Returns call data of authorizationState: whether an authorization was used or cancelled. */
+export function encodeAuthorizationState(payer: Hex, nonce: Hex): Hex {
+  return `${STATE_SELECTOR}${packAddress(payer)}${nonce.slice(2)}`;
 }
 
 /** Returns call data of transferWithAuthorization with a bytes signature, which a smart wallet verifies (ERC-1271). */

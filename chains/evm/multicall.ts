@@ -1,7 +1,16 @@
-import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
+import {
+  decodeErrorResult,
+  decodeFunctionResult,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  parseAbi,
+  toFunctionSelector,
+} from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
+import { packAddress, packBytes, packNumber } from "./abi-words.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { isOutOfGas, throwChainError } from "./rpc-errors.ts";
 
@@ -25,13 +34,19 @@ const errorAbi = parseAbi([
   "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
 ]);
 
+const TRY_AGGREGATE = toFunctionSelector("tryAggregate(bool,(address,bytes)[])");
+
 /** Returns call data that makes all calls in one transaction. Each call may fail without failing the others. */
 export function encodeMulticall(calls: readonly Call[]): Hex {
-  return encodeFunctionData({
-    abi: multicallAbi,
-    functionName: "tryAggregate",
-    args: [false, calls.map(({ target, data }) => ({ target, callData: data }))],
+  const members = calls.map(({ target, data }) => packAddress(target) + packNumber(0x40) + packBytes(data));
+  let offset = calls.length * 32;
+  const offsets = members.map((member) => {
+    const at = offset;
+    offset += member.length / 2;
+    return packNumber(at);
   });
+  const head = packNumber(0) + packNumber(0x40) + packNumber(calls.length);
+  return `${TRY_AGGREGATE}${head}${offsets.join("")}${members.join("")}`;
 }
 
 /**

@@ -39,10 +39,15 @@ export const findAttemptByDigest: (
 });
 
 /** Inserts an attempt. Returns false when an identical confirm has been inserted meanwhile. */
-export async function insertAttempt(db: Db, row: Insertable<Tables["attempt"]>): Promise<boolean> {
+export async function insertAttempt(
+  db: Db,
+  row: Omit<Insertable<Tables["attempt"]>, "chain" | "merchant_id">,
+): Promise<boolean> {
+  const chain = sql<string>`(select chain from payment_option where id = ${row.option_id})`;
+  const merchant_id = sql<string>`(select merchant_id from payment where id = ${row.payment_id})`;
   const inserted = await db
     .insertInto("attempt")
-    .values(row)
+    .values({ ...row, chain, merchant_id })
     .onConflict((conflict) => conflict.columns(["payment_id", "digest"]).doNothing())
     .returning("id")
     .execute();
@@ -71,8 +76,10 @@ const KEY_ATTEMPTS = 10;
 export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = batchStatements(async (db, rows) => {
   const given = rows.map(({ digest, ...row }, at) => ({ ...row, at, digest: digest.toString("hex") }));
   const inserted = await sql<{ id: string }>`
-    insert into attempt (id, payment_id, option_id, digest, results, verification, state, created_at, due_at)
-    select id, payment_id, option_id, decode(digest, 'hex'), results, verification, 'waiting', created_at, due_at
+    insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, verification, state, created_at,
+      due_at)
+    select numbered.id, numbered.payment_id, numbered.option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
+      verification, 'waiting', numbered.created_at, numbered.due_at
     from (
       select given.*, row_number() over (partition by option_id order by at) + (
         select count(*) from attempt kept where kept.payment_id = given.payment_id
@@ -82,7 +89,8 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = b
         at integer, id text, payment_id text, option_id text, digest text, results jsonb, verification text,
         created_at timestamptz, due_at timestamptz)
     ) as numbered
-    where number <= ${KEY_ATTEMPTS}
+    join payment_option o on o.id = numbered.option_id join payment p on p.id = numbered.payment_id
+    where numbered.number <= ${KEY_ATTEMPTS}
     on conflict (payment_id, digest) do nothing
     returning id`.execute(db);
   const ids = new Set(inserted.rows.map(({ id }) => id));
@@ -274,18 +282,5 @@ export async function listQuoteConfirms(db: Db, paymentIds: readonly string[]): 
     .select(["option_id", sql<Date | null>`min(created_at) filter (where state = 'waiting')`.as("waiting_since")])
     .where(sql<boolean>`payment_id = any(${paymentIds})`)
     .groupBy("option_id")
-    .execute();
-}
-
-/** Returns when the verified confirms of payments were made. */
-export async function listVerifiedConfirms(
-  db: Db,
-  paymentIds: readonly string[],
-): Promise<Pick<AttemptRow, "payment_id" | "created_at">[]> {
-  return db
-    .selectFrom("attempt")
-    .select(["payment_id", "created_at"])
-    .where(sql<boolean>`payment_id = any(${paymentIds})`)
-    .where("state", "=", "verified")
     .execute();
 }

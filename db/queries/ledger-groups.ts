@@ -21,12 +21,35 @@ export type Group = {
   };
 };
 
-/** Groups per statement, because Postgres limits the number of parameters. */
-const CHUNK = 1_000;
-
-/** Inserts groups. Throws when one was booked before, and at the commit when one does not sum to zero. */
+/** Inserts groups in one statement. Throws when one was booked before, and at the commit when one does not sum to zero. */
 export async function insertGroups(db: Db, groups: readonly Group[], at: Date): Promise<void> {
-  for (let from = 0; from < groups.length; from += CHUNK) await insertChunk(db, groups.slice(from, from + CHUNK), at);
+  if (groups.length === 0) return;
+  const rows = groups.map(({ kind, subject, onChain, note = null }, number) => ({
+    number,
+    kind,
+    subject,
+    note,
+    ...onChain,
+  }));
+  const entries = groups.flatMap(({ entries }, number) => entries.map((entry) => ({ number, ...entry })));
+  const column = <C extends keyof (typeof entries)[number]>(name: C) => entries.map((entry) => entry[name]);
+  const { numAffectedRows } = await sql`
+    with given as (
+      select * from json_to_recordset(${JSON.stringify(rows)}::json) as given (
+        number integer, kind text, subject text, chain text, block_number bigint, block_id text, tx_hash text,
+        log_index integer, note text)
+    ), booked as (
+      insert into ledger_group (kind, subject, chain, block_number, block_id, tx_hash, log_index, note, at)
+      select kind, subject, chain, block_number, block_id, tx_hash, log_index, note, ${at} from given order by number
+      returning id, kind, subject
+    )
+    insert into ledger_entry (group_id, account, asset, amount)
+    select b.id, e.account, e.asset, e.amount
+    from unnest(${column("number")}::integer[], ${column("account")}::text[], ${column("asset")}::text[],
+      ${column("amount")}::numeric[]) with ordinality as e (number, account, asset, amount, place)
+    join given g on g.number = e.number join booked b on b.kind = g.kind and b.subject = g.subject
+    order by e.place`.execute(db);
+  if (numAffectedRows !== BigInt(entries.length)) throw new Error("an entry of a ledger group was not inserted");
 }
 
 /** Returns the groups that are not in the ledger yet, by their natural keys. */
@@ -54,33 +77,6 @@ export async function listBookedEntries(
     .where("g.subject", "=", subject)
     .orderBy("e.id")
     .execute();
-}
-
-async function insertChunk(db: Db, groups: readonly Group[], at: Date): Promise<void> {
-  const rows = await db
-    .insertInto("ledger_group")
-    .values(
-      groups.map(({ kind, subject, onChain, note }) => ({
-        kind,
-        subject,
-        chain: onChain?.chain ?? null,
-        block_number: onChain?.block_number ?? null,
-        block_id: onChain?.block_id ?? null,
-        tx_hash: onChain?.tx_hash ?? null,
-        log_index: onChain?.log_index ?? null,
-        note: note ?? null,
-        at,
-      })),
-    )
-    .returning(["id", "kind", "subject"])
-    .execute();
-  const ids = new Map(rows.map((row) => [`${row.kind} ${row.subject}`, row.id]));
-  const entries = groups.flatMap(({ kind, subject, entries }) => {
-    const group_id = ids.get(`${kind} ${subject}`);
-    if (group_id === undefined) throw new Error(`ledger group ${kind} ${subject} was not inserted`);
-    return entries.map((entry) => ({ group_id, ...entry }));
-  });
-  await db.insertInto("ledger_entry").values(entries).execute();
 }
 
 /** An amount for a merchant's balance, minor units. */

@@ -1,27 +1,20 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { groupByColumns, insertRows } from "../insert-rows.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 import type { TransferRow } from "./transfers.ts";
 
 /** Inserts the movements that were observed in a block. A log that is observed twice is stored once. */
 export async function insertObservations(db: Db, rows: readonly Insertable<Tables["observation"]>[]): Promise<void> {
-  if (rows.length === 0) return;
-  await db
-    .insertInto("observation")
-    .values([...rows])
-    .onConflict((conflict) =>
-      conflict
-        .columns(["chain", "block_id", "tx_hash", "log_index"])
-        .doUpdateSet({
-          orphaned: false,
-          // An observation that is not orphaned keeps its transfer, because the second writer may have found none.
-          transfer_id: sql`case when observation.orphaned then excluded.transfer_id
-            else coalesce(observation.transfer_id, excluded.transfer_id) end`,
-        })
-        // A movement that is booked as an exception stays booked.
-        .where("observation.booked", "=", false),
-    )
-    .execute();
+  // An observation that is not orphaned keeps its transfer, because the second writer may have found none. A movement that
+  // is booked as an exception stays booked.
+  for (const group of groupByColumns(rows))
+    await sql`${insertRows("observation", group)}
+      on conflict (chain, block_id, tx_hash, log_index) do update set
+        orphaned = false,
+        transfer_id = case when observation.orphaned then excluded.transfer_id
+          else coalesce(observation.transfer_id, excluded.transfer_id) end
+      where not observation.booked`.execute(db);
 }
 
 /** Marks the observations of blocks above a height as orphaned. Returns the transfers that they proved. */

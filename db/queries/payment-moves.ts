@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { moveRows } from "../moves.ts";
 import type { Db } from "../tables.ts";
+import type { PaymentRow } from "./payments.ts";
 
 /** A payment whose attempt was verified, with the quote that the attempt pays. */
 type VerifiedPayment = {
@@ -14,14 +15,16 @@ type VerifiedPayment = {
  * attempt was created before the deadline, and if the destination that the buyer pays directly is still the merchant's.
  */
 export async function moveToProcessing(db: Db, payments: readonly VerifiedPayment[], at: Date): Promise<string[]> {
-  const options = JSON.stringify(Object.fromEntries(payments.map(({ id, option }) => [id, option.id])));
+  const ids = payments.map(({ id }) => id);
   const attemptIds = payments.map(({ attemptId }) => attemptId);
+  const optionIds = payments.map(({ option }) => option.id);
   return moveRows(db, "payment", {
-    ids: payments.map(({ id }) => id),
+    ids,
     from: "requires_action",
     to: "processing",
     at,
-    set: { due_at: null, option_id: sql<string>`${options}::jsonb ->> payment.id` },
+    set: { due_at: null, option_id: sql<string>`given.option_id` },
+    given: sql`unnest(${ids}::text[], ${optionIds}::text[]) as given (id, option_id)`,
     where: sql`exists (select from attempt a
       where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
       and ${isStillDestination(payments)}`,
@@ -40,30 +43,55 @@ function isStillDestination(payments: readonly VerifiedPayment[]): RawBuilder<bo
       where d.merchant_id = payment.merchant_id and d.asset = f.asset and d.destination = f.destination))`;
 }
 
-/**
- * Moves payments in `processing` to `succeeded`, with the values of their transfers and options, and returns the ids of
- * those that moved.
- */
-export async function moveToSucceeded(
-  db: Db,
-  payments: readonly { id: string; txHash: string }[],
-  at: Date,
-): Promise<string[]> {
-  const ids = payments.map(({ id }) => id);
-  const hashes = payments.map(({ txHash }) => txHash);
-  const transfer = sql`from transfer t where t.payment_id = payment.id and t.purpose = 'payment'`;
-  const option = sql`from payment_option o where o.id = payment.option_id`;
+/** A payment in `processing`, with the values of its option, and when its verified confirm was accepted. */
+export type PayingPayment = Pick<
+  PaymentRow,
+  "id" | "merchant_id" | "mode" | "created_at" | "fee" | "direct" | "owed_asset" | "owed_amount"
+> & { confirmed_at: Date | null };
+
+/** Returns those of these payments that are in `processing`, locked until the commit in the order of their ids. */
+export async function lockPaying(db: Db, ids: readonly string[]): Promise<PayingPayment[]> {
+  const { rows } = await sql<PayingPayment>`
+    select p.id, p.merchant_id, p.mode, p.created_at, coalesce(o.fee, 0) as fee, coalesce(o.direct, false) as direct,
+      o.owed_asset, o.owed_amount,
+      (select a.created_at from attempt a where a.payment_id = p.id and a.state = 'verified') as confirmed_at
+    from payment p left join payment_option o on o.id = p.option_id
+    where p.id = any(${ids}) and p.state = 'processing' order by p.id for update of p`.execute(db);
+  return rows;
+}
+
+/** A payment whose transfer is confirmed. `settlementId`: the settlement that pays it out, when that is known already. */
+export type PaidPayment = {
+  payment: PayingPayment;
+  txHash: string;
+  asset: string;
+  amount: bigint;
+  settlementId: string | null;
+};
+
+/** Moves payments in `processing` to `succeeded`. Throws when one is not in `processing`; the caller has locked them. */
+export async function moveToSucceeded(db: Db, paid: readonly PaidPayment[], at: Date): Promise<void> {
+  const ids = paid.map(({ payment }) => payment.id);
+  const column = <C extends "fee" | "direct" | "owed_asset" | "owed_amount">(name: C) =>
+    paid.map(({ payment }) => payment[name]);
   const set = {
-    fee: sql<bigint>`coalesce((select o.fee ${option}), 0)`,
-    direct: sql<boolean>`coalesce((select o.direct ${option}), false)`,
-    owed_asset: sql<string | null>`(select o.owed_asset ${option})`,
-    owed_amount: sql<bigint | null>`(select o.owed_amount ${option})`,
-    // The hashes are joined by payment id, so that one statement moves all payments.
-    tx_id: sql<string>`(select f.hash from unnest(${ids}::text[], ${hashes}::text[]) as f (id, hash) where f.id = payment.id)`,
-    paid_asset: sql<string>`(select t.asset ${transfer})`,
-    paid_amount: sql<bigint>`(select t.amount ${transfer})`,
+    fee: sql<bigint>`given.fee`,
+    direct: sql<boolean>`given.direct`,
+    owed_asset: sql<string | null>`given.owed_asset`,
+    owed_amount: sql<bigint | null>`given.owed_amount`,
+    tx_id: sql<string>`given.hash`,
+    paid_asset: sql<string>`given.asset`,
+    paid_amount: sql<bigint>`given.amount`,
+    settlement_id: sql<string | null>`given.settlement_id`,
   };
-  return moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at, set });
+  const given = sql`unnest(
+      ${ids}::text[], ${column("fee")}::numeric[], ${column("direct")}::boolean[], ${column("owed_asset")}::text[],
+      ${column("owed_amount")}::numeric[], ${paid.map(({ txHash }) => txHash)}::text[],
+      ${paid.map(({ asset }) => asset)}::text[], ${paid.map(({ amount }) => amount)}::numeric[],
+      ${paid.map(({ settlementId }) => settlementId)}::text[]
+    ) as given (id, fee, direct, owed_asset, owed_amount, hash, asset, amount, settlement_id)`;
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "succeeded", at, set, given });
+  if (moved.length !== ids.length) throw new Error("a payment that was locked in processing has not moved");
 }
 
 /** The chains that decide when a payment can expire. */

@@ -73,6 +73,19 @@ export function selectDueQueues(args: { kind: PayoutKind; chains: readonly strin
     returning ${key}, q.version, q.blocked_by is not null as blocked`;
 }
 
+/** Returns those of these chains that have a due queue of payouts of a kind. */
+export async function listDueChains(
+  db: Db,
+  args: { kind: PayoutKind; chains: readonly string[]; now: Date },
+): Promise<string[]> {
+  const { rows } = await sql<{ chain: string }>`
+    select c.chain from unnest(${args.chains}::text[]) as c (chain) where exists (
+      select from payout_queue d where d.kind = ${args.kind} and d.chain = c.chain and d.due_at <= ${args.now})`.execute(
+    db,
+  );
+  return rows.map(({ chain }) => chain);
+}
+
 /** Returns the ids of at most `limit` due rows of each queue. Rows whose amount was not covered before come last. */
 export async function listQueuedIds(
   db: Db,

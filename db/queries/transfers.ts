@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Insertable, type RawBuilder, type Selectable, sql } from "kysely";
 import {
   type EvmKind,
   type EvmRow,
@@ -7,6 +7,7 @@ import {
   readSolanaRow,
   type SolanaRow,
 } from "../chain-families.ts";
+import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
@@ -22,11 +23,8 @@ export type NewTransfer = Omit<Insertable<Tables["transfer"]>, "state" | "create
 
 /** Inserts transfers. Throws when the unique key (chain, token, payer, nonce) exists. */
 export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: Date): Promise<void> {
-  if (rows.length === 0) return;
-  await db
-    .insertInto("transfer")
-    .values(rows.map((row) => ({ state: "ready" as const, ...row, created_at: at })))
-    .execute();
+  const all = rows.map((row) => ({ state: "ready" as const, ...row, created_at: at }));
+  for (const group of groupByColumns(all)) await insertRows("transfer", group).execute(db);
 }
 
 /**
@@ -75,43 +73,55 @@ export async function sumUnfinishedPayouts(
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
 export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 
+/** Selects the transfers that a lane may send next. */
+type ClaimArgs = {
+  chain: string;
+  laneId: string;
+  kinds: readonly EvmKind[];
+  now: Date;
+  limit: number;
+  mostInclusions: number;
+  /** Only transfers of contract wallets that are not excluded; when unset, only those of other payers. */
+  wallets?: ExcludedWallets | undefined;
+};
+
 /**
  * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
  * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
  * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
- * @param args.wallets takes only transfers of contract wallets that are not excluded; when unset, only those of other payers
  */
-export async function claimReady(
-  db: Db,
-  args: {
-    chain: string;
-    laneId: string;
-    kinds: readonly EvmKind[];
-    now: Date;
-    limit: number;
-    mostInclusions: number;
-    wallets?: ExcludedWallets | undefined;
-  },
-): Promise<EvmTransferRow[]> {
-  const { wallets } = args;
-  const ofWallets = wallets
-    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
-    : sql`not t.smart_wallet`;
+export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
   const { rows } = await sql<Row>`
     update transfer set lane_id = ${args.laneId} where id in (
-      select t.id from transfer t
-      where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
-        and ${ofWallets}
-        and not (t.alone and t.purpose = 'payment'
-          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
-        and (t.lane_id is null or t.lane_id = ${args.laneId}
-          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))
-      order by t.created_at, t.id limit ${args.limit} for update skip locked
+      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
     )
     returning *`.execute(db);
   return rows
     .map(readEvmRow)
     .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Returns the transfers that `claimReady` would reserve, without writing to them. For the only lane that takes transfers
+ * like these: its lease is the reservation. Should another lane take one of them, then one of the two cannot assign it.
+ */
+export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
+  const { rows } = await sql<Row>`
+    select t.* ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit}`.execute(db);
+  return rows.map(readEvmRow);
+}
+
+function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
+  const ofWallets = wallets
+    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
+    : sql`not t.smart_wallet`;
+  return sql`from transfer t
+      where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
+        and ${ofWallets}
+        and not (t.alone and t.purpose = 'payment'
+          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
+        and (t.lane_id is null or t.lane_id = ${args.laneId}
+          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))`;
 }
 
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
@@ -185,8 +195,8 @@ export async function countHeld(db: Db): Promise<{ chain: string; is_payment: bo
 const HELD_AFTER = 4;
 
 /**
- * Assigns transfers to a lane's nonce. Returns the assigned ids; the caller must roll back when some are missing, because
- * another worker has taken those.
+ * Assigns transfers to a lane's nonce, unless they are reserved for another lane. Returns the assigned ids; the caller must
+ * roll back when some are missing, because another worker has taken those.
  */
 export async function assignTransfers(
   db: Db,
@@ -198,7 +208,7 @@ export async function assignTransfers(
     to: "assigned",
     at: args.at,
     detail: { lane: args.laneId, nonce: args.nonce },
-    where: sql`lane_id = ${args.laneId}`,
+    where: sql`(lane_id is null or lane_id = ${args.laneId})`,
     set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
   });
 }
@@ -209,11 +219,11 @@ export async function assignToLanes(
   args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
 ): Promise<string[]> {
   const column = <K extends "id" | "laneId" | "nonce">(key: K) => args.slots.map((slot) => slot[key]);
-  const slot = <T extends string | number>(name: "lane_id" | "nonce") => sql<T>`(
-    select f.${sql.ref(name)} from unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
-      as f (id, lane_id, nonce) where f.id = transfer.id)`;
-  const set = { lane_id: slot<string>("lane_id"), lane_nonce: slot<number>("nonce"), due_at: null, hold_until: null };
-  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set });
+  const given = sql`unnest(${column("id")}::text[], ${column("laneId")}::text[], ${column("nonce")}::bigint[])
+    as given (id, lane_id, nonce)`;
+  const slot = { lane_id: sql<string>`given.lane_id`, lane_nonce: sql<number>`given.nonce` };
+  const set = { ...slot, due_at: null, hold_until: null };
+  return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set, given });
 }
 
 /** Returns ready transfers of a Solana cluster and of these purposes, oldest first. Neither locks nor reserves them. */

@@ -84,9 +84,9 @@ export type PaymentTables = {
     id: string;
     payment_id: string;
     option_id: string;
-    /** The chain of the option and the merchant of the payment, set by a trigger. */
-    chain: Generated<string>;
-    merchant_id: Generated<string>;
+    /** The chain of the option and the merchant of the payment. */
+    chain: string;
+    merchant_id: string;
     digest: Buffer;
     results: unknown;
     verification: Generated<Verification>;

@@ -1,8 +1,6 @@
-import { listVerifiedConfirms } from "../../db/queries/attempts.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
-import { moveToSucceeded } from "../../db/queries/payment-moves.ts";
-import { listPayments, type PaymentRow } from "../../db/queries/payments.ts";
+import { lockPaying, moveToSucceeded, type PayingPayment } from "../../db/queries/payment-moves.ts";
 import type { Db } from "../../db/tables.ts";
 import { exceptionGroup, paymentGroup } from "../accounting/ledger-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -10,7 +8,7 @@ import { accrue, type Credit } from "../payouts/accrue.ts";
 import { type DirectPayment, settleDirect } from "../payouts/settle-direct.ts";
 
 /** A payment that has just succeeded, with the time of its confirm. */
-type Succeeded = { payment: PaymentRow; confirmedAt: Date; chain: string };
+type Succeeded = { payment: Pick<PayingPayment, "id" | "mode">; confirmedAt: Date; chain: string };
 /** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
@@ -25,12 +23,16 @@ export async function succeedPayments(
   transfers: readonly ConfirmedTransfer[],
 ): Promise<Paid> {
   if (transfers.length === 0) return { succeeded: [], groups: [], due: [] };
-  const moved = await moveSucceeded(deps, db, transfers);
-  const owed: (Credit & { transfer: ConfirmedTransfer })[] = [];
-  const direct: DirectPayment[] = [];
+  const paying = await lockPaying(
+    db,
+    transfers.flatMap((transfer) => transfer.payment_id ?? []),
+  );
+  const paymentOf = new Map(paying.map((payment) => [payment.id, payment]));
+  const owed: (Credit & { payment: PayingPayment; transfer: ConfirmedTransfer })[] = [];
+  const direct: (DirectPayment & { payment: PayingPayment })[] = [];
   const groups: Group[] = [];
   for (const transfer of transfers) {
-    const payment = moved.get(transfer.payment_id ?? "");
+    const payment = paymentOf.get(transfer.payment_id ?? "");
     if (payment?.direct) {
       direct.push({ payment, transfer });
     } else if (payment) {
@@ -50,30 +52,21 @@ export async function succeedPayments(
       if (!isDirect) groups.push(exceptionGroup(transfer));
     }
   }
-  const due = await accrue(deps, db, owed);
+  const { due, settlementOf } = await accrue(deps, db, owed);
+  const paid = [...owed, ...direct];
+  await moveToSucceeded(
+    db,
+    paid.map(({ payment, transfer }) => {
+      const { tx_hash: txHash, asset, amount } = transfer;
+      return { payment, txHash, asset, amount, settlementId: settlementOf.get(payment.id) ?? null };
+    }),
+    deps.now(),
+  );
   groups.push(...(await settleDirect(deps, db, direct)));
-  const confirmedAt = await readConfirmTimes(db, [...moved.keys()]);
-  const succeeded = [...owed, ...direct].map(({ payment, transfer }) => ({
+  const succeeded = paid.map(({ payment, transfer }) => ({
     payment,
-    confirmedAt: confirmedAt.get(payment.id) ?? payment.created_at,
+    confirmedAt: payment.confirmed_at ?? payment.created_at,
     chain: transfer.chain,
   }));
   return { succeeded, groups, due };
-}
-
-/** Moves the payments and returns those that moved, by id. */
-async function moveSucceeded(
-  deps: PaymentDeps,
-  db: Db,
-  transfers: readonly ConfirmedTransfer[],
-): Promise<Map<string, PaymentRow>> {
-  const paid = transfers.flatMap(({ payment_id: id, tx_hash: txHash }) => (id ? [{ id, txHash }] : []));
-  const moved = await moveToSucceeded(db, paid, deps.now());
-  return new Map((await listPayments(db, moved)).map((payment) => [payment.id, payment]));
-}
-
-/** Returns when each payment's verified confirm was accepted. */
-async function readConfirmTimes(db: Db, paymentIds: readonly string[]): Promise<Map<string, Date>> {
-  const rows = await listVerifiedConfirms(db, paymentIds);
-  return new Map(rows.map((row) => [row.payment_id, row.created_at]));
 }

@@ -6,7 +6,6 @@ import {
   addToAccumulating,
   beginAccumulating,
   insertSettlements,
-  linkSettlements,
   listPayoutSchedules,
   type NewSettlement,
   type PayoutSchedule,
@@ -20,33 +19,37 @@ import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
  * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment
  * later; it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
  */
-export type Credit = { payment: PaymentRow; asset: string; amount: bigint; extra?: boolean; converted?: boolean };
-type Tie = { paymentId: string; settlementId: string };
+export type Credit = {
+  payment: Pick<PaymentRow, "id" | "merchant_id" | "mode">;
+  asset: string;
+  amount: bigint;
+  extra?: boolean;
+  converted?: boolean;
+};
+/** `due`: the settlements that can begin now. `settlementOf`: the settlement that pays out each payment, by payment id. */
+export type Accrued = { due: string[]; settlementOf: ReadonlyMap<string, string> };
 type Group = BalanceKey & { amount: bigint; credits: readonly Credit[] };
 
 /**
- * Credits merchants, and links each payment to the settlement that pays it out: its own, or the accumulating settlement
- * of its merchant and asset. Settlement numbers follow the order of movements on chain. Returns the settlements that
- * can begin now, without those whose payout queue is blocked.
+ * Credits merchants, and chooses for each payment the settlement that pays it out: its own, or the accumulating settlement
+ * of its merchant and asset. The caller stores it with the payment. Settlement numbers follow the order of movements on
+ * chain. `due` omits settlements whose payout queue is blocked.
  */
-export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<string[]> {
+export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: readonly Credit[]): Promise<Accrued> {
+  const settlementOf = new Map<string, string>();
+  if (credits.length === 0) return { due: [], settlementOf };
   const merchantIds = [...new Set(credits.map(({ payment }) => payment.merchant_id))];
   const policies = await listPayoutSchedules(db, merchantIds);
   const due = new Map<string, string[]>();
-  const ties: Tie[] = [];
   for (const group of sumByBalance(credits)) {
     const policy = policies.find((one) => one.merchant_id === group.merchantId && one.asset === group.asset);
-    const { settlements, settlementOf } = policy
-      ? await accumulate(deps, db, group, policy)
-      : await settleEach(deps, db, group);
-    due.set(`${group.merchantId} ${group.asset}`, settlements);
-    for (const one of group.credits)
-      if (!one.extra) ties.push({ paymentId: one.payment.id, settlementId: settlementOf(one) });
+    const settled = policy ? await accumulate(deps, db, group, policy) : await settleEach(deps, db, group);
+    if (settled.settlements.length > 0) due.set(`${group.merchantId} ${group.asset}`, settled.settlements);
+    for (const one of group.credits) if (!one.extra) settlementOf.set(one.payment.id, settled.settlementOf(one));
   }
-  await linkSettlements(db, ties);
   if (due.size > 0)
     for (const { merchant_id, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchant_id} ${asset}`);
-  return [...due.values()].flat();
+  return { due: [...due.values()].flat(), settlementOf };
 }
 
 function sumByBalance(credits: readonly Credit[]): Group[] {

@@ -3,6 +3,7 @@ import {
   blockQueue,
   deferRows,
   listBlockedQueues,
+  listDueChains,
   listQueuedIds,
   listQueuedRows,
   listStillAccumulating,
@@ -42,7 +43,10 @@ export async function takePayouts(
   kind: PayoutKind,
 ): Promise<DuePayouts[]> {
   const now = deps.now();
-  const chains = [...(await listCaughtUp(deps, [...deps.chains.keys()])).keys()];
+  // Usually no queue is due, and then the state of the chains is not read.
+  const waiting = await listDueChains(deps.db, { kind, chains: [...deps.chains.keys()], now });
+  const chains = [...(await listCaughtUp(deps, waiting)).keys()];
+  if (chains.length === 0) return [];
   const taken = await takeDueQueues(deps.db, { kind, chains, now, limit: QUEUES });
   const queues = taken.map((queue) => ({ ...queue, limit: queue.blocked ? PROBE : BATCH }));
   const found = await listQueuedIds(deps.db, { kind, queues, now });

@@ -9,7 +9,7 @@ import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /** A payment whose buyer has paid the merchant's destination directly, and the confirmed transfer that proves it. */
-export type DirectPayment = { payment: PaymentRow; transfer: ConfirmedTransfer };
+export type DirectPayment = { payment: Pick<PaymentRow, "id" | "merchant_id" | "mode">; transfer: ConfirmedTransfer };
 
 /**
  * Settles payments that went directly to the merchant; we never hold their money. Each payment gets a settlement that

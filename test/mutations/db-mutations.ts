@@ -243,7 +243,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a transfer that another lane holds",
-        find: "where: sql`lane_id = ${args.laneId}`,",
+        find: "where: sql`(lane_id is null or lane_id = ${args.laneId})`,",
         replace: "",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },

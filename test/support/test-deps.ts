@@ -8,6 +8,7 @@ import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaKeys } from "../../chains/solana/open-solana-keys.ts";
 import { openDb } from "../../db/open.ts";
 import type { Enqueue, JobRequest } from "../../queues/enqueue.ts";
+import type { PublishPaymentChanges } from "../../queues/payment-changes.ts";
 import { createDecrypt, createEncrypt, parseEncryptionKey } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
@@ -135,7 +136,7 @@ export async function makeDepsFor(
   const clock = options.clock ?? makeClock();
   const { enqueue, enqueued } = recordEnqueued();
   const announced: string[] = [];
-  const publishPaymentChanges = async (ids: readonly string[]) => void announced.push(...ids);
+  const publishPaymentChanges: PublishPaymentChanges = async (ids) => void announced.push(...ids);
   const owner = randomUUID();
   const screened = new Set<string>();
   const brokenList = { on: false };

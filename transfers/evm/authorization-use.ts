@@ -1,14 +1,9 @@
 import { encodeFunctionData, type Hex, hexToBigInt, pad, size } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import {
-  AUTHORIZATION_USED_TOPIC,
-  multicallReadAbi,
-  permit2Abi,
-  TRANSFER_TOPIC,
-  tokenAbi,
-} from "../../chains/evm/abi.ts";
+import { AUTHORIZATION_USED_TOPIC, multicallReadAbi, permit2Abi, TRANSFER_TOPIC } from "../../chains/evm/abi.ts";
 import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
 import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
+import { encodeAuthorizationState } from "../../chains/evm/eip3009.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import { readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
@@ -63,8 +58,7 @@ export function encodeUseCheck(chain: EvmChain, transfer: Authorized): Call {
       target: chain.disburser,
       data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }),
     };
-  const data = encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args: [payer, nonce] });
-  return { target: transfer.token, data };
+  return { target: transfer.token, data: encodeAuthorizationState(payer, nonce) };
 }
 
 /** Returns whether the outcome of that call says so, or undefined when the contract returned no valid result. */

@@ -211,9 +211,7 @@ async function bookUpTo(
   if (final <= cursor.finalNumber) return;
   await bookDust(deps, chain, { final, book: handlers.dust });
   await bookGas(deps, chain, { final, book: handlers.gas });
-  await deps.db.transaction().execute(async (db) => {
-    await raiseFinal(db, { chain: chain.chain, finalNumber: final });
-  });
+  await raiseFinal(deps.db, { chain: chain.chain, finalNumber: final });
   cursor.finalNumber = final;
 }
 

@@ -15,7 +15,7 @@ import {
   recordBroadcast,
   type TransactionKey,
 } from "../../db/queries/transactions.ts";
-import { assignTransfers, claimReady, type EvmTransferRow } from "../../db/queries/transfers.ts";
+import { assignTransfers, claimReady, type EvmTransferRow, listClaimable } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
@@ -203,9 +203,10 @@ async function priceBatch(
   return price;
 }
 
-function claimKeys(deps: TransferDeps, chain: EvmChain, { lease }: Lane): Promise<EvmTransferRow[]> {
+function claimKeys(deps: TransferDeps, chain: EvmChain, { lease, signers }: Lane): Promise<EvmTransferRow[]> {
   const limits = { limit: maxBatchSize(chain), mostInclusions: MAX_INCLUSIONS, wallets: undefined };
-  return claimReady(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
+  const claim = signers.length === 1 ? listClaimable : claimReady;
+  return claim(deps.db, { chain: chain.chain, laneId: lease.id, kinds: RELAYED, now: deps.now(), ...limits });
 }
 
 /**

@@ -1,5 +1,5 @@
-import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
-import { tokenAbi } from "../../chains/evm/abi.ts";
+import { type Hex, hexToBigInt } from "viem";
+import { encodeBalanceOf } from "../../chains/evm/eip3009.ts";
 import type { Call, CallOutcome } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type EvmPendingTransfer, listPendingTransfers } from "../../db/queries/pending-transfers.ts";
@@ -78,8 +78,7 @@ function makeFunds(balances: ReadonlyMap<string, bigint>, promised: readonly Evm
 }
 
 function encodeBalanceCall({ token, payer }: Wanted): Call {
-  const data = encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [payer] });
-  return { target: token, data };
+  return { target: token, data: encodeBalanceOf(payer) };
 }
 
 function toBalance(outcome: CallOutcome | undefined): bigint {

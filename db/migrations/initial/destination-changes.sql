@@ -34,8 +34,8 @@ create index destination_change_left on destination_change (applied_at) where be
 
 create index destination_change_unreported on destination_change (created_at) where reported_at is null;
 
-create trigger destination_change_insert_event after insert on destination_change
-  for each row execute function record_insert_event();
+create trigger destination_change_insert_events after insert on destination_change referencing new table as added
+  for each statement execute function record_insert_events();
 
 -- Adds, changes or removes the destination of a change that has applied.
 create function apply_destination_change() returns trigger language plpgsql

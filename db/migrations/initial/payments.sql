@@ -37,7 +37,8 @@ create index payment_merchant on payment (merchant_id, created_at desc, id desc)
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;
-create trigger payment_insert_event after insert on payment for each row execute function record_insert_event();
+create trigger payment_insert_events after insert on payment referencing new table as added
+  for each statement execute function record_insert_events();
 
 -- One row per quote. A renewed quote is a new row with the next number of its payment, payer and asset.
 create table payment_option (
@@ -95,6 +96,7 @@ create table attempt (
   id text primary key,
   payment_id text not null references payment,
   option_id text not null,
+  -- The chain of the option and the merchant of the payment, by which the sweep divides due attempts fairly.
   chain text not null,
   merchant_id text not null,
   digest bytea not null,
@@ -112,16 +114,8 @@ create unique index attempt_one_verified on attempt (payment_id) where state = '
 create index attempt_due on attempt (due_at) where due_at is not null;
 create index attempt_due_by_merchant on attempt (chain, merchant_id, due_at) where due_at is not null;
 create index attempt_refused on attempt (created_at) where state = 'refused';
-create trigger attempt_insert_event after insert on attempt for each row execute function record_insert_event();
-
--- Copies the chain of the option and the merchant of the payment, by which the sweep divides due attempts fairly.
-create function set_attempt_place() returns trigger language plpgsql as $$
-  begin
-    select o.chain, p.merchant_id into new.chain, new.merchant_id
-    from payment_option o, payment p where o.id = new.option_id and p.id = new.payment_id;
-    return new;
-  end $$;
-create trigger attempt_place before insert on attempt for each row execute function set_attempt_place();
+create trigger attempt_insert_events after insert on attempt referencing new table as added
+  for each statement execute function record_insert_events();
 
 -- Encrypted personal data of a buyer. A requester of options posts it before the confirm (`attempt_id` is null), or an
 -- attempt carries it. A push attempt proves nothing about its sender, because its transaction hash is public: the data of

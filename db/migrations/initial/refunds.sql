@@ -40,7 +40,8 @@ create function set_refund_place() returns trigger language plpgsql as $$
   end $$;
 create trigger refund_place before insert on refund for each row
   when (new.payment_id is not null) execute function set_refund_place();
-create trigger refund_insert_event after insert on refund for each row execute function record_insert_event();
+create trigger refund_insert_events after insert on refund referencing new table as added
+  for each statement execute function record_insert_events();
 
 -- What a refund deducted from a payment's share of a settlement before the settlement was paid out.
 create table settlement_deduction (

@@ -26,4 +26,5 @@ create index settlement_not_begun on settlement (merchant_id, asset, number) whe
 create index settlement_paying on settlement (created_at) where state = 'paying';
 create index settlement_paid on settlement (paid_at) where state = 'paid';
 create index settlement_converted on settlement (asset) where converted and state in ('due', 'accumulating');
-create trigger settlement_insert_event after insert on settlement for each row execute function record_insert_event();
+create trigger settlement_insert_events after insert on settlement referencing new table as added
+  for each statement execute function record_insert_events();

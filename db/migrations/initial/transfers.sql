@@ -92,7 +92,8 @@ create table transfer (
   created_at timestamptz not null,
   due_at timestamptz,
   due_retries integer not null default 0,
-  unique (chain, token, payer, authorization_nonce),
+  -- The nonce comes first, so that the index also serves searches by the nonce alone.
+  unique (authorization_nonce, chain, token, payer),
   check ((kind = 'spl') = (valid_before is null)),
   check (kind = 'spl' or last_valid_height is null),
   check ((purpose = 'payment') = (payment_id is not null)),
@@ -102,14 +103,14 @@ create table transfer (
 create unique index transfer_payment on transfer (payment_id) where purpose = 'payment';
 create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement';
 create unique index transfer_refund on transfer (refund_id) where purpose = 'refund';
-create index transfer_authorization on transfer (authorization_nonce);
 create index transfer_ready on transfer (chain, created_at) where state = 'ready';
 create index transfer_due on transfer (chain, due_at) where due_at is not null;
 create index transfer_lane_nonce on transfer (lane_id, lane_nonce) where lane_id is not null;
 create index transfer_unfinished on transfer (chain, state) where state not in ('confirmed', 'ended');
 -- Amounts that a payer has authorized and not paid yet.
 create index transfer_pending_by_payer on transfer (chain, payer) where state in ('ready', 'assigned');
-create trigger transfer_insert_event after insert on transfer for each row execute function record_insert_event();
+create trigger transfer_insert_events after insert on transfer referencing new table as added
+  for each statement execute function record_insert_events();
 
 -- Stores the signatures of a confirm with its payment's transfer, if that has none and is awaited or included. An awaited
 -- transfer becomes ready, and its id is returned. The api calls it, because it may not write transfers.

@@ -107,10 +107,9 @@ const confirmAll = async (paymentIds: readonly string[], chain: string) => {
     db,
   );
   await sql`
-    insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
-    select 'att_' || md5(id), id, 'opt_' || md5(id), '', '[]', 'waiting', now(), ${now} from unnest(${paymentIds}::text[]) id`.execute(
-    db,
-  );
+    insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, state, created_at, due_at)
+    select 'att_' || md5(id), id, 'opt_' || md5(id), ${chain}, merchant_id, '', '[]', 'waiting', now(), ${now}
+    from payment where id = any(${paymentIds}::text[])`.execute(db);
 };
 
 const readPlan = async (statement: { compile: unknown; execute: unknown }) => {

@@ -118,7 +118,7 @@ describe.each(memberNames(roles))("the role %s", (role) => {
     const client = await connectAs(role);
     const bait = "create temp table payment (id text, state text, created_at timestamptz)";
     const trap =
-      "create trigger t after insert on pg_temp.payment for each row execute function public.record_insert_event()";
+      "create trigger t after insert on pg_temp.payment referencing new table as added for each statement execute function public.record_insert_events()";
     expect(await attempt(client, `${bait}; ${trap}`)).toBe(REFUSED);
   });
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { insertAttempt } from "../../../../db/queries/attempts.ts";
 import { setWalletCancellationAllowed } from "../../../../db/queries/requesters.ts";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { makeKey, makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
@@ -161,20 +162,17 @@ test("a wallet cannot cancel while a confirm is being verified, and the merchant
   const id = await makePayment(api, merchant);
   const { body } = await request(id, merchant.wallet);
   const [option] = body["options"] as [{ id: string }];
-  await api.db
-    .insertInto("attempt")
-    .values({
-      id: `att_${id}`,
-      payment_id: id,
-      option_id: option.id,
-      digest: Buffer.alloc(32),
-      results: "[]",
-      state: "waiting",
-      refusal: null,
-      created_at: new Date(),
-      due_at: null,
-    })
-    .execute();
+  await insertAttempt(api.db, {
+    id: `att_${id}`,
+    payment_id: id,
+    option_id: option.id,
+    digest: Buffer.alloc(32),
+    results: "[]",
+    state: "waiting",
+    refusal: null,
+    created_at: new Date(),
+    due_at: null,
+  });
   expect(await cancelAs(id, merchant.wallet)).toMatchObject(refusedWith("a confirm of this payment is being verified"));
   expect(await byMerchant(id)).toMatchObject({ status: 200 });
 });

@@ -1,7 +1,13 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { freeLane, takeLane } from "../../../../db/queries/lanes.ts";
-import { assignTransfers, claimReady, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
+import {
+  assignTransfers,
+  claimReady,
+  holdTransfer,
+  listClaimable,
+  unassignTransfers,
+} from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -98,6 +104,16 @@ describe("storing an assignment", () => {
     expect(await assign(other)).toEqual([]);
     const assigned = await Promise.all([assign(mine), assign(mine), assign(mine)]);
     expect(assigned.flat().sort()).toEqual(ids.toSorted());
+  });
+
+  test("two lanes that take the same transfer without a reservation race, and one of them assigns it", async () => {
+    const { lanes, ids, chain } = await makeChain(2, 1);
+    const found = lanes.map(({ id: laneId }) =>
+      listClaimable(db, { chain, laneId, kinds: ["eip3009"], now: later(60_000), limit: 10, mostInclusions: 3 }),
+    );
+    expect((await Promise.all(found)).map((rows) => rows.map(({ id }) => id))).toEqual([ids, ids]);
+    const assigned = lanes.map(({ id: laneId }) => assignTransfers(db, { ids, laneId, nonce: 0, at: now }));
+    expect((await Promise.all(assigned)).flat()).toEqual(ids);
   });
 
   test("a transfer that is unassigned without a trace becomes ready again, and any lane retries it alone after a delay", async () => {

@@ -74,8 +74,8 @@ test("a payment's age is counted from its deadline", async () => {
 
 test("a confirm's age is counted from its acceptance, and a push that waits for its block has no age", async () => {
   const attempt = (id: string, option: string) =>
-    `insert into attempt (id, payment_id, option_id, digest, results, state, created_at, due_at)
-      values ('${id}', 'pay_1', '${option}', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
+    `insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, state, created_at, due_at)
+      values ('${id}', 'pay_1', '${option}', 'eip155:1', 'mrch_1', '\\x${id}', '[]', 'waiting', '${start.toISOString()}', '${after(2).toISOString()}')`;
   await insertOptionRow(db, "pay_1", "push");
   await execute(url, attempt("0a", "opt_pay_1"));
   expect((await read(60)).overdue).toContainEqual({ table: "attempt", seconds: 0 });

@@ -1,0 +1,54 @@
+import type { PostgresPool, PostgresPoolClient } from "kysely";
+import type pg from "pg";
+
+/** Runs of a statement in a process before its connections prepare it. */
+const PREPARED_AFTER = 5;
+/** Statements that a process prepares at most: each connection keeps the plans of those that it has run. */
+const MAX_PREPARED = 400;
+/** Texts whose runs are counted at most, so that texts which never repeat do not accumulate. */
+const MAX_COUNTED = 2_000;
+
+/** The result of `select *` and `returning *` changes when a migration adds a column, which a prepared statement refuses. */
+const RETURNS_ALL = /(?:\bselect|\bdistinct|\breturning|,)\s+(?:"?\w+"?\.)?\*/i;
+
+/**
+ * Creates the function that names the statements which are worth preparing: Postgres then parses and plans them once per
+ * connection. It returns undefined for a statement that is rare, has no parameters, or returns all columns of a table.
+ */
+export function createStatementNames(): (text: string, parameters: readonly unknown[]) => string | undefined {
+  const runs = new Map<string, number>();
+  const names = new Map<string, string>();
+  return (text, parameters) => {
+    const name = names.get(text);
+    if (name !== undefined || parameters.length === 0 || names.size >= MAX_PREPARED) return name;
+    const count = (runs.get(text) ?? 0) + 1;
+    if (count === 1 && runs.size >= MAX_COUNTED) runs.clear();
+    runs.set(text, count);
+    if (count < PREPARED_AFTER || RETURNS_ALL.test(text)) return undefined;
+    runs.delete(text);
+    names.set(text, `s${names.size}`);
+    return names.get(text);
+  };
+}
+
+/** Wraps a pool so that its connections prepare the statements that are worth it. */
+export function prepareStatements(pool: pg.Pool): PostgresPool {
+  const nameOf = createStatementNames();
+  const clients = new WeakMap<pg.PoolClient, PostgresPoolClient>();
+  const wrap = (client: pg.PoolClient): PostgresPoolClient => {
+    const query = (text: string, parameters: readonly unknown[]) =>
+      client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
+    // All other members are those of the client.
+    return Object.create(client, { query: { value: query } });
+  };
+  return {
+    async connect() {
+      const client = await pool.connect();
+      const wrapped = clients.get(client) ?? wrap(client);
+      clients.set(client, wrapped);
+      return wrapped;
+    },
+    end: () => pool.end(),
+    options: pool.options,
+  };
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { createStatementNames } from "../../../db/prepared-statements.ts";
+
+/** Runs a statement several times, and returns its name at the last run. */
+const runOften = (nameOf: ReturnType<typeof createStatementNames>, text: string, parameters: unknown[] = [1]) =>
+  Array.from({ length: 10 }, () => nameOf(text, parameters)).at(-1);
+
+test("a statement that runs often gets one name, and each other statement another one", () => {
+  const nameOf = createStatementNames();
+  expect(nameOf("select id from payment where id = $1", ["a"])).toBeUndefined();
+  const name = runOften(nameOf, "select id from payment where id = $1");
+  expect(name).toBeDefined();
+  expect(nameOf("select id from payment where id = $1", ["b"])).toBe(name);
+  expect(runOften(nameOf, "select id from attempt where id = $1")).not.toBe(name);
+});
+
+test.each([
+  'select * from "payment" where "id" = $1',
+  'select "p".*, "m"."name" from "payment" as "p" where "p"."id" = $1',
+  "select o.id, p.* from payment p where id = $1",
+  "update transfer set lane_id = $1 returning *",
+])("a statement that returns all columns is not prepared, because a migration may add one: %s", (text) => {
+  expect(runOften(createStatementNames(), text)).toBeUndefined();
+});
+
+test("a count and a product are no reason not to prepare a statement", () => {
+  const nameOf = createStatementNames();
+  expect(runOften(nameOf, "select count(*) from payment where id = $1")).toBeDefined();
+  expect(runOften(nameOf, "select a * b from payment where id = $1")).toBeDefined();
+});
+
+test("a statement without parameters is not prepared", () => {
+  expect(runOften(createStatementNames(), "begin", [])).toBeUndefined();
+});
+
+test("texts that never repeat get no names, and the names that are given stay", () => {
+  const nameOf = createStatementNames();
+  const name = runOften(nameOf, "select id where $1");
+  for (let index = 0; index < 10_000; index += 1) expect(nameOf(`select ${index} where $1`, [1])).toBeUndefined();
+  expect(nameOf("select id where $1", [1])).toBe(name);
+});
