@@ -93,6 +93,20 @@ export async function claimReady(
     .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
+/** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */
+export async function countReady(
+  db: Db,
+  args: { chain: string; kinds: readonly EvmKind[]; now: Date; limit: number },
+): Promise<number> {
+  const { rows } = await sql<{ ready: number }>`
+    select count(*)::int as ready from (
+      select from transfer where chain = ${args.chain} and state = 'ready' and kind = any(${args.kinds})
+        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) some`.execute(
+    db,
+  );
+  return rows[0]?.ready ?? 0;
+}
+
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
 export async function listWaiting(
   db: Db,

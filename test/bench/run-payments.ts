@@ -4,6 +4,7 @@ import { createPayment, listOptions, type Shop, signOption, type WalletResult } 
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, runPool } from "./bench-stats.ts";
 import { createClient, type HttpResponse } from "./http-client.ts";
+import type { Timing } from "./payment-parts.ts";
 
 /** A payment that is ready to be confirmed. */
 export type Prepared = { paymentId: string; optionId: string; results: WalletResult[] };
@@ -27,7 +28,14 @@ export async function preparePayments(stack: StackFile, count: number): Promise<
   });
 }
 
-export type PaidRun = { paid: number; failed: string[]; perSecond: number; p50: number; p95: number };
+export type PaidRun = {
+  paid: number;
+  failed: string[];
+  perSecond: number;
+  p50: number;
+  p95: number;
+  timings: Timing[];
+};
 
 /** Confirms payments with the given concurrency until each is final. Times are from the confirm to the final status. */
 export async function runPayments(
@@ -39,28 +47,30 @@ export async function runPayments(
   // Not fetch: the client's CPU time reduces that of the measured service.
   const ask = createClient(stack.baseUrl, { "api-key": apiKey, "merchant-id": merchantId }, concurrency);
   const failed: string[] = [];
-  const times: number[] = [];
+  const timings: Timing[] = [];
   const begun = performance.now();
   await runPool(prepared, concurrency, async ({ paymentId, optionId, results }) => {
-    const sent = performance.now();
+    const [sent, sentAt] = [performance.now(), Date.now()];
     try {
       const path = `/v1/gateway/payment/${paymentId}`;
       let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
       while (!end.isFinal && performance.now() - sent < GIVEN_UP_MS)
         end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
-      if (end.status === "succeeded") times.push(performance.now() - sent);
+      if (end.status === "succeeded") timings.push({ paymentId, sentAt, endedAt: Date.now() });
       else failed.push(`${paymentId} ended ${end.status}`);
     } catch (error) {
       failed.push(`${paymentId}: ${error instanceof Error ? error.message : error}`);
     }
   });
   const seconds = (performance.now() - begun) / 1000;
+  const times = timings.map(({ sentAt, endedAt }) => endedAt - sentAt);
   return {
     paid: times.length,
     failed,
     perSecond: times.length / seconds,
     p50: percentile(times, 0.5),
     p95: percentile(times, 0.95),
+    timings,
   };
 }
 

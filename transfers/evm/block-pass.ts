@@ -22,6 +22,7 @@ import { confirmFinal } from "./confirm-final.ts";
 import { endUnproductiveTransfers } from "./end-fruitless.ts";
 import { endExpiredAuthorizations } from "./expire-authorizations.ts";
 import { followReorg } from "./follow-reorg.ts";
+import { noteInclusion } from "./forming-batches.ts";
 import { readBlocks } from "./read-blocks.ts";
 import { type GapReceipts, readGap, readIncludedOf } from "./read-gap.ts";
 import { recoverLanes } from "./recover-lanes.ts";
@@ -48,7 +49,7 @@ export async function runBlockPass(
   { signal, handlers, hasUnread }: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
 ): Promise<void> {
   const readBefore = watched.cursor.number;
-  const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
+  const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal });
   deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
   const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
   if (cursorBlock) watched.cursor = cursorBlock.cursor;
@@ -127,19 +128,35 @@ async function checkCursorBlock(
 /** The newest block of an endpoint, and the time of the request: later blocks arrived after that time. */
 type Head = { number: number; askedAt: Date };
 
-/** Waits until the head reaches a height, for a limited time, and returns the head. */
+/**
+ * Waits until the head is beyond the cursor, for a limited time, and returns the head. Asks every `pollMs`, and when an
+ * endpoint announces a block. While the cursor's block waits for the second endpoint, its announcement ends the wait.
+ */
 async function waitForBlock(
   deps: TransferDeps,
   chain: EvmChain,
-  wanted: { number: number; signal: AbortSignal },
+  { cursor, signal }: { cursor: Cursor; signal: AbortSignal },
 ): Promise<Head> {
+  const isHeld = isWaitingForSecond(chain, cursor);
   const deadline = performance.now() + BLOCK_WAIT_MS;
   for (;;) {
     const askedAt = deps.now();
     const number = await readHead(chain.rpc);
-    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= deadline) return { number, askedAt };
-    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+    const isNew = number > cursor.number;
+    if (isNew) chain.heads.confirm();
+    const left = deadline - performance.now();
+    if (isNew || signal.aborted || left <= 0) return { number, askedAt };
+    const height = isHeld ? cursor.number : cursor.number + 1;
+    const isAnnounced = await chain.heads.wait({ height, ms: Math.min(chain.network.pollMs, left), signal });
+    if (isHeld && isAnnounced) return { number, askedAt };
   }
+}
+
+/** Returns true while the cursor's block is deep enough and not confirmed, because the second endpoint is behind. */
+function isWaitingForSecond({ network, endpoints }: EvmChain, cursor: Cursor): boolean {
+  const { finality } = network;
+  if (typeof finality !== "object" || endpoints.length < 2) return false;
+  return cursor.finalNumber < cursor.number - finality.blocks + 1;
 }
 
 /** Measures our clock against the chain's. Where blocks are made on demand, only a new block is evidence. */
@@ -183,6 +200,7 @@ async function readNextBlocks(
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
+  if (reading.landed.length > 0) noteInclusion(chain);
   return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at, isRange: reading.isRange };
 }
 
