@@ -1,4 +1,4 @@
-import { getChain } from "../chains/open-chains.ts";
+import { type Chain, getChain } from "../chains/open-chains.ts";
 import { releaseCursor, renewCursor, takeCursor } from "../db/queries/chain-cursors.ts";
 import { listWaiting } from "../db/queries/transfers.ts";
 import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
@@ -8,13 +8,8 @@ import type { TransferDeps } from "./transfer-deps.ts";
 import { getTransferDriver } from "./transfer-driver.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./watch-lease.ts";
 
-/**
- * The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. `moved` is
- * true when blocks were read. `waiting` has transfers that wait for a lane: one of a plain key and one of a contract wallet.
- */
-export type PassResult =
-  | { mine: false }
-  | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
+/** The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. */
+export type PassResult = { mine: false } | { mine: true; next: number };
 
 /**
  * Makes one pass of a chain's watcher. One process at a time watches a chain: the holder of the cursor's lease. The pass
@@ -52,8 +47,15 @@ export async function watchChain(
       await endReread(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo }).catch(() => undefined);
     await releaseCursor(deps.db, start, watched);
   }
-  const { number } = watched.cursor;
-  const moved = number !== start.number;
-  const waiting = moved ? await listWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : [];
-  return { mine: true, next: number + 1, moved, waiting };
+  return { mine: true, next: watched.cursor.number + 1 };
+}
+
+/** Sends the transfers that wait for a lane. Call it when new blocks were read. */
+export async function relayWaiting(
+  deps: TransferDeps,
+  { chain }: Pick<Chain, "chain">,
+  { relay }: Pick<BookingHandlers, "relay">,
+): Promise<void> {
+  const waiting = await listWaiting(deps.db, { chain, now: deps.now() });
+  if (waiting.length > 0) await relay(chain, waiting);
 }

@@ -48,6 +48,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
     dust: async (_db, { asset, day }) => `${asset}/${day}`,
     gas: async (_db, found) => void spent.push(...found),
     rent: async () => undefined,
+    relay: async () => undefined,
   };
   const [token] = made.evm.tokens.values();
   if (!token) throw new Error("the chain has no token");

@@ -132,7 +132,10 @@ async function sendBatch(
   lane: Lane,
 ): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
   const { lease, signer } = lane;
-  const inFlight = await countUnincluded(deps.db, lease.id);
+  const [inFlight, baseFee] = await Promise.all([
+    countUnincluded(deps.db, lease.id),
+    findBaseFee(deps.db, chain.chain),
+  ]);
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
   const waitMs = lane.takes === "wallets" ? 0 : formingMs(chain.network, inFlight.newest, deps.now());
@@ -141,7 +144,6 @@ async function sendBatch(
     const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
     if (ready > 0 && ready < limit) return { waitMs };
   }
-  const baseFee = await findBaseFee(deps.db, chain.chain);
   // Above the ceiling, the transfers are not even claimed.
   if (baseFee === undefined || !chooseFees(baseFee, chain.network.fees)) return "blocked";
   let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);

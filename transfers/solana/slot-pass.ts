@@ -15,6 +15,7 @@ import { isLiveHead } from "../head-age.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { relayWaiting } from "../watch-pass.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
@@ -70,7 +71,10 @@ export async function runSlotPass(
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
     await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
   }
-  if (head > before) watched.cursor = await moveOn(deps, watched, head);
+  if (head > before) {
+    watched.cursor = await moveOn(deps, watched, head);
+    await attempt(() => relayWaiting(deps, chain, handlers));
+  }
   if (errors.length > 0) throw errors[0];
   await endBookingRetries(deps, tried);
   const booked = final && Math.min(final.slot, history?.readSlot ?? 0);

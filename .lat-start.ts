@@ -1,0 +1,11 @@
+import { createProgress } from "./local/progress.ts";
+import { startStack } from "./local/stack.ts";
+import { readSettings, withFreePorts } from "./local/stack-settings.ts";
+import { buildService, builtService } from "./test/support/built-service.ts";
+const p = createProgress();
+const settings = readSettings({ ...process.env });
+await buildService();
+const stack = await startStack(await withFreePorts({ ...settings, LOG_LEVEL: process.env.LOG_LEVEL ?? "warn" }), p.say, { build: builtService });
+console.log("READY");
+process.on("SIGTERM", async () => { await stack.stop(); process.exit(0); });
+setInterval(() => {}, 1000);
