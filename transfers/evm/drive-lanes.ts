@@ -20,7 +20,7 @@ import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
 import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
-import { formingMs, waitForInclusion } from "./forming-batches.ts";
+import { formingMs, lastSendMs, noteSendTime, waitForInclusion } from "./forming-batches.ts";
 import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
 import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
@@ -108,7 +108,9 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
   const { lease } = lane;
   try {
     for (let sent = 0; sent < MAX_SENT; ) {
+      const began = performance.now();
       const result = await sendBatch(deps, chain, lane);
+      if (result === "sent") noteSendTime(chain, performance.now() - began);
       if (result === "sent") sent += 1;
       else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
       else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
@@ -138,7 +140,9 @@ async function sendBatch(
   ]);
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
-  const waitMs = lane.takes === "wallets" ? 0 : formingMs(chain.network, inFlight.newest, deps.now());
+  const { newest } = inFlight;
+  const forming = { newest, sendMs: lastSendMs(chain), now: deps.now() };
+  const waitMs = lane.takes === "wallets" ? 0 : formingMs(chain.network, forming);
   if (waitMs > 0) {
     const limit = maxBatchSize(chain);
     const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
