@@ -3,7 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { createPayment, listOptions, type Shop, signOption, type WalletResult } from "../../local/buyer-client.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, runPool } from "./bench-stats.ts";
-import { createClient, type HttpResponse } from "./http-client.ts";
+import { createClient, type HttpResponse, type SendRequest } from "./http-client.ts";
 import type { Timing } from "./payment-parts.ts";
 
 /** A payment that is ready to be confirmed. */
@@ -49,17 +49,11 @@ export async function runPayments(
   const failed: string[] = [];
   const timings: Timing[] = [];
   const begun = performance.now();
-  await runPool(prepared, concurrency, async ({ paymentId, optionId, results }) => {
-    const [sent, sentAt] = [performance.now(), Date.now()];
+  await runPool(prepared, concurrency, async (one) => {
     try {
-      const path = `/v1/gateway/payment/${paymentId}`;
-      let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
-      while (!end.isFinal && performance.now() - sent < GIVEN_UP_MS)
-        end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
-      if (end.status === "succeeded") timings.push({ paymentId, sentAt, endedAt: Date.now() });
-      else failed.push(`${paymentId} ended ${end.status}`);
+      timings.push(await payOne(ask, one));
     } catch (error) {
-      failed.push(`${paymentId}: ${error instanceof Error ? error.message : error}`);
+      failed.push(`${one.paymentId}: ${error instanceof Error ? error.message : error}`);
     }
   });
   const seconds = (performance.now() - begun) / 1000;
@@ -72,6 +66,17 @@ export async function runPayments(
     p95: percentile(times, 0.95),
     timings,
   };
+}
+
+/** Confirms a payment and waits until it has succeeded. Throws when it ends otherwise. */
+export async function payOne(ask: SendRequest, { paymentId, optionId, results }: Prepared): Promise<Timing> {
+  const sentAt = Date.now();
+  const path = `/v1/gateway/payment/${paymentId}`;
+  let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
+  while (!end.isFinal && Date.now() - sentAt < GIVEN_UP_MS)
+    end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
+  if (end.status !== "succeeded") throw new Error(`ended ${end.status}`);
+  return { paymentId, sentAt, endedAt: Date.now() };
 }
 
 /** The longest wait for the end of a payment, milliseconds. */
