@@ -1,6 +1,5 @@
-import { type Chain, getChain } from "../chains/open-chains.ts";
+import { getChain } from "../chains/open-chains.ts";
 import { releaseCursor, renewCursor, takeCursor } from "../db/queries/chain-cursors.ts";
-import { listWaiting } from "../db/queries/transfers.ts";
 import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
 import { beginReread, endReread } from "./caught-up.ts";
 import { compareWatchedAssets } from "./compare-assets.ts";
@@ -48,14 +47,4 @@ export async function watchChain(
     await releaseCursor(deps.db, start, watched);
   }
   return { mine: true, next: watched.cursor.number + 1 };
-}
-
-/** Sends the transfers that wait for a lane. Call it when new blocks were read. */
-export async function relayWaiting(
-  deps: TransferDeps,
-  { chain }: Pick<Chain, "chain">,
-  { relay }: Pick<BookingHandlers, "relay">,
-): Promise<void> {
-  const waiting = await listWaiting(deps.db, { chain, now: deps.now() });
-  if (waiting.length > 0) await relay(chain, waiting);
 }

@@ -192,7 +192,8 @@ async function sendBatch(
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);
-  return broadcast.outcome === "accepted" ? "sent" : "blocked";
+  if (broadcast.outcome !== "accepted") return "blocked";
+  return "sent";
 }
 
 /** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */
