@@ -75,7 +75,7 @@ describe("announcements of new blocks", () => {
     });
     for (const url of [silent.url, closing.url, garbage.url, `ws://127.0.0.1:${await freePort()}`]) {
       const heads = await openWakes(chain, url);
-      for (let turn = 0; turn < 3; turn += 1)
+      for (let round = 0; round < 3; round += 1)
         expect(await heads.wait({ height: 1, ms: 50, signal: never })).toBe(false);
     }
   });
@@ -94,13 +94,13 @@ describe("announcements of new blocks", () => {
       return waiting;
     };
     expect(await waitOnce()).toBe(true);
-    for (let turn = 0; turn < 10; turn += 1) {
+    for (let round = 0; round < 10; round += 1) {
       heads.confirm();
       expect(await waitOnce()).toBe(true);
     }
     heads.confirm();
     const ended = [];
-    for (let turn = 0; turn < 8; turn += 1) ended.push(await waitOnce());
+    for (let round = 0; round < 8; round += 1) ended.push(await waitOnce());
     expect(ended).toEqual([true, true, true, true, false, false, false, false]);
   });
 
