@@ -30,6 +30,11 @@ export async function checkChain(chains: Chains, id: string): Promise<void> {
   await getChainDriver(id).check(getChain(chains, id));
 }
 
+/** Closes what the chains hold open: the subscriptions to new blocks. */
+export function closeChains(chains: Chains): void {
+  for (const chain of chains.values()) if (chain.namespace === "eip155") chain.heads.close();
+}
+
 /** Returns the network that a row names. Throws ChainError `unknown_chain` if the networks file lacks it. */
 export function getChain(chains: Chains, id: string): Chain {
   const chain = chains.get(id);

@@ -3,8 +3,6 @@
  * in progress are batched into the next run: a single call runs at once, and under load many calls share a statement, a
  * commit or a request. Runs never overlap.
  * @param options.most the maximum number of items in one run
- * @param options.everyMs the minimum time between the starts of two runs, milliseconds, which makes larger batches under
- * load; 0 when unset
  * @param options.keyOf limits a run to one item per key, in the order of arrival, so that many items of one key do not
  * delay the others
  * @param options.isOnes returns true for an error that a single item may have caused; every item is then run alone, and
@@ -12,7 +10,7 @@
  */
 export function batchCalls<I, O>(
   many: (items: I[]) => Promise<readonly O[]>,
-  options: { most: number; everyMs?: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
+  options: { most: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
 ): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
   let waiting: Waiting[] = [];
@@ -34,10 +32,7 @@ export function batchCalls<I, O>(
       const batch = pick(waiting, options.most, options.keyOf);
       const taken = new Set(batch);
       waiting = waiting.filter((one) => !taken.has(one));
-      const began = performance.now();
       await runBatch(batch);
-      const early = (options.everyMs ?? 0) - (performance.now() - began);
-      if (early > 0 && waiting.length < options.most) await new Promise((resolve) => setTimeout(resolve, early));
     }
     running = false;
   };

@@ -75,7 +75,9 @@ function describeChain(
   { ANVIL_BLOCK_TIME, EVM_RPC_URL }: StackSettings,
 ): NetworkOptions {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
-  return { chain, contracts, keys, rpcUrls: [EVM_RPC_URL ?? url], blockMs, change: { batchGas: BATCH_GAS } };
+  // A proxy passes no WebSockets.
+  const wsUrl = EVM_RPC_URL === undefined ? url.replace(/^http/, "ws") : undefined;
+  return { chain, contracts, keys, rpcUrls: [EVM_RPC_URL ?? url], wsUrl, blockMs, change: { batchGas: BATCH_GAS } };
 }
 
 /** Writes the networks file of the stack and returns its path. */

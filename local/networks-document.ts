@@ -36,6 +36,8 @@ export type NetworkOptions = {
   keys: ChainKeys;
   /** Where the service reaches the chain: one URL, or several to test failover. */
   rpcUrls: readonly string[];
+  /** Where the first endpoint announces blocks. */
+  wsUrl?: string | undefined;
   blockMs?: number;
   /** Members of the chain's entry to replace. */
   change?: Record<string, unknown>;
@@ -72,7 +74,11 @@ async function describeNetwork(options: NetworkOptions): Promise<Record<string, 
   return {
     chain: caip,
     name: "Local",
-    rpc: options.rpcUrls.map((url, index) => ({ name: `local-${index}`, url })),
+    rpc: options.rpcUrls.map((url, index) => ({
+      name: `local-${index}`,
+      url,
+      ...(options.wsUrl !== undefined && index === 0 ? { wsUrl: options.wsUrl } : {}),
+    })),
     blockMs: options.blockMs ?? 1_000,
     pollMs: 100,
     // Anvil makes a block only when there is a transaction.

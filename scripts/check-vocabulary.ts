@@ -7,7 +7,7 @@ const replacedInNames: Readonly<Record<string, string>> = {
   bell: "enqueue",
   births: "insert events",
   carried: "assigned",
-  company: "batching delay",
+  company: "forming batch",
   doorbell: "enqueue",
   dossier: "report",
   fault: "error",

@@ -29,6 +29,9 @@ type BookGas = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
  */
 export type BookEnded = (db: Db, ended: readonly TransferRow[]) => Promise<() => void>;
 
+/** A ready transfer that may be sent now. */
+export type WaitingTransfer = { id: string; smart_wallet: boolean };
+
 /** Functions that book what the watcher finds, in the database transaction that moves the transfers. */
 export type BookingHandlers = {
   confirmed: BookConfirmed;
@@ -40,6 +43,11 @@ export type BookingHandlers = {
   dust: BookDust;
   gas: BookGas;
   rent: BookRents;
+  /**
+   * Sends ready transfers: one of a plain key and one of a contract wallet stand for all. Called after new blocks were read,
+   * which free lanes and nonces.
+   */
+  relay: (chain: string, waiting: readonly WaitingTransfer[]) => Promise<void>;
 };
 
 /** Functions that book what is found before a transfer is sent, in the database transaction that moves the transfers. */

@@ -1,6 +1,5 @@
 import { getChain } from "../chains/open-chains.ts";
 import { releaseCursor, renewCursor, takeCursor } from "../db/queries/chain-cursors.ts";
-import { listWaiting } from "../db/queries/transfers.ts";
 import type { BookingHandlers, WatchProgress } from "./booking-handlers.ts";
 import { beginReread, endReread } from "./caught-up.ts";
 import { compareWatchedAssets } from "./compare-assets.ts";
@@ -8,13 +7,8 @@ import type { TransferDeps } from "./transfer-deps.ts";
 import { getTransferDriver } from "./transfer-driver.ts";
 import { WATCH_LEASE_MS, WATCH_RENEW_MS } from "./watch-lease.ts";
 
-/**
- * The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. `moved` is
- * true when blocks were read. `waiting` has transfers that wait for a lane: one of a plain key and one of a contract wallet.
- */
-export type PassResult =
-  | { mine: false }
-  | { mine: true; next: number; moved: boolean; waiting: readonly { id: string; smart_wallet: boolean }[] };
+/** The result of a pass. `mine` is false when another process holds the watch. `next` is the block to wait for. */
+export type PassResult = { mine: false } | { mine: true; next: number };
 
 /**
  * Makes one pass of a chain's watcher. One process at a time watches a chain: the holder of the cursor's lease. The pass
@@ -52,8 +46,5 @@ export async function watchChain(
       await endReread(deps, { chain: chain.chain, epoch, upTo: watched.readUpTo }).catch(() => undefined);
     await releaseCursor(deps.db, start, watched);
   }
-  const { number } = watched.cursor;
-  const moved = number !== start.number;
-  const waiting = moved ? await listWaiting(deps.db, { chain: chain.chain, now: deps.now() }) : [];
-  return { mine: true, next: number + 1, moved, waiting };
+  return { mine: true, next: watched.cursor.number + 1 };
 }

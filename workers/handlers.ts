@@ -2,7 +2,7 @@ import type { Sender } from "../chains/chain-driver.ts";
 import { checkLedgerIfDue } from "../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../payments/accounting/reconcile-chain.ts";
 import { expirePayment } from "../payments/lifecycle/expire-payment.ts";
-import { createSend, enqueueRelays } from "../payments/lifecycle/relay-transfers.ts";
+import { createSend } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
@@ -87,9 +87,6 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (mustWait(chain)) return done;
       const pass = await watch({ chain, signal });
       if (!pass.mine) return done;
-      // New blocks free lanes and nonces, so transfers that wait for one can be relayed.
-      const ready = pass.waiting.map(({ id, smart_wallet }) => ({ chain, transferId: id, isWallet: smart_wallet }));
-      await enqueueRelays(deps, ready);
       if (pass.next === block) return signal.aborted ? done : rerun;
       await deps.enqueue("watch-chain", [{ data: { chain, block: pass.next } }]);
       return done;

@@ -6,7 +6,7 @@ import { Registry } from "prom-client";
 import { isTransientChainError } from "../chains/errors.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
-import { type Chains, checkChain, getChain, openChains } from "../chains/open-chains.ts";
+import { type Chains, checkChain, closeChains, getChain, openChains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
@@ -84,6 +84,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
   shutdown.onClose("clock", await keepMeasured(clock, { measured: gate.update, error: onClockError }));
   const chains = openChains(networks, metrics);
+  shutdown.onClose("chains", () => closeChains(chains));
   fillGauges({ db, chains, queues, metrics, now: clock.now });
   log.info({ port: probes.port, served, signatureEngine }, "metrics listening");
   if (signatureEngine === "javascript")

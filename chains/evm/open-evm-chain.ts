@@ -6,6 +6,7 @@ import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
 import { domainSeparator, type TokenDomain } from "./eip3009.ts";
 import { type Endpoints, openEndpoints, type Rpc } from "./evm-rpc.ts";
+import { createHeadWakes, type HeadWakes } from "./head-wakes.ts";
 import { lowerCaseHex } from "./hex.ts";
 
 /**
@@ -26,6 +27,7 @@ export type EvmChain = {
   /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   compareHeights: Endpoints["compareHeights"];
+  heads: HeadWakes;
   multicall: Hex;
   permit2: Hex;
   /** The treasury's Collector, whether an asset needs it or not. */
@@ -55,6 +57,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     endpoints,
     checkEndpoints: check,
     compareHeights,
+    heads: createHeadWakes(network, metrics),
     multicall: lowerCaseHex(network.multicall),
     permit2,
     collector: collectorAddress({ permit2, treasury }),

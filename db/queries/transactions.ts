@@ -110,7 +110,7 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
 export async function countUnincluded(
   db: Db,
   laneId: string,
-): Promise<{ taken: number; unanswered: number; cost: bigint; gas: bigint }> {
+): Promise<{ taken: number; unanswered: number; cost: bigint; gas: bigint; newest: Date | null }> {
   return db
     .selectFrom((of) =>
       of
@@ -119,6 +119,7 @@ export async function countUnincluded(
           sql<number>`count(*) filter (where state = 'broadcast')`.as("unanswered"),
           sql<bigint>`max(gas_limit * max_fee_per_gas)`.as("cost"),
           sql<bigint>`max(gas_limit)`.as("gas"),
+          sql<Date>`max(created_at)`.as("newest"),
         ])
         .where("lane_id", "=", laneId)
         .where("state", "in", ["signed", "broadcast", "accepted"])
@@ -131,6 +132,7 @@ export async function countUnincluded(
       sql<number>`coalesce(sum(unanswered), 0)::int`.as("unanswered"),
       sql<bigint>`coalesce(sum(cost), 0)`.as("cost"),
       sql<bigint>`coalesce(sum(gas), 0)`.as("gas"),
+      sql<Date | null>`max(newest)`.as("newest"),
     ])
     .executeTakeFirstOrThrow();
 }

@@ -124,6 +124,20 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
           or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))`;
 }
 
+/** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */
+export async function countReady(
+  db: Db,
+  args: { chain: string; kinds: readonly EvmKind[]; now: Date; limit: number },
+): Promise<number> {
+  const { rows } = await sql<{ ready: number }>`
+    select count(*)::int as ready from (
+      select from transfer where chain = ${args.chain} and state = 'ready' and kind = any(${args.kinds})
+        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) some`.execute(
+    db,
+  );
+  return rows[0]?.ready ?? 0;
+}
+
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
 export async function listWaiting(
   db: Db,

@@ -58,7 +58,7 @@ async function checkServing(args: {
   const heads = await Promise.all(serving.map((endpoint) => readHead(family, endpoint)));
   const compared = compareHeads(family, heads);
   const hashes = await compareFinalBlocks(family, serving);
-  const listChecks = ({ call }: Endpoint, index: number): Check[] => {
+  const listChecks = ({ call, entry }: Endpoint, index: number): Check[] => {
     const head = heads[index];
     if (head === undefined || "error" in head) return [{ name: "head", run: () => Promise.reject(head?.error) }];
     return [
@@ -66,7 +66,7 @@ async function checkServing(args: {
       { name: "head agreement", run: async () => compared[index] ?? [] },
       { name: "same block", run: async () => hashes[index] ?? [] },
       { name: "latency", run: async () => [await checkLatency(() => family.ping(call))] },
-      ...family.listEndpointChecks(call, head),
+      ...family.listEndpointChecks(call, head, entry.name),
     ];
   };
   const findings = await Promise.all(

@@ -25,7 +25,8 @@ export type Family = {
   ping(call: Call): Promise<unknown>;
   /** Returns the hash of the newest block that is final at all of these endpoints. Solana has none that is cheap to read. */
   readFinalHashes?(calls: readonly Call[]): Promise<{ number: number; hashes: (string | undefined)[] }>;
-  listEndpointChecks(call: Call, head: Head): Check[];
+  /** Lists the checks of one endpoint, by its name in the networks file. */
+  listEndpointChecks(call: Call, head: Head, endpoint: string): Check[];
   /** Lists the checks of the chain itself. They call only these endpoints, in this order. */
   listChainChecks(rpc: Network["rpc"]): Check[];
   listKeyChecks(): Check[];

@@ -17,6 +17,7 @@ import {
   unmatchedGroup,
 } from "../accounting/ledger-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { enqueueRelays } from "./relay-transfers.ts";
 import { succeedPayments } from "./succeed-payments.ts";
 import { openUnsolicitedPayments } from "./unsolicited-payments.ts";
 
@@ -30,6 +31,11 @@ export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
     unmatched: (db, observations) => bookUnmatched(deps, db, observations),
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
+    relay: (chain, waiting) =>
+      enqueueRelays(
+        deps,
+        waiting.map(({ id, smart_wallet: isWallet }) => ({ chain, transferId: id, isWallet })),
+      ),
     rent: async (db, rents) => insertGroups(db, await keepNewGroups(db, rents.map(rentGroup)), deps.now()),
   };
 }

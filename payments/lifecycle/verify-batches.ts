@@ -4,11 +4,8 @@ import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify-attemp
 
 /** Contract wallets verified concurrently. */
 const WALLETS = 16;
-/**
- * Maximum batch size and minimum interval between batches of a group, milliseconds. A batch shares calls and a commit.
- */
+/** Maximum batch size. A batch shares calls and a commit. */
 const BATCH_SIZE = 100;
-const BATCH_INTERVAL_MS = 100;
 
 /**
  * Creates the function that verifies one attempt, in batches with others. A valid attempt moves its payment to
@@ -38,7 +35,7 @@ export function createVerify(
         const results = await deps.withoutRequestContext(() => verifyBatch(deps, [...once.values()]));
         return group.map(({ attempt }) => results.get(attempt.id) ?? {});
       },
-      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : { ...shared, everyMs: BATCH_INTERVAL_MS },
+      isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : shared,
     );
   return async (attemptId) => {
     const whole = await find(attemptId);

@@ -70,6 +70,11 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
     "Blocks that an endpoint is behind the highest endpoint of its chain, at the last comparison of this process",
     ["chain", "endpoint"],
   ),
+  headSubscriptions: gauge(
+    "pay_head_subscription",
+    "1 while an endpoint announces new blocks to this process over its WebSocket, 0 while it does not",
+    ["chain", "endpoint"],
+  ),
   rpcBudget: sampledGauge(
     "pay_rpc_budget_remaining_calls",
     "Calls that the budget of an endpoint (callsPerMinute) allows this process now; absent without a budget",

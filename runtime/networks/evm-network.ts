@@ -8,6 +8,12 @@ export const evmAddress = z.templateLiteral(
 );
 const wei = z.string().regex(/^\d+$/, "expected a whole number of wei, as a string").transform(BigInt);
 
+/**
+ * `wsUrl`: where the endpoint announces new blocks (eth_subscribe, `newHeads`), so that the watcher need not wait for its next
+ * poll. An announcement is never trusted.
+ */
+const evmEndpoint = rpcEndpoint.extend({ wsUrl: z.url({ protocol: /^wss?$/ }).optional() });
+
 const domain = z.strictObject({ name: z.string(), version: z.string() });
 
 const everyToken = {
@@ -69,7 +75,7 @@ const addEthereumChain = z.strictObject({
 const entry = z.strictObject({
   ...networkMembers,
   chain: z.templateLiteral(["eip155:", z.int().min(1)]),
-  rpc: z.array(rpcEndpoint).min(1),
+  rpc: z.array(evmEndpoint).min(1),
   /** Usual time between blocks, milliseconds. */
   blockMs: z.number().int().min(10),
   /** When a block counts as confirmed: after this many blocks (1 = included), or by the chain's own tag. */

@@ -6,6 +6,7 @@ import { printTable } from "./bench-stats.ts";
 import { benchVerify } from "./bench-verification.ts";
 import { readCpu, readMachine } from "./cpu-time.ts";
 import { readGas, readHeight } from "./gas-used.ts";
+import { describeParts, noteBlocks, readTimes } from "./payment-parts.ts";
 import { runRaw } from "./raw-evm-transfers.ts";
 import { type PaidRun, preparePayments, runPayments } from "./run-payments.ts";
 import { type Counters, readCounters, subtract } from "./stack-counters.ts";
@@ -41,7 +42,9 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   const [counters, height] = [await readCounters(stack), await readHeight(stack)];
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
+  const blocks = noteBlocks(stack);
   const run = await runPayments(stack, prepared, args.concurrency);
+  blocks.close();
   const [cpuAfter, machineAfter] = [readCpu(stack), readMachine()];
   say("waiting for the payouts");
   await waitSettled(stack);
@@ -56,7 +59,8 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   const machine = { busy: machineAfter.busy - machineBefore.busy, idle: machineAfter.idle - machineBefore.idle };
   const raw = { perSecond: (rawBefore.perSecond + rawAfter.perSecond) / 2, gas: rawAfter.gas };
   printTable(describeSetting(stack, args));
-  printTable(describeRun({ args, run, cost, chain, raw, verified }));
+  const parts = describeParts(await readTimes(stack, run.timings, blocks.times));
+  printTable(describeRun({ args, run, cost, chain, raw, verified, parts }));
   printTable(describeCost({ args, cost, seconds, machine }));
   for (const line of run.failed.slice(0, 10)) console.log(`not paid: ${line}`);
   if (run.paid !== args.payments) throw new Error(`${args.payments - run.paid} payments were not paid`);
@@ -84,6 +88,7 @@ type Figures = {
   chain: { gas: number; transactions: number };
   raw: { perSecond: number; gas: number };
   verified: number;
+  parts: readonly Line[];
 };
 
 /** Returns a value beside its limit. */
@@ -92,7 +97,7 @@ export function withLimit(value: string, holds: boolean, bound: string): string 
 }
 
 /** Returns the results beside their limits. */
-function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[] {
+function describeRun({ args, run, cost, chain, raw, verified, parts }: Figures): Line[] {
   const leastPerSecond = args.blockTime === undefined ? 300 : 290;
   const rpc = cost.rpcCalls / args.payments;
   const gas = chain.gas / args.payments;
@@ -112,6 +117,7 @@ function describeRun({ args, run, cost, chain, raw, verified }: Figures): Line[]
     ["raw loop, relays per second", raw.perSecond.toFixed(0)],
     ["ratio to the raw loop", (run.perSecond / raw.perSecond).toFixed(2)],
     ["confirm to succeeded", `p50 ${run.p50.toFixed(0)} ms, p95 ${run.p95.toFixed(0)} ms`],
+    ...parts,
     ["RPC calls per payment", withLimit(rpc.toFixed(2), !full || rpc <= 0.5, full ? "at most 0.5" : NO_LIMIT_YET)],
     ["gas of a single relay", raw.gas.toFixed(0)],
     ["gas per payment, payout included", withLimit(gas.toFixed(0), gas <= most, `at most ${most.toFixed(0)} (70 %)`)],

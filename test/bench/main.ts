@@ -9,6 +9,7 @@ import { benchBusy } from "./bench-busy.ts";
 import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
+import { benchNextBlock } from "./bench-next-block.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPolls } from "./bench-polls.ts";
@@ -33,6 +34,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --downtime        measure instead how a worker catches up with a day of blocks (with --chain solana: of slots) that it was
                     not there for, with transfers of strangers and fifty of ours; starts its own stack with one worker
   --blocks N        blocks of each part of --busy (default 40), or of --downtime (default 43200; slots: 216000)
+  --next-block T    measure instead, with a block every T seconds (such as 1,2,12), how many payments are in the next block
+                    and how soon after it buyers are answered; starts its own stacks
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -59,6 +62,7 @@ const { values } = parseArgs({
     busy: { type: "boolean", default: false },
     downtime: { type: "boolean", default: false },
     blocks: { type: "string" },
+    "next-block": { type: "string" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -110,6 +114,21 @@ if (values.busy) {
   const of = { ...settings, STACK_DIR: dir, EVM_RPC_URL: proxy.url };
   const stack = await startStack(of, progress.say, { build: builtService });
   const isWithin = await benchBusy(stack, { proxy, blocks: counts.blocks, say: progress.say }).finally(stack.stop);
+  process.exit(isWithin ? 0 : 1);
+}
+const blockTimes = values["next-block"]?.split(",").map(Number);
+if (blockTimes) {
+  await buildService();
+  let isWithin = true;
+  for (const blockTime of blockTimes) {
+    const settings = await withFreePorts(
+      readSettings({ LANES: "1", ...process.env, ANVIL_BLOCK_TIME: String(blockTime), LOG_LEVEL: "warn" }),
+    );
+    const STACK_DIR = join(settings.STACK_DIR, "bench-next-block");
+    const stack = await startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
+    const measured = benchNextBlock(stack.file(), { blockTime, say: progress.say });
+    isWithin = (await measured.finally(stack.stop)) && isWithin;
+  }
   process.exit(isWithin ? 0 : 1);
 }
 if (values.signer) {

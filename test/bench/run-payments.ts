@@ -3,7 +3,8 @@ import { privateKeyToAccount } from "viem/accounts";
 import { createPayment, listOptions, type Shop, signOption, type WalletResult } from "../../local/buyer-client.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, runPool } from "./bench-stats.ts";
-import { createClient, type HttpResponse } from "./http-client.ts";
+import { createClient, type HttpResponse, type SendRequest } from "./http-client.ts";
+import type { Timing } from "./payment-parts.ts";
 
 /** A payment that is ready to be confirmed. */
 export type Prepared = { paymentId: string; optionId: string; results: WalletResult[] };
@@ -27,7 +28,14 @@ export async function preparePayments(stack: StackFile, count: number): Promise<
   });
 }
 
-export type PaidRun = { paid: number; failed: string[]; perSecond: number; p50: number; p95: number };
+export type PaidRun = {
+  paid: number;
+  failed: string[];
+  perSecond: number;
+  p50: number;
+  p95: number;
+  timings: Timing[];
+};
 
 /** Confirms payments with the given concurrency until each is final. Times are from the confirm to the final status. */
 export async function runPayments(
@@ -39,29 +47,36 @@ export async function runPayments(
   // Not fetch: the client's CPU time reduces that of the measured service.
   const ask = createClient(stack.baseUrl, { "api-key": apiKey, "merchant-id": merchantId }, concurrency);
   const failed: string[] = [];
-  const times: number[] = [];
+  const timings: Timing[] = [];
   const begun = performance.now();
-  await runPool(prepared, concurrency, async ({ paymentId, optionId, results }) => {
-    const sent = performance.now();
+  await runPool(prepared, concurrency, async (one) => {
     try {
-      const path = `/v1/gateway/payment/${paymentId}`;
-      let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
-      while (!end.isFinal && performance.now() - sent < GIVEN_UP_MS)
-        end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
-      if (end.status === "succeeded") times.push(performance.now() - sent);
-      else failed.push(`${paymentId} ended ${end.status}`);
+      timings.push(await payOne(ask, one));
     } catch (error) {
-      failed.push(`${paymentId}: ${error instanceof Error ? error.message : error}`);
+      failed.push(`${one.paymentId}: ${error instanceof Error ? error.message : error}`);
     }
   });
   const seconds = (performance.now() - begun) / 1000;
+  const times = timings.map(({ sentAt, endedAt }) => endedAt - sentAt);
   return {
     paid: times.length,
     failed,
     perSecond: times.length / seconds,
     p50: percentile(times, 0.5),
     p95: percentile(times, 0.95),
+    timings,
   };
+}
+
+/** Confirms a payment and waits until it has succeeded. Throws when it ends otherwise. */
+export async function payOne(ask: SendRequest, { paymentId, optionId, results }: Prepared): Promise<Timing> {
+  const sentAt = Date.now();
+  const path = `/v1/gateway/payment/${paymentId}`;
+  let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
+  while (!end.isFinal && Date.now() - sentAt < GIVEN_UP_MS)
+    end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
+  if (end.status !== "succeeded") throw new Error(`ended ${end.status}`);
+  return { paymentId, sentAt, endedAt: Date.now() };
 }
 
 /** The longest wait for the end of a payment, milliseconds. */

@@ -48,6 +48,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
     dust: async (_db, { asset, day }) => `${asset}/${day}`,
     gas: async (_db, found) => void spent.push(...found),
     rent: async () => undefined,
+    relay: async () => undefined,
   };
   const [token] = made.evm.tokens.values();
   if (!token) throw new Error("the chain has no token");
@@ -76,6 +77,8 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
     await waitUntilMined(chain);
     return watchChain(deps, { chain: chain.id, signal: withoutWaiting, handlers });
   };
+  /** Makes one pass of the watcher that reads blocks as they come, as a worker does. */
+  const watchOn = () => watchChain(deps, { chain: chain.id, signal: new AbortController().signal, handlers });
   const rowsOf = async (ids: readonly string[]) => {
     const rows = await db.selectFrom("transfer").selectAll().where("id", "in", ids).execute();
     return ids.map((id) => readFamilyRow(rows.find((row) => row.id === id) as (typeof rows)[number]));
@@ -104,6 +107,7 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
       return ends.includes("more") ? "more" : "idle";
     },
     watch,
+    watchOn,
     rowsOf,
     statesOf: async (ids: readonly string[]) => (await rowsOf(ids)).map((row) => row.state),
     transactions: () => db.selectFrom("transaction").selectAll().orderBy("nonce").orderBy("replacement").execute(),

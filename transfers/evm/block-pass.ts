@@ -14,6 +14,7 @@ import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
 import { isLiveHead, maxHeadAge } from "../head-age.ts";
 import { type BookUnsolicited, recordBlocks } from "../record-movements.ts";
+import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
@@ -22,24 +23,25 @@ import { confirmFinal } from "./confirm-final.ts";
 import { endUnproductiveTransfers } from "./end-fruitless.ts";
 import { endExpiredAuthorizations } from "./expire-authorizations.ts";
 import { followReorg } from "./follow-reorg.ts";
+import { noteInclusion } from "./forming-batches.ts";
 import { readBlocks } from "./read-blocks.ts";
 import { type GapReceipts, readGap, readIncludedOf } from "./read-gap.ts";
 import { recoverLanes } from "./recover-lanes.ts";
 
 /** The first watch of a chain starts this many blocks before the head. */
 const START_BEFORE_HEAD = 32;
-/** How long one pass waits for a new block, milliseconds. */
-const BLOCK_WAIT_MS = 1_500;
+/** How long one pass reads blocks as they come, milliseconds. */
+const PASS_MS = 1_500;
 /** Blocks that are read concurrently and stored together at most. */
 const READ_AHEAD = 16;
-/** Reads in one pass at most, so that a job ends in time regardless of how far behind it started. */
+/** Reads up to one head at most, so that a job ends in time regardless of how far behind it started. */
 const MAX_READS = 20;
 /** Stored blocks: deeper than any reorg that a finality policy allows. */
 const STORED_BLOCKS = 512;
 
 /**
- * Makes the part of a watcher's pass that reads blocks: waits for a block beyond the cursor, reads every new one, confirms
- * what is final, ends transfers that can no longer happen, and recovers stuck transactions.
+ * Makes the part of a watcher's pass that reads blocks. For a limited time, waits for a block beyond the cursor, reads every
+ * new one, and confirms what is final. Then ends transfers that can no longer happen, and recovers stuck transactions.
  */
 export async function runBlockPass(
   deps: TransferDeps,
@@ -47,13 +49,7 @@ export async function runBlockPass(
   watched: WatchProgress,
   { signal, handlers, hasUnread }: { signal: AbortSignal; handlers: BookingHandlers; hasUnread: boolean },
 ): Promise<void> {
-  const readBefore = watched.cursor.number;
-  const head = await waitForBlock(deps, chain, { number: readBefore + 1, signal });
-  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
-  const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
-  if (cursorBlock) watched.cursor = cursorBlock.cursor;
-  let rereadFrom = readBefore;
-  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, handlers });
+  const until = performance.now() + PASS_MS;
   const errors: unknown[] = [];
   // A step that fails must not keep new blocks from being read, nor stuck transactions from being recovered.
   const attempt = (step: () => Promise<unknown>) => step().catch((error: unknown) => errors.push(error));
@@ -62,6 +58,38 @@ export async function runBlockPass(
     const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
     tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
+  for (let isFirst = true; ; isFirst = false) {
+    const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until });
+    if (!isFirst && head.number === watched.cursor.number && !head.isAnnounced) break;
+    await readUpTo(deps, chain, watched, { head, handlers, attempt });
+    if (signal.aborted || errors.length > 0 || watched.cursor.number < head.number || performance.now() >= until) break;
+  }
+  if (hasUnread)
+    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
+  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, handlers }));
+  await attempt(() => endUnproductiveTransfers(deps, chain, handlers.failed));
+  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
+  if (errors.length > 0) throw errors[0];
+  await endBookingRetries(deps, tried);
+}
+
+/** Reads the blocks after the cursor up to a head, confirms what is final, and sends transfers that wait for a lane. */
+async function readUpTo(
+  deps: TransferDeps,
+  chain: EvmChain,
+  watched: WatchProgress,
+  {
+    head,
+    handlers,
+    attempt,
+  }: { head: Head; handlers: BookingHandlers; attempt: (step: () => Promise<unknown>) => Promise<unknown> },
+): Promise<void> {
+  const readBefore = watched.cursor.number;
+  deps.metrics.headBlock.set({ chain: chain.chain }, head.number);
+  const cursorBlock = head.number <= readBefore ? await checkCursorBlock(deps, chain, watched.cursor) : undefined;
+  if (cursorBlock) watched.cursor = cursorBlock.cursor;
+  let rereadFrom = readBefore;
+  const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, handlers });
   const receipts: GapReceipts = {};
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
@@ -72,7 +100,7 @@ export async function runBlockPass(
     newest = read.at;
     // A single endpoint must read a range again before anything in it is confirmed.
     if (read.isRange) rereadFrom = watched.cursor.number;
-    await attempt(confirm);
+    await Promise.all([attempt(confirm), attempt(() => relayWaiting(deps, chain, handlers))]);
   }
   if (newest && watched.cursor.number === head.number) {
     noteHeadTime(deps, chain, newest, { isNew: head.number > readBefore });
@@ -84,13 +112,6 @@ export async function runBlockPass(
   // The endpoint may have stopped following the chain. The next pass reads from one that follows it.
   if (watched.cursor.number >= head.number && watched.reachedHeadAt === undefined) await chain.compareHeights();
   if (watched.cursor.number === readBefore) await attempt(confirm);
-  if (hasUnread)
-    await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
-  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, handlers }));
-  await attempt(() => endUnproductiveTransfers(deps, chain, handlers.failed));
-  await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
-  if (errors.length > 0) throw errors[0];
-  await endBookingRetries(deps, tried);
 }
 
 /** Creates the cursor of a chain that was never watched, some blocks before the head, so that a reorg finds a shared block. */
@@ -124,22 +145,40 @@ async function checkCursorBlock(
   return { cursor: await followReorg(deps, chain, cursor), at: undefined };
 }
 
-/** The newest block of an endpoint, and the time of the request: later blocks arrived after that time. */
-type Head = { number: number; askedAt: Date };
+/**
+ * The newest block of an endpoint, and the time of the request: later blocks arrived after that time. `isAnnounced`: the
+ * second endpoint has announced the cursor's block, which waited for it.
+ */
+type Head = { number: number; askedAt: Date; isAnnounced: boolean };
 
-/** Waits until the head reaches a height, for a limited time, and returns the head. */
+/**
+ * Waits until the head is beyond the cursor, for a limited time, and returns the head. Asks every `pollMs`, and when an
+ * endpoint announces a block. While the cursor's block waits for the second endpoint, its announcement ends the wait.
+ */
 async function waitForBlock(
   deps: TransferDeps,
   chain: EvmChain,
-  wanted: { number: number; signal: AbortSignal },
+  { cursor, signal, until }: { cursor: Cursor; signal: AbortSignal; until: number },
 ): Promise<Head> {
-  const deadline = performance.now() + BLOCK_WAIT_MS;
+  const isHeld = isWaitingForSecond(chain, cursor);
   for (;;) {
     const askedAt = deps.now();
     const number = await readHead(chain.rpc);
-    if (number >= wanted.number || wanted.signal.aborted || performance.now() >= deadline) return { number, askedAt };
-    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
+    const isNew = number > cursor.number;
+    if (isNew) chain.heads.confirm();
+    const left = until - performance.now();
+    if (isNew || signal.aborted || left <= 0) return { number, askedAt, isAnnounced: false };
+    const height = isHeld ? cursor.number : cursor.number + 1;
+    const isAnnounced = await chain.heads.wait({ height, ms: Math.min(chain.network.pollMs, left), signal });
+    if (isHeld && isAnnounced) return { number, askedAt, isAnnounced };
   }
+}
+
+/** Returns true while the cursor's block is deep enough and not confirmed, because the second endpoint is behind. */
+function isWaitingForSecond({ network, endpoints }: EvmChain, cursor: Cursor): boolean {
+  const { finality } = network;
+  if (typeof finality !== "object" || endpoints.length < 2) return false;
+  return cursor.finalNumber < cursor.number - finality.blocks + 1;
 }
 
 /** Measures our clock against the chain's. Where blocks are made on demand, only a new block is evidence. */
@@ -183,6 +222,7 @@ async function readNextBlocks(
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();
+  if (reading.landed.length > 0) noteInclusion(chain);
   return { cursor: { ...cursor, number: last.number, blockId: last.hash }, at: last.at, isRange: reading.isRange };
 }
 

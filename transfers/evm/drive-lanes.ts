@@ -15,11 +15,18 @@ import {
   recordBroadcast,
   type TransactionKey,
 } from "../../db/queries/transactions.ts";
-import { assignTransfers, claimReady, type EvmTransferRow, listClaimable } from "../../db/queries/transfers.ts";
+import {
+  assignTransfers,
+  claimReady,
+  countReady,
+  type EvmTransferRow,
+  listClaimable,
+} from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
 import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
+import { formingMs, lastSendMs, noteSendTime, waitForInclusion } from "./forming-batches.ts";
 import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
 import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
@@ -31,11 +38,6 @@ import { gasOf } from "./transfer-gas.ts";
 
 /** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
 const LEASE_MS = 5_000;
-/**
- * After a transaction that took every ready transfer, a lane waits this long for more transfers before it sends the next
- * batch, milliseconds. Under load, transfers then share gas, blocks and calls. The first batch never waits.
- */
-const BATCHING_DELAY_MS = 100;
 /** Transactions that one run sends before it releases the lane, so that jobs end and the process can run others. */
 const MAX_SENT = 20;
 
@@ -112,9 +114,11 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
   const { lease } = lane;
   try {
     for (let sent = 0; sent < MAX_SENT; ) {
+      const began = performance.now();
       const result = await sendBatch(deps, chain, lane);
-      if (result === "sent all") await new Promise((resolve) => setTimeout(resolve, BATCHING_DELAY_MS));
-      if (result === "sent" || result === "sent all") sent += 1;
+      if (result === "sent") noteSendTime(chain, performance.now() - began);
+      if (result === "sent") sent += 1;
+      else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
       else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
     }
   } catch (error) {
@@ -127,19 +131,29 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
 }
 
 /**
- * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `sent all` when
- * it took every ready transfer.
+ * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `waitMs` while
+ * the batch forms.
  */
 async function sendBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
-): Promise<"sent" | "sent all" | "idle" | "blocked"> {
+): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
   const { lease, signer } = lane;
-  const inFlight = await countUnincluded(deps.db, lease.id);
+  const [inFlight, baseFee] = await Promise.all([
+    countUnincluded(deps.db, lease.id),
+    findBaseFee(deps.db, chain.chain),
+  ]);
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
   if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
-  const baseFee = await findBaseFee(deps.db, chain.chain);
+  const { newest } = inFlight;
+  const forming = { newest, sendMs: lastSendMs(chain), now: deps.now() };
+  const waitMs = lane.takes === "wallets" ? 0 : formingMs(chain.network, forming);
+  if (waitMs > 0) {
+    const limit = maxBatchSize(chain);
+    const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
+    if (ready > 0 && ready < limit) return { waitMs };
+  }
   // Above the ceiling, the transfers are not even claimed.
   if (baseFee === undefined || !chooseFees(baseFee, chain.network.fees)) return "blocked";
   let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);
@@ -185,7 +199,7 @@ async function sendBatch(
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);
   if (broadcast.outcome !== "accepted") return "blocked";
-  return good.length === ready.length ? "sent all" : "sent";
+  return "sent";
 }
 
 /** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */

@@ -34,12 +34,22 @@ export async function readBlocks(
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
   const linked = keepLinked(from.blockId, await readLeading(numbers, (number) => readBlock(chain.rpc, number)));
   if (linked.length === 0) return undefined;
-  const accounts = await listWatchedAccounts(deps, chain);
-  const found = await readLeading(linked, ({ hash }) => readAccountMovements(chain.rpc, { blockHash: hash }, accounts));
+  const [accounts, ours] = await Promise.all([
+    listWatchedAccounts(deps, chain),
+    listByHashes(deps.db, { chain: chain.chain, hashes: linked.flatMap(({ hashes }) => hashes) }),
+  ]);
+  const [found, receipts] = await Promise.all([
+    readLeading(linked, ({ hash }) => readAccountMovements(chain.rpc, { blockHash: hash }, accounts)),
+    Promise.allSettled(ours.map((row) => readLanded(chain, linked, row))),
+  ]);
   const blocks = linked.slice(0, found.length);
-  const hashes = blocks.flatMap((block) => block.hashes);
-  const ours = await listByHashes(deps.db, { chain: chain.chain, hashes });
-  const landed = await Promise.all(ours.map((row) => readLanded(chain, blocks, row)));
+  const inBlocks = new Set<string>(blocks.flatMap(({ hashes }) => hashes));
+  const landed = ours.flatMap(({ hash }, index) => {
+    const receipt = receipts[index];
+    if (!receipt || !inBlocks.has(hash)) return [];
+    if (receipt.status === "rejected") throw receipt.reason;
+    return [receipt.value];
+  });
   const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
   const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
   return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockId) })), landed, isRange: false };

@@ -12,6 +12,7 @@ import { bookDust, bookUnmatched } from "../book-unmatched.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
 import { findHistory } from "../caught-up.ts";
 import { isLiveHead } from "../head-age.ts";
+import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
@@ -70,7 +71,10 @@ export async function runSlotPass(
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
     await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
   }
-  if (head > before) watched.cursor = await moveOn(deps, watched, head);
+  if (head > before) {
+    watched.cursor = await moveOn(deps, watched, head);
+    await attempt(() => relayWaiting(deps, chain, handlers));
+  }
   if (errors.length > 0) throw errors[0];
   await endBookingRetries(deps, tried);
   const booked = final && Math.min(final.slot, history?.readSlot ?? 0);

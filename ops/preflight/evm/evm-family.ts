@@ -16,6 +16,7 @@ import { laneChecks } from "./lanes.ts";
 import { logChecks } from "./log-ranges.ts";
 import { priceChecks } from "./prices.ts";
 import { readBlock } from "./read-block.ts";
+import { subscriptionChecks } from "./subscriptions.ts";
 import { tokenChecks } from "./tokens.ts";
 
 const Id = z.string().transform((text) => hexToNumber(text as Hex));
@@ -33,7 +34,11 @@ export function openEvmFamily(deps: PreflightDeps, network: EvmNetwork): Family 
     readHead: (call) => readBlock(call, "latest"),
     ping: (call) => call("eth_blockNumber", []),
     readFinalHashes: (calls) => readFinalHashes(network, calls),
-    listEndpointChecks: (call, head) => [...finalityChecks(network, call, head), ...logChecks(network, call, head)],
+    listEndpointChecks: (call, head, endpoint) => [
+      ...finalityChecks(network, call, head),
+      ...logChecks(network, call, head),
+      ...subscriptionChecks(network, endpoint),
+    ],
     listChainChecks(rpc) {
       const chain = openEvmChain({ ...network, rpc }, createMetrics(new Registry(), "worker"));
       return [...contractChecks(chain), ...tokenChecks(chain), ...laneChecks(chain), ...priceChecks(deps, chain)];

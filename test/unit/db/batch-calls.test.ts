@@ -39,23 +39,6 @@ describe("calls made at about the same time", () => {
     expect(batches).toEqual([[1], [2, 3]]);
   });
 
-  test("calls are delayed until the minimum interval between batches has passed, except for the first call", async () => {
-    const batches: number[][] = [];
-    const one = batchCalls(
-      async (items: number[]) => {
-        batches.push(items);
-        return items;
-      },
-      { most: 50, everyMs: 200 },
-    );
-    await one(1);
-    const second = one(2);
-    for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate);
-    expect(batches).toEqual([[1]]);
-    await Promise.all([second, one(3)]);
-    expect(batches).toEqual([[1], [2, 3]]);
-  });
-
   test("a batch never exceeds the maximum size", async () => {
     const batches: number[][] = [];
     const one = batchCalls(

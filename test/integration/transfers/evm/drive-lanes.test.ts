@@ -228,3 +228,25 @@ test("one of two transfers of a payer that can afford only one is made, the othe
   // A transfer that cannot be paid now costs gas once at most.
   expect((await fixture.transactions()).length).toBeLessThanOrEqual(2);
 });
+
+test("a transfer that arrives while another transaction waits for its block is sent before that block", async () => {
+  const chain = await startChain();
+  const fixture = await makeTransfersFixture(chain);
+  const [first, second] = await fixture.signAll(await fundBuyers(chain, 2));
+  await chain.client.setAutomine(false);
+  await fixture.db
+    .updateTable("transfer")
+    .set({ hold_until: new Date(4e12) })
+    .where("id", "=", second?.id ?? "")
+    .execute();
+  await fixture.relay();
+  await fixture.db
+    .updateTable("transfer")
+    .set({ hold_until: null })
+    .where("id", "=", second?.id ?? "")
+    .execute();
+  await fixture.relay();
+
+  expect(await fixture.statesOf([first?.id ?? "", second?.id ?? ""])).toEqual(["assigned", "assigned"]);
+  expect((await fixture.transactions()).map(({ state }) => state)).toEqual(["accepted", "accepted"]);
+});
