@@ -1,4 +1,5 @@
 import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
+import type { CredentialCache } from "../payments/merchants/credential-cache.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Limits } from "./http/rate-limits.ts";
@@ -10,6 +11,7 @@ export type ApiDeps = PaymentDeps &
     waiters: Waiters;
     limits: Limits;
     keyUses: KeyUses;
+    credentials: CredentialCache;
     /** Retention of buyers' data, milliseconds. */
     collectedDataMs: number;
     /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */

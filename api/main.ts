@@ -8,6 +8,7 @@ import { isMigrated } from "../db/migrate.ts";
 import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { listStatuses } from "../payments/lifecycle/read-payment.ts";
+import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
@@ -111,6 +112,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const settings = {
     limits,
     keyUses,
+    credentials: createCredentialCache(),
     collectedDataMs,
     trustedProxies: config.TRUSTED_PROXIES,
     inContext: withLogFields,

@@ -13,7 +13,7 @@ const returned = {
   attempt: sql`id, due_retries as retry, verification`,
 } as const;
 
-type Args = { now: Date; limit: number; graceMs?: number };
+type Args = { now: Date; limit: number };
 
 /** The columns by which due rows are divided when more are due than one sweep takes. An index begins with them. */
 const sharedBy = {
@@ -28,7 +28,6 @@ type Shared = keyof typeof sharedBy;
  *
  * When the oldest rows alone reach the limit, the same number of rows is taken in addition, in equal shares: per merchant,
  * and for attempts per chain and merchant. One merchant's backlog therefore never delays the others.
- * @param graceMs how long after its due time a row is left to the job that was enqueued for it, milliseconds
  */
 export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T }): Promise<DueOf[T][]> {
   const { rows: oldest } = await selectOldestDue(args).execute(db);
@@ -39,7 +38,7 @@ export async function takeDue<T extends Shared>(db: Db, args: Args & { table: T 
 
 /** Builds the statement for the oldest rows. Exported for a test of its query plan. */
 export function selectOldestDue<T extends Shared>({ table, ...args }: Args & { table: T }) {
-  const found = sql`select id from ${sql.table(table)} where due_at <= ${until(args)} order by due_at limit ${args.limit}`;
+  const found = sql`select id from ${sql.table(table)} where due_at <= ${args.now} order by due_at limit ${args.limit}`;
   return sql<DueOf[T]>`${push(table, args, found)} returning ${returned[table]}`;
 }
 
@@ -57,12 +56,12 @@ export function takeEqualShares<T extends Shared>({ table, ...args }: Args & { t
       ) next
     ), due_keys as (
       select ${key} from keys where exists (
-        select from ${rows} r where (${of("r")}) = (${of("keys")}) and r.due_at <= ${until(args)})
+        select from ${rows} r where (${of("r")}) = (${of("keys")}) and r.due_at <= ${args.now})
     )
     select id from (
       select r.id, r.due_at, row_number() over (partition by ${of("due_keys")} order by r.due_at) as place
       from due_keys cross join lateral (
-        select id, due_at from ${rows} r where (${of("r")}) = (${of("due_keys")}) and r.due_at <= ${until(args)}
+        select id, due_at from ${rows} r where (${of("r")}) = (${of("due_keys")}) and r.due_at <= ${args.now}
         order by due_at limit (select least(${args.limit}, 1 + ${10 * args.limit} / count(*)) from due_keys)
       ) r
     ) ranked order by place, due_at limit ${args.limit}`;
@@ -79,14 +78,9 @@ export async function takeDueTransfers(db: Db, args: Args & { chains: readonly s
 export function selectDueTransfers(args: Args & { chains: readonly string[] }) {
   const found = sql`
     select f.id from unnest(${args.chains}::text[]) as c (chain) cross join lateral (
-      select id from transfer t where t.chain = c.chain and t.due_at <= ${until(args)} order by due_at limit ${args.limit}
+      select id from transfer t where t.chain = c.chain and t.due_at <= ${args.now} order by due_at limit ${args.limit}
     ) f`;
   return sql<DueTransfer>`${push("transfer", args, found)} returning id, due_retries as retry, chain, smart_wallet`;
-}
-
-/** Returns the latest due time that counts as passed. */
-function until({ now, graceMs = 0 }: Args) {
-  return new Date(now.getTime() - graceMs);
 }
 
 /** Builds an update that postpones the selected rows, except those that are no longer due or locked by another sweep. */
@@ -95,7 +89,7 @@ function push(table: string, args: Args, found: RawBuilder<unknown>) {
     update ${sql.table(table)} set due_retries = due_retries + 1,
       due_at = ${args.now}::timestamptz + least(60, power(2, least(due_retries, 6))) * interval '1 second'
     where id in (
-      select id from ${sql.table(table)} where id = any(array(${found})) and due_at <= ${until(args)}
+      select id from ${sql.table(table)} where id = any(array(${found})) and due_at <= ${args.now}
       for update skip locked
     )`;
 }

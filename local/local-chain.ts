@@ -24,6 +24,8 @@ export type LocalChain = {
   /** CAIP-2 and CAIP-19. */
   id: string;
   asset: string;
+  /** Assets with the same code (CAIP-19); empty unless TOKENS is set. */
+  otherAssets: string[];
   buyers: KeyPair[];
   /** The merchant's account. */
   destination: `0x${string}`;
@@ -43,7 +45,7 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
   say(
     process.env["ANVIL_FORK_URL"] ? "using USDC and Multicall3 of the forked network" : "deploying USDC and Multicall3",
   );
-  const contracts = await setUpContracts(client);
+  const contracts = await setUpContracts(client, settings.TOKENS);
   const keys = newChainKeys(settings.LANES);
   const buyers = Array.from({ length: settings.BUYERS }, newKey);
   const addresses = buyers.map(({ address }) => address);
@@ -54,7 +56,8 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
   );
   // Buyers pay no gas; the first two hold some for assets that need it.
   await fundGas(client, addresses.slice(0, 2), "10");
-  await mintUsdc(client, contracts.token, addresses, buyerUsdc);
+  const tokens = [contracts.token, ...(contracts.otherTokens ?? [])];
+  for (const token of tokens) await mintUsdc(client, token, addresses, buyerUsdc);
   const network = describeChain(client, contracts, keys, anvil.url, settings);
   // Set last, because the steps above would take minutes with a block every few seconds.
   if (settings.ANVIL_BLOCK_TIME !== undefined) {
@@ -62,9 +65,9 @@ export async function setUpChain(anvil: Service, settings: StackSettings, say: S
     await client.setIntervalMining({ interval: settings.ANVIL_BLOCK_TIME });
   }
   const id = `eip155:${await client.getChainId()}`;
-  const asset = `${id}/erc20:${contracts.token.toLowerCase()}`;
+  const [asset = "", ...otherAssets] = tokens.map((token) => `${id}/erc20:${token.toLowerCase()}`);
   const destination = newKey().address;
-  return { anvil, client, contracts, keys, id, asset, buyers, destination, network };
+  return { anvil, client, contracts, keys, id, asset, otherAssets, buyers, destination, network };
 }
 
 function describeChain(

@@ -88,7 +88,10 @@ async function describeNetwork(options: NetworkOptions): Promise<Record<string, 
     fees: { maxFeePerGas: "200000000000", priorityFeePerGas: "1000000000" },
     treasury: { address: keys.treasury.address, key: { env: `TREASURY_KEY${keys.suffix}` } },
     lanes,
-    assets: [usdc],
+    assets: [
+      usdc,
+      ...(contracts.otherTokens ?? []).map((other) => ({ ...usdc, asset: `${caip}/erc20:${other.toLowerCase()}` })),
+    ],
     ...options.change,
   };
 }

@@ -6,8 +6,8 @@ import { adoptContracts, type Contracts, deployContracts } from "./usdc.ts";
 const usualMulticall = "0xcA11bde05977b3631167028862bE2a173976CA11";
 
 /** Deploys contracts on an empty chain. With ANVIL_FORK_URL, uses those of the forked network; FORK_USDC names its USDC. */
-export async function setUpContracts(chain: ChainClient): Promise<Contracts> {
-  if (!process.env["ANVIL_FORK_URL"]) return await deployContracts(chain);
+export async function setUpContracts(chain: ChainClient, tokens = 1): Promise<Contracts> {
+  if (!process.env["ANVIL_FORK_URL"]) return await deployContracts(chain, { tokens });
   const token = process.env["FORK_USDC"];
   if (!token) throw new Error("ANVIL_FORK_URL is set: set FORK_USDC to the address of USDC on that network");
   const multicall = process.env["FORK_MULTICALL"] || usualMulticall;

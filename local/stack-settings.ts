@@ -27,6 +27,8 @@ const Settings = z.object({
   SIGNER: z.enum(["process", "embedded"]).default("process"),
   LANES: z.coerce.number().int().min(1).max(16).default(2),
   BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
+  /** Tokens on Anvil that buyers hold and the merchant is paid in. */
+  TOKENS: z.coerce.number().int().min(1).max(8).default(1),
   /** Seconds between blocks; a block per transaction when unset. */
   ANVIL_BLOCK_TIME: z.coerce.number().int().min(1).optional(),
   LOG_LEVEL: z.string().default("info"),

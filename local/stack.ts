@@ -123,10 +123,8 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
     opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
   const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
   say("creating an account, merchants and keys");
-  const settlements = [chain, solana].map(({ asset, id, destination }) => ({
-    asset,
-    destination: `${id}:${destination}`,
-  }));
+  const paidTo = [...[chain.asset, ...chain.otherAssets].map((asset) => ({ ...chain, asset })), solana];
+  const settlements = paidTo.map(({ asset, id, destination }) => ({ asset, destination: `${id}:${destination}` }));
   const seeded = await seedAccount(urlOf("admin"), ...settlements);
 
   // The database is deleted with the stack, so a new key for each run can decrypt everything in it.

@@ -14,7 +14,12 @@ import { type ChainClient, operator } from "./chain-client.ts";
 import { circleContract, usdcAbi } from "./circle-artifacts.ts";
 
 /** The contracts of a local chain that the service uses. */
-export type Contracts = { token: Address; multicall: Address };
+export type Contracts = {
+  token: Address;
+  multicall: Address;
+  /** Further tokens with the same code, for measurements with several assets. */
+  otherTokens?: readonly Address[];
+};
 
 const decimals = 6;
 /** The proxy's admin cannot call the token, so it must not be the operator. */
@@ -25,12 +30,20 @@ const allowance = 2n ** 128n;
 /**
  * Deploys Multicall3 and Circle's USDC (the proxy and version 2.2, initialized as on a real network) on an empty chain, with
  * the operator as minter.
+ * @param tokens the number of tokens
  */
-export async function deployContracts(chain: ChainClient): Promise<Contracts> {
+export async function deployContracts(chain: ChainClient, { tokens = 1 } = {}): Promise<Contracts> {
   const multicall = await deploy(chain, { abi: [], bytecode: multicallCode() });
   const checker = await deploy(chain, circleContract("util/SignatureChecker.sol/SignatureChecker"));
   const logic = circleContract("v2/FiatTokenV2_2.sol/FiatTokenV2_2", { SignatureChecker: checker });
   const implementation = await deploy(chain, logic);
+  const token = await deployToken(chain, implementation);
+  const otherTokens: Address[] = [];
+  while (otherTokens.length < tokens - 1) otherTokens.push(await deployToken(chain, implementation));
+  return { token, multicall, otherTokens };
+}
+
+async function deployToken(chain: ChainClient, implementation: Address): Promise<Address> {
   const token = await deploy(chain, circleContract("v1/FiatTokenProxy.sol/FiatTokenProxy"), [implementation]);
   const us = operator.address;
   const call = { address: token, abi: usdcAbi } as const;
@@ -42,7 +55,7 @@ export async function deployContracts(chain: ChainClient): Promise<Contracts> {
   await write(chain.writeContract({ ...call, functionName: "initializeV2_1", args: [lostAndFound] }));
   await write(chain.writeContract({ ...call, functionName: "initializeV2_2", args: [[], names[1]] }));
   await write(chain.writeContract({ ...call, functionName: "configureMinter", args: [us, allowance] }));
-  return { token, multicall };
+  return token;
 }
 
 /**

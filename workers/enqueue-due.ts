@@ -13,6 +13,7 @@ export async function sweep(deps: PaymentDeps & CatchUpDeps): Promise<void> {
   const began = deps.now();
   const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeDueWork(deps);
 
+  // A waiting payment has no job. The sweep enqueues its expiry, so a find here is normal.
   await deps.enqueue(
     "expire-payment",
     payments.map(({ id, retry }) => ({ data: { paymentId: id }, retry })),
@@ -47,7 +48,6 @@ export async function sweep(deps: PaymentDeps & CatchUpDeps): Promise<void> {
   );
 
   const found: [QueueName, number][] = [
-    ["expire-payment", payments.length],
     ...(["verify-signature", "verify-contract-wallet"] as const).map((queue): [QueueName, number] => {
       return [queue, attempts.filter((attempt) => verifyQueueOf(attempt) === queue).length];
     }),

@@ -44,6 +44,12 @@ const readHeaders = [
   "sdk-platform",
 ] as const;
 
+/**
+ * Scopes whose calls may use a key for up to a second after it was read. Calls that move money out or change settings
+ * read the key each time.
+ */
+const cachedScopes: ReadonlySet<Scope> = new Set(["gateway", "payments:read", "payments:write"]);
+
 type Header = (typeof readHeaders)[number];
 
 /**
@@ -52,13 +58,13 @@ type Header = (typeof readHeaders)[number];
  * whether the caller reaches the merchant.
  */
 export async function authenticate(
-  deps: Pick<ApiDeps, "db" | "now" | "keyUses">,
+  deps: Pick<ApiDeps, "db" | "now" | "keyUses" | "credentials">,
   { headers, address }: { headers: IncomingHttpHeaders; address: string },
   { access, scope, wholeAccount = false }: Permission,
 ): Promise<Result<Authenticated>> {
   const credentials = readCredentials(headers, access);
   if (!credentials.ok) return credentials;
-  const found = await findCaller(deps, credentials.value, address);
+  const found = await findCaller(deps, credentials.value, { address, isRecent: cachedScopes.has(scope) });
   if (!found.ok) return found;
   const { keyId, lastUsedAt } = found.value;
   const id = "appId" in credentials.value ? credentials.value.appId : (keyId ?? "");
@@ -95,12 +101,13 @@ function readRequester(headers: IncomingHttpHeaders, credentials: Credentials, {
 }
 
 async function findCaller(
-  deps: Pick<ApiDeps, "db" | "now">,
+  deps: Pick<ApiDeps, "db" | "now" | "credentials">,
   credentials: Credentials,
-  address: string,
+  { address, isRecent }: { address: string; isRecent: boolean },
 ): Promise<Result<Caller>> {
-  if ("key" in credentials) return findCallerByKey(deps, { key: credentials.key, address });
-  const caller = await findCallerByApp(deps, credentials.appId);
+  const cache = isRecent ? deps.credentials : {};
+  if ("key" in credentials) return findCallerByKey(deps, { key: credentials.key, address }, cache);
+  const caller = await findCallerByApp(deps, credentials.appId, cache);
   return caller ? done(caller) : refuse("invalid_app_id", "App-Id: is not known or has been revoked");
 }
 

@@ -111,6 +111,7 @@ const rotate = defineOperation({
   async handle(deps, { caller, params, body }) {
     const { actor } = caller;
     const rotated = await rotateApiKey(deps, { actor, caller, id: params.keyId, previousUntil: body?.previousUntil });
+    deps.credentials.forget();
     return rotated.ok ? done({ apiKey: toApiKey(rotated.value.apiKey), key: rotated.value.key }) : rotated;
   },
 });
@@ -129,6 +130,7 @@ const revoke = defineOperation({
     const { actor } = caller;
     const withCreated = body?.withCreated ?? false;
     const revoked = await revokeApiKey(deps, { actor, caller, id: params.keyId, withCreated });
+    deps.credentials.forget();
     return revoked.ok ? done({ apiKey: toApiKey(revoked.value.apiKey), revoked: revoked.value.revoked }) : revoked;
   },
 });

@@ -6,6 +6,7 @@ import {
   type Transaction,
   type Updateable,
 } from "kysely";
+import { batchStatements } from "../batch-calls.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 
 export type MerchantRow = Selectable<Tables["merchant"]>;
@@ -146,12 +147,19 @@ type PayableMerchant = Pick<MerchantRow, "id" | "name" | "logo_id" | "status"> &
 /** Returns a merchant of an account and mode with what the creation of a payment depends on. */
 export async function findPayableMerchant(
   db: Db,
-  owned: Omit<OwnedMerchant, "evenDeleted">,
+  { merchantId, accountId, mode, onlyMerchants }: Omit<OwnedMerchant, "evenDeleted">,
 ): Promise<PayableMerchant | undefined> {
+  if (onlyMerchants?.includes(merchantId) === false) return undefined;
+  const row = await readPayable(db, merchantId);
+  return row?.account_id === accountId && row.mode === mode ? row : undefined;
+}
+
+/** Reads a merchant that is not deleted. Concurrent calls share a statement, because every creation reads its merchant. */
+const readPayable = batchStatements(async (db: Db, ids: readonly string[]) => {
   const paidIn = sql`from settlement_destination d where d.merchant_id = merchant.id`;
-  return db
+  const rows = await db
     .selectFrom("merchant")
-    .select(["id", "name", "logo_id", "status"])
+    .select(["id", "account_id", "mode", "name", "logo_id", "status"])
     .select([
       sql<string[]>`array(select asset ${paidIn})`.as("settled"),
       sql<string[]>`array(select asset ${paidIn} and accepts_other_assets)`.as("takers"),
@@ -159,9 +167,12 @@ export async function findPayableMerchant(
         "has_collection_policy",
       ),
     ])
-    .where(isOwned(owned))
-    .executeTakeFirst();
-}
+    .where(sql<boolean>`id = any(${[...new Set(ids)]})`)
+    .where("deleted_at", "is", null)
+    .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => byId.get(id));
+});
 
 /** A merchant's balances that have not been paid out, minor units of each asset, by asset. */
 type Owed = { asset: string; amount: bigint }[];

@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import type { PaymentState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
@@ -8,10 +8,35 @@ export type PaymentRow = Selectable<Tables["payment"]>;
 /** A payment with the public details of its merchant. */
 export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant_logo_id: string | null };
 
-/** Inserts a payment. */
-export async function insertPayment(db: Db, row: Insertable<Tables["payment"]>): Promise<PaymentRow> {
-  return db.insertInto("payment").values(row).returningAll().executeTakeFirstOrThrow();
-}
+/** A payment that requires action, with the columns that its creation sets. */
+export type NewPaymentRow = Pick<
+  PaymentRow,
+  "id" | "account_id" | "merchant_id" | "mode" | "reference_id" | "unit" | "value" | "created_at" | "expires_at"
+> & {
+  /** The shop's URLs as JSON. */
+  checkout: string | null;
+  due_at: Date | null;
+};
+
+/** Inserts a payment. Concurrent calls share a statement and its commit. */
+export const insertPayment: (db: Db, row: NewPaymentRow) => Promise<void> = batchStatements(
+  async (db, rows: readonly NewPaymentRow[]) => {
+    const all = <C extends keyof NewPaymentRow>(column: C) => rows.map((row) => row[column]);
+    await sql`
+      insert into payment (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, state, created_at,
+        updated_at, expires_at, due_at)
+      select id, account_id, merchant_id, mode, reference_id, unit, value, checkout, 'requires_action', created_at,
+        created_at, expires_at, due_at
+      from unnest(
+        ${all("id")}::text[], ${all("account_id")}::text[], ${all("merchant_id")}::text[], ${all("mode")}::text[],
+        ${all("reference_id")}::text[], ${all("unit")}::text[], ${all("value")}::numeric[], ${all("checkout")}::jsonb[],
+        ${all("created_at")}::timestamptz[], ${all("expires_at")}::timestamptz[], ${all("due_at")}::timestamptz[]
+      ) as n (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, created_at, expires_at, due_at)`.execute(
+      db,
+    );
+    return rows.map(() => undefined);
+  },
+);
 
 /** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
 export type PaymentQuery = {

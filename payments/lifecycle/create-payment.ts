@@ -8,7 +8,7 @@ import { currencyDecimals } from "../money.ts";
 import { explainUnpayable, findPayable } from "../options/payable-assets.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentView } from "../views.ts";
-import { toPaymentView } from "./read-payment.ts";
+import { toNewPaymentView } from "./read-payment.ts";
 
 /** Default lifetime of a payment, milliseconds. */
 const LIFETIME_MS = 5 * 60_000;
@@ -64,7 +64,7 @@ export async function writePayment(
   const wanted = args.expiresAt ?? new Date(now.getTime() + usualMs);
   const expiresAt = wanted < latest ? wanted : latest;
   const id = newId("pay");
-  const row = await insertPayment(deps.db, {
+  const row = {
     id,
     account_id: accountId,
     merchant_id: merchant.id,
@@ -72,16 +72,15 @@ export async function writePayment(
     reference_id: args.referenceId ?? null,
     unit: args.amount.unit,
     value: args.amount.value,
-    state: "requires_action",
     checkout: args.checkout ? JSON.stringify(args.checkout) : null,
     created_at: now,
-    updated_at: now,
     expires_at: expiresAt,
+    // The sweep then enqueues the expiry, so a waiting payment has no job.
     due_at: expiresAt,
-  });
+  };
+  await insertPayment(deps.db, row);
   deps.metrics.paymentTransitions.inc({ mode, from: "new", to: "requires_action" });
-  await deps.enqueue("expire-payment", [{ data: { paymentId: id }, delayMs: expiresAt.getTime() - now.getTime() }]);
-  return toPaymentView(deps, { ...row, merchant_name: merchant.name, merchant_logo_id: merchant.logo_id });
+  return toNewPaymentView(deps, row, { id: merchant.id, name: merchant.name, logoId: merchant.logo_id });
 }
 
 /** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */

@@ -4,6 +4,7 @@ import {
   findPaymentOfAnyMode,
   findPayout,
   listPayments,
+  type NewPaymentRow,
   type PaymentQuery,
   type PaymentRow,
   type PaymentWithMerchant,
@@ -76,6 +77,28 @@ function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentSt
       : null;
   const { id: paymentId, state, state_version: stateVersion, failure_code: failureCode } = row;
   return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, failureCode, info };
+}
+
+/** Returns the view of a payment that was just inserted. */
+export function toNewPaymentView(
+  deps: Pick<PaymentDeps, "chains">,
+  row: NewPaymentRow,
+  merchant: PaymentView["merchant"],
+): PaymentView {
+  return {
+    paymentId: row.id,
+    state: "requires_action",
+    isFinal: false,
+    stateVersion: 0,
+    failureCode: null,
+    info: null,
+    mode: row.mode,
+    referenceId: row.reference_id,
+    amount: toMoney(deps, row.unit, row.value),
+    merchant,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
 }
 
 /** Converts a payment row to the view that callers see. */

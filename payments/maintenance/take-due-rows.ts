@@ -13,12 +13,6 @@ import type { CatchUpDeps } from "../payouts/sign-payout.ts";
 
 /** Rows of each table taken per sweep. The next sweep, a second later, takes more. */
 const LIMIT = 500;
-/**
- * Extra time for the delayed job of a payment, milliseconds. A payment's row falls due at its deadline, when that job
- * runs; other rows fall due seconds after their job was enqueued.
- */
-const EXPIRY_GRACE_MS = 5_000;
-
 /** Time after which an endpoint's job is enqueued again if no worker has begun to deliver, milliseconds. */
 const ENDPOINT_RETRY_MS = 5_000;
 
@@ -45,7 +39,7 @@ export async function takeDueWork(deps: Pick<PaymentDeps, "db" | "chains" | "now
   const chains = [...deps.chains.keys()];
   const now = deps.now();
   return {
-    payments: await takeDue(db, { table: "payment", now, limit: LIMIT, graceMs: EXPIRY_GRACE_MS }),
+    payments: await takeDue(db, { table: "payment", now, limit: LIMIT }),
     attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
     transfers: await takeDueTransfers(db, { chains, now, limit: LIMIT }),
     settlements: await takePayouts(deps, "settlement"),

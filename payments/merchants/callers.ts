@@ -1,10 +1,11 @@
-import { createHash } from "node:crypto";
-import { type ApiKeyRow, findApiKeyByHash } from "../../db/queries/api-keys.ts";
-import { findLiveAppId } from "../../db/queries/app-ids.ts";
+import { hash } from "node:crypto";
+import { type ApiKeyRow, findApiKeyByHash as readApiKey } from "../../db/queries/api-keys.ts";
+import { findLiveAppId as readAppId } from "../../db/queries/app-ids.ts";
 import type { Mode } from "../../db/tables.ts";
 import { isInCidrs } from "../../runtime/cidrs.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import type { CredentialCache } from "./credential-cache.ts";
 import type { KeyLimits } from "./key-limits.ts";
 
 /** The authenticated caller of a request and what it may do. */
@@ -22,10 +23,12 @@ export type Caller = KeyLimits & {
 /**
  * Returns the caller that an API key belongs to. Refuses with `invalid_api_key` a key that is unknown, revoked, replaced
  * or expired, and with `forbidden` a caller at an address from which the key may not be used. No message has the key.
+ * @param cache how keys are read; from the database when unset
  */
 export async function findCallerByKey(
   deps: Pick<PaymentDeps, "db" | "now">,
   { key, address }: { key: string; address: string },
+  { findApiKeyByHash = readApiKey }: Partial<CredentialCache> = {},
 ): Promise<Result<Caller>> {
   const hash = hashKey(key);
   const row = await findApiKeyByHash(deps.db, hash);
@@ -56,8 +59,15 @@ function limitsOf(row: ApiKeyRow): KeyLimits {
   return { scopes, onlyMerchants, allowedCidrs, expiresAt };
 }
 
-/** Returns the caller that an app id belongs to; undefined for an unknown or revoked app id. */
-export async function findCallerByApp(deps: Pick<PaymentDeps, "db">, appId: string): Promise<Caller | undefined> {
+/**
+ * Returns the caller that an app id belongs to; undefined for an unknown or revoked app id.
+ * @param cache how app ids are read; from the database when unset
+ */
+export async function findCallerByApp(
+  deps: Pick<PaymentDeps, "db">,
+  appId: string,
+  { findLiveAppId = readAppId }: Partial<CredentialCache> = {},
+): Promise<Caller | undefined> {
   const row = await findLiveAppId(deps.db, appId);
   if (!row) return undefined;
   const { account_id: accountId, mode, api_version: version } = row;
@@ -67,5 +77,5 @@ export async function findCallerByApp(deps: Pick<PaymentDeps, "db">, appId: stri
 
 /** Returns what is stored of a key's text. A plain hash is enough: 256 random bits cannot be guessed. */
 export function hashKey(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
+  return hash("sha256", key, "buffer");
 }

@@ -9,10 +9,18 @@ import { createClient, type SendRequest } from "./http-client.ts";
 type Args = { concurrency: number; seconds: number; say: Say };
 type Load = { perSecond: number; p50: number; p99: number };
 
-/** Measures the creation and the status of payments on one api process, beside a bare fastify route in the same run. */
+/** Accounts in one options request. With the four tokens of the bench's own stack, it has 20 pairs to price and to read. */
+const ACCOUNTS = 5;
+
+/**
+ * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route in the same run.
+ * Half of the options requests are the first of their payment.
+ */
 export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
   const service = createClient(stack.baseUrl, headers, args.concurrency);
+  const wallets = createClient(stack.baseUrl, { "app-id": stack.live.appId, "client-id": "bench" }, args.concurrency);
+  const browsers = createClient(stack.baseUrl, { "accept-encoding": "gzip, deflate, br" }, args.concurrency);
   const bare = await startBare();
   try {
     const reference = createClient(bare.url, headers, args.concurrency);
@@ -23,6 +31,14 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       if (status !== 201) throw new Error(`creating a payment returned ${status}: ${text}`);
       ids.push((JSON.parse(text) as { paymentId: string }).paymentId);
     };
+    const accounts = stack.evm.buyers.map(({ address }) => `${stack.evm.chain}:${address}`);
+    const getOptions = async (index: number) => {
+      const first = (index * ACCOUNTS) % accounts.length;
+      const asked = JSON.stringify({ accounts: accounts.slice(first, first + ACCOUNTS) });
+      const id = ids[Math.floor(index / 2) % ids.length];
+      expectOk(await wallets("POST", `/v1/gateway/payment/${id}/options`, asked));
+    };
+    const openPage = async (index: number) => expectOk(await browsers("GET", `/?pid=${ids[index % ids.length]}`));
     const getStatus = async (index: number) =>
       expectOk(await service("GET", `/v1/payments/${ids[index % ids.length]}/status`));
     const post = async () => expectOk(await reference("POST", "/", body));
@@ -33,6 +49,8 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       ["create payment", create],
       ["bare GET", get],
       ["get status", getStatus],
+      ["checkout page", openPage],
+      ["options", getOptions],
     ];
     await load(create, { ...args, seconds: 2 });
     const loads = new Map<string, Load>();
@@ -40,14 +58,19 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       args.say(`${name}: ${args.seconds} s at ${args.concurrency}`);
       loads.set(name, await load(once, args));
     }
-    const of = (name: string) => loads.get(name)?.perSecond ?? 0;
+    const ratio = (name: string, bare: string): [string, string] => [
+      `${name}, ratio to ${bare}`,
+      ((loads.get(name)?.perSecond ?? 0) / (loads.get(bare)?.perSecond ?? 1)).toFixed(3),
+    ];
     printTable([
       ...[...loads].map(([name, { perSecond, p50, p99 }]): [string, string] => [
         name,
         `${perSecond.toFixed(0)}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
       ]),
-      ["create payment, ratio to bare", (of("create payment") / of("bare POST")).toFixed(2)],
-      ["get status, ratio to bare", (of("get status") / of("bare GET")).toFixed(2)],
+      ratio("create payment", "bare POST"),
+      ratio("options", "bare POST"),
+      ratio("get status", "bare GET"),
+      ratio("checkout page", "bare GET"),
     ]);
   } finally {
     bare.process.kill();

@@ -128,18 +128,21 @@ async function insertPayments(db: Pool, stack: StackFile, count: number): Promis
     .where("id", "=", stack.live.merchantId)
     .executeTakeFirstOrThrow();
   const now = new Date();
-  return runPool(Array.from({ length: count }), 8, async () => {
-    const { id } = await insertPayment(db, {
-      id: newId("pay"),
+  const expires = new Date(now.getTime() + 3_600_000);
+  return runPool(Array.from({ length: count }), 200, async () => {
+    const id = newId("pay");
+    await insertPayment(db, {
+      id,
       account_id,
       merchant_id: stack.live.merchantId,
       mode: "live",
       unit: "iso4217/USD",
       value: 1n,
-      state: "requires_action",
+      reference_id: null,
+      checkout: null,
       created_at: now,
-      updated_at: now,
-      expires_at: new Date(now.getTime() + 3_600_000),
+      expires_at: expires,
+      due_at: expires,
     });
     return id;
   });

@@ -28,7 +28,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --warmup N        payments before the clock starts (default 50)
   --chain C         evm (default) or solana
   --signer          measure instead what the signer costs, beside embedded keys in the same run; starts its own stacks
-  --http            measure instead the creation and status of payments, beside a bare fastify route
+  --http            measure instead creations, options, statuses and checkout pages, beside a bare fastify route; its own
+                    stack has four assets
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
                     strangers in each block; starts its own stack with one worker
   --downtime        measure instead how a worker catches up with a day of blocks (with --chain solana: of slots) that it was
@@ -160,7 +161,7 @@ if (values.downtime) {
     : benchDowntime(stack, { ...args, blocks: counts.blocks });
   process.exit((await measured.finally(stack.stop)) ? 0 : 1);
 }
-const settings = readSettings({ LANES: "1", ...process.env });
+const settings = readSettings({ LANES: "1", ...(values.http ? { TOKENS: "4" } : {}), ...process.env });
 const running = await findRunningStack(settings.STACK_DIR);
 const dir = running ? settings.STACK_DIR : join(settings.STACK_DIR, "bench");
 const networksFile = join(dir, "networks.json");

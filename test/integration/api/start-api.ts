@@ -15,6 +15,7 @@ import { freePort } from "../../../local/free-ports.ts";
 import { listStatuses } from "../../../payments/lifecycle/read-payment.ts";
 import { createAccount, createAppId } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
+import { createCredentialCache } from "../../../payments/merchants/credential-cache.ts";
 import { addDestinations } from "../../../payments/merchants/destinations.ts";
 import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
@@ -141,6 +142,7 @@ export async function startApi(options: StartOptions = {}) {
   );
   // A test stores the uses itself.
   const keyUses = createKeyUses(deps);
+  const credentials = createCredentialCache();
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
   await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
@@ -150,6 +152,7 @@ export async function startApi(options: StartOptions = {}) {
     waiters,
     limits,
     keyUses,
+    credentials,
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
@@ -179,6 +182,7 @@ export async function startApi(options: StartOptions = {}) {
     deps,
     db,
     keyUses,
+    credentials,
     metrics,
     registry,
     publishPaymentChanges,

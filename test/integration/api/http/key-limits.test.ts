@@ -20,8 +20,10 @@ const ask = async (key: string, more: Record<string, string> = {}) => {
   return { status, code: body["code"], message: body["message"] };
 };
 const from = (address: string) => ({ "x-forwarded-for": address });
-const setKey = (keyId: string, set: { expires_at?: Date; last_used_at?: Date }) =>
-  api.db.updateTable("api_key").set(set).where("id", "=", keyId).execute();
+const setKey = async (keyId: string, set: { expires_at?: Date; last_used_at?: Date }) => {
+  await api.db.updateTable("api_key").set(set).where("id", "=", keyId).execute();
+  api.credentials.forget();
+};
 
 test("a key without the scope of an operation is refused, and the message names the scope", async () => {
   const { key } = await newKey();

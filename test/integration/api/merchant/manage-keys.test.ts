@@ -183,6 +183,7 @@ describe("rotating a key", () => {
     expect([await works(first), await works(second)]).toEqual([true, true]);
     const past = new Date(Date.now() - 1);
     await api.db.updateTable("api_key").set({ previous_until: past }).where("id", "=", apiKey.id).execute();
+    api.credentials.forget();
     expect(await api.get(paymentPath, { ...shop.headers, "api-key": first })).toMatchObject({
       status: 401,
       body: { code: "invalid_api_key", message: expect.stringContaining("replaced") },
