@@ -109,9 +109,7 @@ function print(rows: readonly Row[], { ANVIL_BLOCK_TIME, WORKERS, LANES }: Stack
 
 /** Prints a table in Markdown whose columns are aligned. */
 function printMarkdown(header: readonly string[], lines: readonly (readonly string[])[]): void {
-  const widths = header.map((name, column) =>
-    Math.max(3, ...[header, ...lines].map((line) => line[column]?.length ?? 0)),
-  );
+  const widths = header.map((_, column) => Math.max(3, ...[header, ...lines].map((line) => line[column]?.length ?? 0)));
   const write = (line: readonly string[]) =>
     console.log(`| ${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
   write(header);

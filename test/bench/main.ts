@@ -10,6 +10,7 @@ import { benchBusy } from "./bench-busy.ts";
 import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
+import { benchLong } from "./bench-long.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPeer } from "./bench-peer.ts";
@@ -32,6 +33,9 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --peer x402       measure instead this service, a raw loop, and the published x402 with and without a nonce manager, one after
                     the other, and print one table in Markdown; needs the npm registry, and ends with code 3 without it
   --in-flight LIST  the payments in flight of --peer (default 1,8,32,128,256)
+  --long MINUTES    measure instead what grows while payments are made at half of full load: the memory of every process after
+                    garbage collections, Redis, the database and p99; the first ten minutes do not count
+  --rate N          payments per second of --long (default half of full load, which is measured first)
   --signer          measure instead what the signer costs, beside embedded keys in the same run; starts its own stacks
   --http            measure instead the creation and status of payments, beside a bare fastify route
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
@@ -62,6 +66,8 @@ const { values } = parseArgs({
     chain: { type: "string", default: "evm" },
     peer: { type: "string" },
     "in-flight": { type: "string", default: "1,8,32,128,256" },
+    long: { type: "string" },
+    rate: { type: "string" },
     signer: { type: "boolean", default: false },
     http: { type: "boolean", default: false },
     busy: { type: "boolean", default: false },
@@ -103,6 +109,8 @@ const counts = {
   seconds: Number(values.seconds),
   entries: Number(values.entries),
   blocks: Number(values.blocks ?? defaultBlocks()),
+  long: Number(values.long ?? 30),
+  rate: Number(values.rate ?? 1),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -130,6 +138,15 @@ if (values.peer) {
   const measured = benchPeer(start, { inFlight, settings, folder, say: progress.say });
   const isWithin = await measured.finally(() => rm(folder, { recursive: true, force: true }));
   process.exit(isWithin ? 0 : 1);
+}
+if (values.long) {
+  await buildService();
+  const settings = await withFreePorts(readSettings({ LANES: "1", ...process.env, LOG_LEVEL: "warn" }));
+  const STACK_DIR = join(settings.STACK_DIR, "bench-long");
+  const stack = await startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
+  const rate = values.rate === undefined ? undefined : counts.rate;
+  const measured = benchLong(stack.file(), { minutes: counts.long, rate, say: progress.say });
+  process.exit((await measured.finally(stack.stop)) ? 0 : 1);
 }
 if (values.busy) {
   const settings = await withFreePorts(readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn" }));

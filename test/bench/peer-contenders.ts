@@ -139,7 +139,7 @@ export function peerContender(
       return { ...run, payments, gas, rpcCalls };
     } finally {
       facilitator.process.kill();
-      await chain.client.dropAllTransactions?.();
+      await createRpc(chain.rpcUrl)("anvil_dropAllTransactions", []);
     }
   };
 }
