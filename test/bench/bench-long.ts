@@ -1,13 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { Client } from "pg";
+import { confirm, waitFinal } from "../../local/buyer-client.ts";
 import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { accumulatePayouts, type Line, waitSettled, withLimit } from "./bench-payments.ts";
 import { percentile, printTable } from "./bench-stats.ts";
 import { fitGrowth, type Growth } from "./linear-growth.ts";
 import { collectHeap, readAnonymous } from "./process-heap.ts";
-import { preparePayments, runPayments } from "./run-payments.ts";
+import { type Prepared, preparePayments, runPayments } from "./run-payments.ts";
 
 type Args = {
   minutes: number;
@@ -18,12 +19,14 @@ type Args = {
 
 /** Minutes at the start that do not count, at most a third of the run: caches fill and code is compiled. */
 const SETTLING_MINUTES = 10;
-/** How often the memory is read, milliseconds. The payments pause for it, so that none is in flight. */
-const SAMPLE_MS = 30_000;
+/** How often the memory is read, seconds. The payments pause for it, so that none is in flight. */
+const SAMPLE_SECONDS = 30;
 /** The most that a process may grow, bytes per hour. */
 const MOST_GROWTH = 1_000_000;
 /** The most that Redis may grow, keys per hour. */
 const MOST_KEYS = 100;
+/** The longest wait for the end of a payment, milliseconds. */
+const GIVEN_UP_MS = 120_000;
 /** How much higher p99 may be in the last third of the counted minutes than in the first third. */
 const MOST_SLOWER = 1.25;
 
@@ -33,16 +36,16 @@ const MOST_SLOWER = 1.25;
  */
 export async function benchLong(stack: StackFile, { minutes, say, ...args }: Args): Promise<boolean> {
   await accumulatePayouts(stack);
-  const rate = args.rate ?? (await measureFullLoad(stack, say)) / 2;
-  say(`${rate.toFixed(1)} payments per second for ${minutes} minutes`);
+  const rate = args.rate ?? Math.round((await measureFullLoad(stack, say)) / 2);
+  say(`${rate} payments per second for ${minutes} minutes`);
   const samples: Sample[] = [];
   const payments: Paid[] = [];
   const begun = performance.now();
   const elapsed = () => (performance.now() - begun) / 60_000;
   while (elapsed() < minutes) {
-    await payFor(stack, { rate, ms: SAMPLE_MS, minute: elapsed, payments });
+    await payFor(stack, { rate, seconds: SAMPLE_SECONDS, minute: elapsed, payments });
     samples.push({ minute: elapsed(), ...(await readSample(stack)) });
-    const last = payments.slice(-Math.ceil(rate * (SAMPLE_MS / 1_000))).map(({ ms }) => ms);
+    const last = payments.slice(-rate * SAMPLE_SECONDS).map(({ ms }) => ms);
     say(`minute ${elapsed().toFixed(1)}: ${payments.length} payments, p99 ${percentile(last, 0.99).toFixed(0)} ms`);
   }
   await waitSettled(stack);
@@ -56,7 +59,7 @@ export async function benchLong(stack: StackFile, { minutes, say, ...args }: Arg
   });
 }
 
-/** When a payment was confirmed, minutes since the start, and how long it took. */
+/** When a payment became final, minutes since the start, and how long it took from its confirmation. */
 type Paid = { minute: number; ms: number; failure: string | undefined };
 
 async function measureFullLoad(stack: StackFile, say: Say): Promise<number> {
@@ -67,22 +70,35 @@ async function measureFullLoad(stack: StackFile, say: Say): Promise<number> {
   return perSecond;
 }
 
-type Load = { rate: number; ms: number; minute: () => number; payments: Paid[] };
+type Load = { rate: number; seconds: number; minute: () => number; payments: Paid[] };
 
-/** Starts payments at the rate, from their creation on, and returns when the last of them is final. */
-async function payFor(stack: StackFile, { rate, ms, minute, payments }: Load): Promise<void> {
-  const started: Promise<void>[] = [];
-  const until = performance.now() + ms;
-  for (let next = performance.now(); next < until; next += 1_000 / rate) {
-    await pause(Math.max(0, next - performance.now()));
-    started.push(payOnce(stack, minute(), payments));
+/** Confirms payments at the rate, prepares those of the next second meanwhile, and returns when the last one is final. */
+async function payFor(stack: StackFile, { rate, seconds, minute, payments }: Load): Promise<void> {
+  const paying: Promise<unknown>[] = [];
+  let ready = preparePayments(stack, rate);
+  for (let left = seconds; left > 0; left -= 1) {
+    const prepared = await ready;
+    ready = left > 1 ? preparePayments(stack, rate) : Promise.resolve([]);
+    const begun = performance.now();
+    for (const [index, one] of prepared.entries()) {
+      await pause(Math.max(0, begun + (index * 1_000) / rate - performance.now()));
+      paying.push(payOnce(stack, one).then((paid) => payments.push({ ...paid, minute: minute() })));
+    }
   }
-  await Promise.all(started);
+  await Promise.all(paying);
 }
 
-async function payOnce(stack: StackFile, minute: number, payments: Paid[]): Promise<void> {
-  const run = await preparePayments(stack, 1).then((prepared) => runPayments(stack, prepared, 1));
-  payments.push({ minute, ms: run.p50, failure: run.failed[0] });
+async function payOnce(stack: StackFile, { paymentId, ...signed }: Prepared): Promise<Omit<Paid, "minute">> {
+  const shop = { baseUrl: stack.baseUrl, caller: stack.live };
+  const begun = performance.now();
+  try {
+    const confirmed = await confirm(shop, paymentId, signed);
+    const { status } = confirmed.isFinal ? confirmed : await waitFinal(shop, paymentId, GIVEN_UP_MS);
+    const failure = status === "succeeded" ? undefined : `${paymentId} ended ${status}`;
+    return { ms: performance.now() - begun, failure };
+  } catch (error) {
+    return { ms: performance.now() - begun, failure: `${paymentId}: ${String(error)}` };
+  }
 }
 
 type Sample = {
@@ -159,7 +175,7 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
   const [first, last] = [p99(late.slice(0, third)), p99(late.slice(-third))];
   const isSlower = last > first * MOST_SLOWER;
   const lines: Line[] = [
-    ["payments, per second", `${payments.length}, ${rate.toFixed(1)}`],
+    ["payments, per second", `${payments.length}, ${rate}`],
     ["paid", withLimit(`${payments.length - failed.length}`, failed.length === 0, "all")],
     ["counted from minute", `${from.toFixed(1)}, ${samples.length} samples`],
     ...held.map(({ name, slope, error }): Line => {
