@@ -57,7 +57,7 @@ export async function benchPeer(start: () => Promise<Stack>, args: Args): Promis
     await accumulatePayouts(stack.file());
     const ours = ourContender(stack.file());
     say(`${OURS}: warming up`);
-    await ours(50, 8);
+    await ours(200, 32);
     await measure(OURS, ours);
   } finally {
     await stack.stop();
