@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeScratch } from "../../local/scratch-folder.ts";
@@ -27,14 +27,13 @@ export class PeerMissing extends Error {
 export async function installPeer(): Promise<string> {
   const folder = await makeScratch("x402");
   await writeFile(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: packages }));
-  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=0"];
   try {
     await promisify(execFile)("npm", ["install", ...flags], { cwd: folder, timeout: 300_000 });
   } catch (error) {
     const reason = /npm error code (\w+)/.exec(error instanceof Error ? error.message : "")?.[1] ?? "npm failed";
-    throw new PeerMissing(
-      `--peer needs the npm registry: x402 ${PEER_VERSION} could not be installed into ${folder} (${reason})`,
-    );
+    await rm(folder, { recursive: true, force: true });
+    throw new PeerMissing(`--peer needs the npm registry: x402 ${PEER_VERSION} could not be installed (${reason})`);
   }
   return folder;
 }
