@@ -49,6 +49,12 @@ export async function startAnvil(options: AnvilOptions = {}): Promise<Service> {
 
 const gasLimit = 100_000_000;
 
+/**
+ * The most transactions in a block, far more than any block holds. From this number of ready transactions on, an Anvil that mines
+ * per transaction stops mining for good (docs/testing.md#anvil); its own limit of 1,000 is reached within seconds.
+ */
+const maxTransactions = 1_000_000;
+
 /** Blocks whose states are kept with `manyBlocks`. */
 const statesKept = 128;
 
@@ -60,10 +66,12 @@ function settings(options: AnvilOptions): CreateAnvilOptions {
   const many = manyBlocks ? { hardfork, pruneHistory: statesKept } : {};
   const fork = forkUrl === undefined ? {} : { forkUrl, noRateLimit: true, noStorageCaching: true, retries: 5 };
   const epochs = slotsInAnEpoch === undefined ? {} : { slotsInAnEpoch };
+  // The package does not know this option, and passes it on all the same.
+  const limits = { gasLimit, maxTransactions };
   return {
     chainId,
-    gasLimit,
     accounts,
+    ...limits,
     ...(blockTime === undefined ? {} : { blockTime }),
     ...epochs,
     ...many,
@@ -79,6 +87,7 @@ function containerFlags({
   forkUrl,
 }: AnvilOptions): string[] {
   const flags = ["--chain-id", String(chainId), "--gas-limit", String(gasLimit), "--silent"];
+  flags.push("--max-transactions", String(maxTransactions));
   if (blockTime !== undefined) flags.push("--block-time", String(blockTime));
   if (slotsInAnEpoch !== undefined) flags.push("--slots-in-an-epoch", String(slotsInAnEpoch));
   if (manyBlocks) flags.push("--hardfork", "cancun", "--prune-history", String(statesKept));

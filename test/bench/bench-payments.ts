@@ -39,7 +39,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   say(`creating, quoting and signing ${args.payments} payments`);
   const prepared = await preparePayments(stack, args.payments);
   await waitSettled(stack);
-  const [counters, height] = [await readCounters(stack), await readHeight(stack)];
+  const [counters, height] = [await readCounters(stack), await readHeight(stack.evm)];
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
   const blocks = noteBlocks(stack);
@@ -49,7 +49,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   say("waiting for the payouts");
   await waitSettled(stack);
   const cost = subtract(await readCounters(stack), counters);
-  const chain = await readGas(stack, height, await readHeight(stack));
+  const chain = await readGas(stack.evm, height, await readHeight(stack.evm));
   say("the raw loop again");
   const rawAfter = await runRaw(stack, args);
   say("checking signatures on one core");

@@ -1,17 +1,19 @@
 import { type Hex, hexToNumber, numberToHex } from "viem";
-import type { StackFile } from "../../local/stack-file.ts";
 
-/** Returns the gas and transactions of the service's lanes between two heights, read from the chain itself. */
+/** The accounts that send transactions, and where their chain is. */
+type Senders = { rpcUrl: string; relayers: readonly string[] };
+
+/** Returns the gas and transactions of these senders between two heights, read from the chain itself. */
 export async function readGas(
-  stack: StackFile,
+  { rpcUrl, relayers: addresses }: Senders,
   from: number,
   to: number,
 ): Promise<{ gas: number; transactions: number }> {
-  const relayers = new Set(stack.evm.relayers.map((address) => address.toLowerCase()));
+  const relayers = new Set(addresses.map((address) => address.toLowerCase()));
   let gas = 0;
   let transactions = 0;
   for (let number = from + 1; number <= to; number += 1) {
-    const receipts = (await ask(stack.evm.rpcUrl, "eth_getBlockReceipts", [numberToHex(number)])) as {
+    const receipts = (await ask(rpcUrl, "eth_getBlockReceipts", [numberToHex(number)])) as {
       from: string;
       gasUsed: Hex;
     }[];
@@ -25,8 +27,8 @@ export async function readGas(
 }
 
 /** Returns the height of the chain. */
-export async function readHeight(stack: StackFile): Promise<number> {
-  return hexToNumber((await ask(stack.evm.rpcUrl, "eth_blockNumber", [])) as Hex);
+export async function readHeight({ rpcUrl }: Pick<Senders, "rpcUrl">): Promise<number> {
+  return hexToNumber((await ask(rpcUrl, "eth_blockNumber", [])) as Hex);
 }
 
 async function ask(url: string, method: string, params: unknown[]): Promise<unknown> {

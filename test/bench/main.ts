@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
@@ -9,14 +10,17 @@ import { benchBusy } from "./bench-busy.ts";
 import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
+import { benchLong } from "./bench-long.ts";
 import { benchNextBlock } from "./bench-next-block.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
+import { benchPeer } from "./bench-peer.ts";
 import { benchPolls } from "./bench-polls.ts";
 import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
 import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
+import { installPeer, PeerMissing } from "./peer-package.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -27,6 +31,12 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --concurrency N   payments, or requests, in flight at once (default 32)
   --warmup N        payments before the clock starts (default 50)
   --chain C         evm (default) or solana
+  --peer x402       measure instead this service, a raw loop, and the published x402 with and without a nonce manager, one after
+                    the other, and print one table in Markdown; needs the npm registry, and ends with code 3 without it
+  --in-flight LIST  the payments in flight of --peer (default 1,8,32,128,256)
+  --long MINUTES    measure instead what grows while payments are made at half of full load: the memory of every process after
+                    garbage collections, Redis, the database and p99; the first ten minutes do not count
+  --rate N          payments per second of --long (default half of full load, which is measured first)
   --signer          measure instead what the signer costs, beside embedded keys in the same run; starts its own stacks
   --http            measure instead creations, options, statuses and checkout pages, beside a bare fastify route; its own
                     stack has four assets
@@ -58,6 +68,10 @@ const { values } = parseArgs({
     concurrency: { type: "string", default: "32" },
     warmup: { type: "string", default: "50" },
     chain: { type: "string", default: "evm" },
+    peer: { type: "string" },
+    "in-flight": { type: "string", default: "1,8,32,128,256" },
+    long: { type: "string" },
+    rate: { type: "string" },
     signer: { type: "boolean", default: false },
     http: { type: "boolean", default: false },
     busy: { type: "boolean", default: false },
@@ -82,6 +96,11 @@ if (values.chain !== "evm" && values.chain !== "solana") {
   console.error(`--chain takes evm or solana\n\n${help}`);
   process.exit(2);
 }
+const inFlight = values["in-flight"].split(",").map(Number);
+if ((values.peer ?? "x402") !== "x402" || !inFlight.every((one) => Number.isInteger(one) && one > 0)) {
+  console.error(`--peer takes x402, and --in-flight whole numbers\n\n${help}`);
+  process.exit(2);
+}
 /** Returns the number of blocks that Base, or of slots that Solana, makes in a day; few for --busy. */
 function defaultBlocks(): number {
   if (!values.downtime) return 40;
@@ -95,6 +114,8 @@ const counts = {
   seconds: Number(values.seconds),
   entries: Number(values.entries),
   blocks: Number(values.blocks ?? defaultBlocks()),
+  long: Number(values.long ?? 30),
+  rate: Number(values.rate ?? 1),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -106,6 +127,31 @@ const progress = createProgress();
 if (values.ledger) {
   await benchLedger({ entries: counts.entries, say: progress.say });
   process.exit(0);
+}
+if (values.peer) {
+  const folder = await installPeer().catch((error: unknown) => {
+    if (!(error instanceof PeerMissing)) throw error;
+    console.error(error.message);
+    process.exit(3);
+  });
+  const settings = await withFreePorts(readSettings({ LANES: "1", ...process.env, LOG_LEVEL: "warn" }));
+  const start = async () => {
+    await buildService();
+    const STACK_DIR = join(settings.STACK_DIR, "bench-peer");
+    return startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
+  };
+  const measured = benchPeer(start, { inFlight, settings, folder, say: progress.say });
+  const isWithin = await measured.finally(() => rm(folder, { recursive: true, force: true }));
+  process.exit(isWithin ? 0 : 1);
+}
+if (values.long) {
+  await buildService();
+  const settings = await withFreePorts(readSettings({ LANES: "1", ...process.env, LOG_LEVEL: "warn" }));
+  const STACK_DIR = join(settings.STACK_DIR, "bench-long");
+  const stack = await startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
+  const rate = values.rate === undefined ? undefined : counts.rate;
+  const measured = benchLong(stack.file(), { minutes: counts.long, rate, say: progress.say });
+  process.exit((await measured.finally(stack.stop)) ? 0 : 1);
 }
 if (values.busy) {
   const settings = await withFreePorts(readSettings({ ...process.env, LANES: "1", WORKERS: "1", LOG_LEVEL: "warn" }));

@@ -1,6 +1,6 @@
 import { type Hex, hexToNumber, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
+import { type Authorization, domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { runPool } from "./bench-stats.ts";
@@ -27,15 +27,13 @@ export async function runRaw(
   const [relayer] = stack.evm.buyers;
   if (!relayer) throw new Error("the stack has no buyers");
   const account = privateKeyToAccount(relayer.privateKey as Hex);
-  const authorizations = await signAuthorizations(stack, chainId, args.payments);
+  const authorizations = await signAuthorizations(stack.evm, chainId, args.payments);
 
   const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
   const begun = performance.now();
   const sent: Hex[] = [];
-  const hashes = await runPool(authorizations, args.concurrency, async (data, index) => {
-    const nonce = first + index;
-    const unsigned = { type: "eip1559" as const, chainId, nonce, to: stack.evm.token as Hex, data, gas: GAS, ...FEES };
-    sent[index] = await account.signTransaction(unsigned);
+  const hashes = await runPool(authorizations, args.concurrency, async (authorization, index) => {
+    sent[index] = await account.signTransaction(describeRelay(chainId, authorization, first + index));
     return (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
   });
   await waitMined(rpc, { address: account.address, first, sent });
@@ -47,22 +45,33 @@ export async function runRaw(
   return { perSecond: args.payments / seconds, gas };
 }
 
-/** Signs the authorizations before the measurement starts, as in the measured run. */
-async function signAuthorizations(stack: StackFile, chainId: number, count: number): Promise<Hex[]> {
-  const separator = domainSeparator({
-    name: "USD Coin",
-    version: "2",
-    chainId,
-    verifyingContract: stack.evm.token as Hex,
-  });
-  const to = stack.evm.buyers.at(-1)?.address as Hex;
-  const payers = stack.evm.buyers.slice(2, -1);
+/** Returns the transaction that relays one authorization. */
+export function describeRelay(chainId: number, { authorization, data }: Signed, nonce: number) {
+  return { type: "eip1559" as const, chainId, nonce, to: authorization.token, data, gas: GAS, ...FEES };
+}
+
+/** A chain with a token and funded buyers, as stack.json describes it. */
+export type BenchChain = {
+  rpcUrl: string;
+  token: string;
+  buyers: readonly { address: string; privateKey: string }[];
+};
+
+/** An authorization of a buyer with its signature, and the call that relays both. */
+export type Signed = { authorization: Authorization; signature: Hex; data: Hex };
+
+/** Signs transfers of the buyers to the last of them, before the measurement starts, as in the measured run. */
+export async function signAuthorizations(chain: BenchChain, chainId: number, count: number): Promise<Signed[]> {
+  const token = chain.token as Hex;
+  const separator = domainSeparator({ name: "USD Coin", version: "2", chainId, verifyingContract: token });
+  const to = chain.buyers.at(-1)?.address as Hex;
+  const payers = chain.buyers.slice(2, -1);
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
       const payer = payers[index % payers.length];
-      if (!payer) throw new Error("the stack has too few buyers");
+      if (!payer) throw new Error("the chain has too few buyers");
       const authorization = {
-        token: stack.evm.token as Hex,
+        token,
         from: payer.address as Hex,
         to,
         value: AMOUNT,
@@ -72,14 +81,16 @@ async function signAuthorizations(stack: StackFile, chainId: number, count: numb
       const signature = await privateKeyToAccount(payer.privateKey as Hex).sign({
         hash: hashAuthorization(separator, authorization),
       });
-      return encodeTransfer(authorization, signature);
+      return { authorization, signature, data: encodeTransfer(authorization, signature) };
     }),
   );
 }
 
-type RawRpc = (method: string, params: unknown[]) => Promise<unknown>;
+/** Makes one JSON-RPC call. Throws the error of the response. */
+export type RawRpc = (method: string, params: unknown[]) => Promise<unknown>;
 
-function createRpc(url: string): RawRpc {
+/** Returns a JSON-RPC client that does nothing else. */
+export function createRpc(url: string): RawRpc {
   let id = 0;
   return async (method, params) => {
     id += 1;
