@@ -1,9 +1,12 @@
+import { fileURLToPath } from "node:url";
 import { launchProcess, type ProcessOptions, type ServiceProcess, waitReady } from "../../local/service-process.ts";
 import { builtService } from "./built-service.ts";
 import { addCleanup } from "./cleanups.ts";
 import { inRole } from "./database-roles.ts";
 
 type Options = Omit<ProcessOptions, "build">;
+
+const cachePreload = fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url));
 
 const databaseRoles = { api: "api", worker: "worker", "bull-board": "board" } as const;
 
@@ -26,7 +29,8 @@ export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?
 export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
   const { role } = options;
   // The signer does not open the database.
-  const env = role === "signer" ? options.env : await inRole(databaseRoles[role], options.env);
+  const given = role === "signer" ? options.env : await inRole(databaseRoles[role], options.env);
+  const env = { NODE_OPTIONS: `--import ${cachePreload}`, ...given };
   const started = await launchProcess({ ...options, env, build: builtService });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
