@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Role as DatabaseRole } from "../db/grants.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
-import type { Service } from "./service.ts";
+import type { RedisRole } from "./redis-users.ts";
 import type { ProcessOptions } from "./service-process.ts";
 import { prepareSigner } from "./signer-files.ts";
 import { writeEnvironment } from "./stack-file.ts";
@@ -18,7 +18,8 @@ type Parts = {
   dir: string;
   /** Returns the URL by which a role connects to the database. */
   urlOf: (role: DatabaseRole) => string;
-  redis: Service;
+  /** Returns the URL by which a role connects to Redis, and the prefix of all keys. */
+  redis: { urlOf: (role: RedisRole) => string; prefix: string };
   networksFile: string;
   /** Environment variables with the private keys. */
   keys: Record<string, string>;
@@ -40,15 +41,12 @@ export async function describeProcesses({
   const logs = join(dir, "logs");
   await rm(logs, { recursive: true, force: true });
   await mkdir(logs, { recursive: true });
-  // Another stack may use the same Redis when REDIS_URL names it.
-  const prefix: Record<string, string> = process.env["REDIS_URL"] ? { REDIS_PREFIX: `pay-${process.pid}` } : {};
-  const services = { REDIS_URL: redis.url, ...prefix };
   // The database is deleted with the stack, so new keys for each run can decrypt everything in it.
   const buyerData = await newEncryptionKeys("local");
   const webhooks = await newEncryptionKeys("local");
   const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  const common = { ...services, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
+  const common = { REDIS_PREFIX: redis.prefix, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
   const boardMetrics = others.pop() ?? 0;
@@ -78,6 +76,7 @@ export async function describeProcesses({
   const worker = {
     ...common,
     DATABASE_URL: urlOf("worker"),
+    REDIS_URL: redis.urlOf("worker"),
     ...publicUrl,
     ...(isEmbedded ? keys : laneKeys),
     SIGNER,
@@ -88,6 +87,7 @@ export async function describeProcesses({
   const board = {
     ...common,
     DATABASE_URL: urlOf("board"),
+    REDIS_URL: redis.urlOf("board"),
     TOTP_PRIVATE_KEYS: totpKeys.privateKey,
   };
   const signing: ProcessOptions[] = signer
@@ -109,6 +109,7 @@ export async function describeProcesses({
       env: {
         ...common,
         DATABASE_URL: urlOf("api"),
+        REDIS_URL: redis.urlOf("api"),
         ...publicUrl,
         ...limits,
         BUYER_DATA_PUBLIC_KEY: buyerData.publicKey,

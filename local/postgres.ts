@@ -14,7 +14,7 @@ import { waitUntil } from "./wait-until.ts";
 
 export type PostgresOptions = {
   /** The folder for its data; the system's temporary folder when it is unset or not reachable for the server. */
-  dir?: string;
+  dir?: string | undefined;
   /** Trades safety against a power loss for speed; for tests. */
   fast?: boolean;
   port?: number;

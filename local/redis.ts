@@ -1,5 +1,6 @@
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { createConnection } from "node:net";
+import { join } from "node:path";
 import { type Child, startChild } from "./child-process.ts";
 import { startContainer } from "./container.ts";
 import { freePort } from "./free-ports.ts";
@@ -36,15 +37,19 @@ export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   const url = `redis://127.0.0.1:${port}`;
   const inside = { image: "redis:7-bookworm", inside: 6379, outside: port };
   // Connections come from outside the container, and protected mode would refuse them.
-  const command = ["redis-server", "--protected-mode", "no", ...flags];
-  const container = await startContainer({ ...inside, command, url, ready: () => answers(port) });
+  const command = ["--protected-mode", "no", "--aclfile", "/data/users.acl", ...flags];
+  const entrypoint = ["sh", "-c", 'touch /data/users.acl && exec redis-server "$@"', "sh"];
+  const container = await startContainer({ ...inside, entrypoint, command, url, ready: () => answers(port) });
   if (container === undefined) throw new Error(missing);
   return container;
 }
 
 async function fromBinary(options: RedisOptions, found: RedisProgram, port: number, flags: string[]): Promise<Service> {
   const folder = await makeScratch("redis", options.dir === undefined ? {} : { parent: options.dir });
-  const args = ["--bind", "127.0.0.1", "--port", String(port), "--dir", folder, ...flags];
+  // Users that are created later outlive a restart.
+  const users = join(folder, "users.acl");
+  await writeFile(users, "");
+  const args = ["--bind", "127.0.0.1", "--port", String(port), "--dir", folder, "--aclfile", users, ...flags];
   let server: Child | undefined;
   async function start(): Promise<void> {
     options.say?.("starting Redis");

@@ -12,6 +12,7 @@ import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.
 import { makeOwnDatabase } from "./own-database.ts";
 import { startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
+import { createRedisUsers, dropRedisUsers, type RedisRole, redisUserUrl } from "./redis-users.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
 import { seedOperator } from "./seed-operator.ts";
 import type { Say, Service } from "./service.ts";
@@ -122,6 +123,11 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   if (process.env["DATABASE_URL"])
     opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
   const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
+  // Another stack may use the same Redis when REDIS_URL names it.
+  const prefix = process.env["REDIS_URL"] ? `pay-${process.pid}` : "pay";
+  const users = await createRedisUsers(redis.url, prefix);
+  if (process.env["REDIS_URL"]) opened.push({ name: "Redis users", close: () => dropRedisUsers(redis.url, users) });
+  const redisUrlOf = (role: RedisRole) => redisUserUrl(redis.url, role, users);
   say("creating an account, merchants and keys");
   const paidTo = [...[chain.asset, ...chain.otherAssets].map((asset) => ({ ...chain, asset })), solana];
   const settlements = paidTo.map(({ asset, id, destination }) => ({ asset, destination: `${id}:${destination}` }));
@@ -131,7 +137,15 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const totpKeys = await newEncryptionKeys("local");
   const adminLogin = await seedOperator(urlOf("admin"), totpKeys.publicKey);
   const keys = { ...chain.keys.env, ...solana.keys.env };
-  const described = await describeProcesses({ settings, dir, urlOf, redis, networksFile, keys, totpKeys });
+  const described = await describeProcesses({
+    settings,
+    dir,
+    urlOf,
+    redis: { urlOf: redisUrlOf, prefix },
+    networksFile,
+    keys,
+    totpKeys,
+  });
   const processes = described.map((process) => ({ ...process, build }));
   let supervisor: Supervisor | undefined;
   const file = () =>

@@ -5,6 +5,7 @@ import { migrateDatabase } from "../../db/migrate.ts";
 import { createLogins, type DatabaseLogins, loginUrl } from "../../local/database-logins.ts";
 import { freePort } from "../../local/free-ports.ts";
 import { networksDocument } from "../../local/networks-document.ts";
+import { createRedisUsers, redisUserUrl } from "../../local/redis-users.ts";
 import { type Seeded, seedAccount } from "../../local/seed-account.ts";
 import type { Say, Service } from "../../local/service.ts";
 import type { ProcessOptions } from "../../local/service-process.ts";
@@ -162,8 +163,8 @@ async function describeProcesses({
   keys,
   hasClocks,
 }: Parts) {
+  const redisUsers = await createRedisUsers(redis.url, "pay");
   const common = {
-    REDIS_URL: redis.url,
     NETWORKS_FILE: networks.file,
     SCREENING_LIST_FILE: screeningList,
     ...testKeys,
@@ -184,6 +185,7 @@ async function describeProcesses({
       env: {
         ...common,
         DATABASE_URL: loginUrl(databaseUrl, role, logins),
+        REDIS_URL: redisUserUrl(redis.url, role, redisUsers),
         ...(role === "worker" ? keys : {}),
         ...(role === "worker" && hasClocks ? clockEnv(join(dir, `${name}.clock`)) : {}),
       },

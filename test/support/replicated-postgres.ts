@@ -11,6 +11,7 @@ import type { Service } from "../../local/service.ts";
 import { waitUntil } from "../../local/wait-until.ts";
 import { addCleanup } from "./cleanups.ts";
 import { execute } from "./execute-sql.ts";
+import { memoryFolder } from "./memory-folder.ts";
 import { startPrivatePostgres } from "./private-services.ts";
 import { startTcpRelay } from "./tcp-relay.ts";
 
@@ -62,7 +63,8 @@ async function startReplica(primaryUrl: string, streamPort: number): Promise<str
   const runner = await unprivilegedUser();
   const binaries = await findPostgres(runner);
   if (!binaries) throw new Error("a replica needs Postgres's own programs: install them, or set POSTGRES_BIN_DIR");
-  const folder = await makeScratch("replica", runner === undefined ? {} : { runner });
+  const parent = memoryFolder();
+  const folder = await makeScratch("replica", { ...(parent && { parent }), ...(runner && { runner }) });
   const data = join(folder, "data");
   await copyData(primaryUrl, data);
   await writeFile(join(data, "standby.signal"), "");

@@ -11,6 +11,7 @@ import { setUpContracts } from "../../local/set-up-contracts.ts";
 import type { Contracts } from "../../local/usdc.ts";
 import { buildService } from "./built-service.ts";
 import { execute, namedDatabase } from "./execute-sql.ts";
+import { memoryFolder } from "./memory-folder.ts";
 
 /** The services that all test files share; a file gets them by vitest's `inject("services")`. */
 export type SharedServices = {
@@ -73,7 +74,7 @@ function start(): Running {
     const forkUrl = process.env["ANVIL_FORK_URL"];
     const chain = keep(startAnvil(forkUrl ? { forkUrl } : {}));
     const [postgres, redis, anvil] = await Promise.all([
-      keep(startPostgres({ fast: true, maxConnections: 300 })),
+      keep(startPostgres({ fast: true, dir: memoryFolder(), maxConnections: 300 })),
       keep(startRedis()),
       chain,
     ]);

@@ -1,11 +1,16 @@
+import { fileURLToPath } from "node:url";
 import { launchProcess, type ProcessOptions, type ServiceProcess, waitReady } from "../../local/service-process.ts";
 import { builtService } from "./built-service.ts";
 import { addCleanup } from "./cleanups.ts";
 import { inRole } from "./database-roles.ts";
+import { inRedisRole } from "./redis-roles.ts";
 
 type Options = Omit<ProcessOptions, "build">;
 
-const databaseRoles = { api: "api", worker: "worker", "bull-board": "board" } as const;
+const cachePreload = fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url));
+
+/** The roles by which a process connects to the database and to Redis. */
+const roles = { api: "api", worker: "worker", "bull-board": "board" } as const;
 
 export type SpawnedProcess = ServiceProcess & {
   /** Returns its parsed log lines, without lines that are not JSON. */
@@ -14,7 +19,7 @@ export type SpawnedProcess = ServiceProcess & {
 
 /**
  * Starts a process of the built service on free ports with this environment. `DATABASE_URL` names the database of its owner;
- * the process connects in its own role. Waits until the process is ready and kills it when the file is over.
+ * and `REDIS_URL` a Redis; the process connects to both in its own role. Waits until the process is ready and kills it when the file is over.
  */
 export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?: number }): Promise<SpawnedProcess> {
   const started = await spawnUnready(options);
@@ -25,8 +30,10 @@ export async function spawnProcess({ readyMs, ...options }: Options & { readyMs?
 /** Starts a process as `spawnProcess` does, but does not wait until it is ready. */
 export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
   const { role } = options;
-  // The signer does not open the database.
-  const env = role === "signer" ? options.env : await inRole(databaseRoles[role], options.env);
+  // The signer opens neither the database nor Redis.
+  const given =
+    role === "signer" ? options.env : await inRedisRole(roles[role], await inRole(roles[role], options.env));
+  const env = { NODE_OPTIONS: `--import ${cachePreload}`, ...given };
   const started = await launchProcess({ ...options, env, build: builtService });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
