@@ -1,6 +1,5 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
-import { z } from "zod";
 import { canonicalAsset } from "../chains/canonical-ids.ts";
 import { openChains } from "../chains/open-chains.ts";
 import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
@@ -14,11 +13,10 @@ import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { applyDueClaims } from "./apply-due-claims.ts";
 import { listWaitingKeys } from "./approval-keys.ts";
 import { createChainCheck } from "./check-chain.ts";
-import { decideStatements } from "./claim-destinations.ts";
+import { decideFile, showWaiting } from "./decide-file.ts";
 import { listWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
-import { statement } from "./protocol.ts";
 import { readListen } from "./read-listen.ts";
 import { rebuildPayouts } from "./rebuild.ts";
 import { refusalReasons } from "./refusals.ts";
@@ -138,7 +136,7 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   const store = openStore(config.SIGNER_STORE);
   const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
   const treasuryKeys = await openTreasuryKeys(chains);
-  const parsed = withdrawalFile.safeParse(readJson(file), { reportInput: false });
+  const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
   const now = () => new Date();
   const checkChain = createChainCheck({ chains, log, now });
@@ -148,45 +146,15 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   if (!ok) process.exitCode = 1;
 }
 
-/** Decides by the signed statement of a file, or by each of a list, beside a signer that runs or without one. */
-function decide(config: SignerConfig, log: Log, [file = ""]: string[]): void {
-  const { deployment } = readNetworks(config.NETWORKS_FILE);
-  const store = openStore(config.SIGNER_STORE);
-  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
-  const parsed = z.union([statement.transform((one) => [one]), z.array(statement)]).safeParse(readJson(file));
-  if (!parsed.success) throw new ConfigError("the file is neither a signed statement nor a list of them");
-  const results = decideStatements({ store, readLimits, deployment, log, now: () => new Date() }, parsed.data);
-  if (!results) throw new ConfigError("the limits file is missing or invalid");
-  for (const result of results) console.log(JSON.stringify(result));
-  if (results.some(({ ok }) => !ok)) process.exitCode = 1;
-}
-
-/** Prints the destinations and approval keys that wait, from the signer's own records. */
-function showWaiting(config: SignerConfig): void {
-  const store = openStore(config.SIGNER_STORE);
-  for (const { id: _id, appliesAt, ...claim } of [...listWaiting(store), ...listWaitingKeys(store)])
-    console.log(JSON.stringify({ ...claim, appliesAt: new Date(appliesAt).toISOString() }));
-}
-
-function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readText(file));
-  } catch (cause) {
-    if (cause instanceof ConfigError) throw cause;
-    throw new ConfigError(`${file} is not JSON`, { cause });
-  }
-}
-
 const [command = "serve", ...args] = process.argv.slice(2);
 try {
   const config = readSignerConfig(process.env);
-  // The result of the command is on stdout.
-  const log = createLog({ level: config.LOG_LEVEL, role: "signer" }, command === "decide" ? process.stderr : undefined);
+  const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
   if (command === "serve") await serve(config, log);
   else if (command === "init") createStore(config.SIGNER_STORE).close();
   else if (command === "rebuild") await rebuild(config, log, args);
   else if (command === "withdraw") await withdraw(config, log, args);
-  else if (command === "decide") decide(config, log, args);
+  else if (command === "decide") decideFile(config, args);
   else if (command === "waiting") showWaiting(config);
   else throw new ConfigError(`unknown command ${command}; expected serve, init, rebuild, withdraw, decide or waiting`);
 } catch (error) {
