@@ -55,7 +55,7 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
   const metricsPort = options.metricsPort ?? (await freePort());
   const lines: string[] = [];
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
-  const child = await startChild(process.execPath, [...(role === "signer" ? ["--cpu-prof", "--cpu-prof-dir=/tmp/rb-prof"] : []), program], {
+  const child = await startChild(process.execPath, [program], {
     cwd: root,
     // Without the supervisor, Postgres and Redis are gone too, so there is nothing to drain to.
     orphanSignal: "SIGKILL",
