@@ -239,7 +239,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
 
   // What moves money
-  transfer: { ...ofWorkers, admin: { select: "all", update: ["due_at", "hold_until"] } },
+  transfer: { ...ofWorkers, admin: { select: "all", update: ["due_at", "hold_until", "payer", "signature"] } },
   burned_gas: { ...readers, worker: writeAndDelete },
   lane: ofWorkers,
   transaction: ofWorkers,

@@ -7,6 +7,7 @@ import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";
 import { readTransactions } from "./read-transactions.ts";
 import { type Deposit, findAuthorized, findDeposit, insertDeposits } from "./records.ts";
 import { refuse } from "./refuse.ts";
+import { findRetirementRefusal } from "./retired-treasuries.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
 
@@ -90,10 +91,18 @@ async function checkOnChain(
   claims: readonly DepositClaim[],
 ): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const chain = deps.chains.get(id);
-  const refused = chain ? await deps.checkChain(id) : refuse("unknown_asset", `the signer's networks file lacks ${id}`);
+  const refused = chain
+    ? await findRefusal(deps, chain)
+    : refuse("unknown_asset", `the signer's networks file lacks ${id}`);
   if (!chain || refused) return new Map(claims.map((claim) => [claim, refused ?? refuse("unknown_asset")]));
   const transactions = await readTransactions(deps, chain, [...new Set(claims.map(({ txHash }) => txHash))]);
   return new Map(claims.map((claim) => [claim, checkClaim(deps, chain, claim, transactions.get(claim.txHash))]));
+}
+
+/** Returns why no deposit of a chain is verified: once a rebuild has ended, a deposit would come without its payouts. */
+async function findRefusal({ store, checkChain }: Deps, chain: Chain): Promise<Refused | undefined> {
+  const retired = findRetirementRefusal(store, chain);
+  return retired?.reason === "treasury_retired" ? retired : checkChain(chain.chain);
 }
 
 /** Compares a claim with its transaction, which is undefined if it could not be read. Pure. */

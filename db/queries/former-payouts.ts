@@ -43,7 +43,6 @@ export async function renewPayout(
       payer: treasury,
       signature: signature === null ? null : Buffer.from(signature.slice(2), "hex"),
       hold_until: null,
-      last_error: null,
     })
     .where("id", "=", payout.id)
     .where("state", "=", "ready")

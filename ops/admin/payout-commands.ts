@@ -47,16 +47,14 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
       .description("let the present treasury sign unsent payouts of the treasury that it has replaced")
       .addHelpText("after", "\nSIGNER selects the signer.\n\nExample:\n  npm run admin -- payouts renew"),
     async (context) => {
-      const { db, env, networksFile, record } = context;
+      const { db, env, now, networksFile, actor } = context;
       if (readAdminConfig(env).SIGNER === "embedded")
         throw new RefusedError("an embedded signer has no records: it would sign payouts that were made before");
       const chains = openChains(readNetworks(networksFile()), createMetrics(new Registry(), "worker"));
       const signer = connect(context);
       try {
-        const { renewed, refused } = await renewPayouts({ db, chains, signer });
-        for (const transfer of renewed) await record("payout.renewed", transfer);
-        const value = { renewed: renewed.length, refused };
-        return Object.keys(refused).length === 0
+        const value = await renewPayouts({ db, now, chains, signer }, await actor());
+        return Object.keys(value.refused).length === 0
           ? { value }
           : { value, refusal: "the signer refuses some payouts: its log names each" };
       } finally {

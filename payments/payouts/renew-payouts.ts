@@ -1,42 +1,54 @@
 import type { Chains } from "../../chains/open-chains.ts";
+import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { listPayoutsOfOtherTreasury, type ReadyPayout, renewPayout } from "../../db/queries/former-payouts.ts";
-import type { Db } from "../../db/tables.ts";
+import type { Pool } from "../../db/tables.ts";
 import type { PayoutRequest } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { requestPayouts } from "./request-payouts.ts";
 
-/** The payouts that the present treasury makes now, and those that the signer refuses, by reason. */
-type Renewed = { renewed: string[]; refused: Partial<Record<RefusalReason, number>> };
+/** The number of payouts that the present treasury makes now, and of those that the signer refuses, by reason. */
+type Renewed = { renewed: number; refused: Partial<Record<RefusalReason, number>> };
 
 /**
  * Has payouts that were not sent signed by the present treasury, after another one has replaced theirs. They keep amount, receiver
  * and number. The signer refuses those that the former treasury has made. Call it only with a signer that keeps records.
  */
-export async function renewPayouts({
-  db,
-  chains,
-  signer,
-}: {
-  db: Db;
-  chains: Chains;
-  signer: TreasurySigner;
-}): Promise<Renewed> {
-  const result: Renewed = { renewed: [], refused: {} };
-  for (const { chain, treasury } of chains.values()) {
+export async function renewPayouts(
+  deps: { db: Pool; now: () => Date; chains: Chains; signer: TreasurySigner },
+  actor: AuditActor,
+): Promise<Renewed> {
+  const { db } = deps;
+  const result: Renewed = { renewed: 0, refused: {} };
+  for (const { chain, treasury } of deps.chains.values()) {
     const payouts = await listPayoutsOfOtherTreasury(db, { chain, treasury });
     const wanted = payouts.map((payout) => ({
       request: toRequest(payout),
       settlementId: payout.settlement_id ?? undefined,
     }));
-    for (const [index, answer] of (await requestPayouts({ db, signer }, wanted)).entries()) {
+    for (const [index, answer] of (await requestPayouts(deps, wanted)).entries()) {
       const payout = payouts[index];
       if (!payout) continue;
       if (!answer.ok) result.refused[answer.reason] = (result.refused[answer.reason] ?? 0) + 1;
-      else if (await renewPayout(db, { payout, treasury, signature: answer.signature })) result.renewed.push(payout.id);
+      else if (await renewOne(deps, actor, { payout, treasury, signature: answer.signature })) result.renewed += 1;
     }
   }
   return result;
+}
+
+async function renewOne(
+  { db, now }: { db: Pool; now: () => Date },
+  actor: AuditActor,
+  renewal: { payout: ReadyPayout; treasury: string; signature: string | null },
+): Promise<boolean> {
+  const { payout, treasury } = renewal;
+  return db.transaction().execute(async (db) => {
+    const isRenewed = await renewPayout(db, renewal);
+    const [before, after] = [{ payer: payout.payer }, { payer: treasury }];
+    const entry = { actor, action: "payout.renewed", subject: payout.id, before, after, at: now() };
+    if (isRenewed) await insertAuditEntries(db, [entry]);
+    return isRenewed;
+  });
 }
 
 function toRequest({ asset, amount, receiver, merchant_id, number, payment_id }: ReadyPayout): PayoutRequest {

@@ -36,7 +36,14 @@ export async function payInBulk(
     const hash = await chain.client.sendTransaction({ to: chain.contracts.multicall, data, gas: 20_000_000n });
     await chain.client.waitForTransactionReceipt({ hash });
   }
-  await fixture.watch();
+  const isOpen = () =>
+    fixture.db
+      .selectFrom("payment")
+      .select("id")
+      .where("id", "in", ids)
+      .where("state", "<>", "succeeded")
+      .executeTakeFirst();
+  while (await isOpen()) await fixture.watch();
   return ids;
 }
 

@@ -128,6 +128,12 @@ test("a rebuild records nothing while a transfer belongs to no payout or the tre
   const left = new Map([[own.asset, 7n]]);
   expect(await rebuildPayouts(rebuilt.deps, { ...options, accepted, left })).toMatchObject({ recorded: 2, held: [] });
   expect(await fixture.settle(id)).toEqual(["treasury_retired"]);
+  // A thief who hid deposits from the rebuild, so that their payouts belong to nobody, cannot claim them afterwards.
+  await fixture.pay(await fundBuyer(own), 100n);
+  expect(await claimAllDeposits({ db: fixture.db, signer: rebuilt.signer })).toEqual({
+    verified: 2,
+    refused: { treasury_retired: 1 },
+  });
   expect(await rebuilt.signer.moveExcess({ asset: own.asset, pending: 0n })).toMatchObject({ transfer: null });
   const cold = { address: newKey().address, target: "0" };
   await rebuilt.setLimits({ asset: { hotBalance: { floor: "0", ceiling: "0", cold } } });
