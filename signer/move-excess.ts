@@ -10,7 +10,7 @@ import { sumWindow } from "./records.ts";
 import { refuse } from "./refuse.ts";
 import { findExcess } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
-import { wasMadeBy } from "./solana/made-payouts.ts";
+import { wasMadeBy } from "./solana/closed-payouts.ts";
 import { inStoreTransaction } from "./store.ts";
 
 const HOUR_MS = 3_600_000;

@@ -334,7 +334,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "signer/solana/made-payouts.ts",
+    file: "signer/solana/closed-payouts.ts",
     tests: ["test/integration/signer/cold-transfers-solana.test.ts"],
     mutations: [
       {

@@ -13,7 +13,7 @@ import { moveExcess } from "../../../payments/payouts/move-excess.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { coldNonce } from "../../../signer/cold-transfers.ts";
 import { moveExcess as signExcess } from "../../../signer/move-excess.ts";
-import { wasMadeBy } from "../../../signer/solana/made-payouts.ts";
+import { wasMadeBy } from "../../../signer/solana/closed-payouts.ts";
 import { readHotBalances } from "../../../signer/watch-hot-balances.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { isCaughtUp } from "../../support/is-caught-up.ts";
