@@ -11,7 +11,7 @@ import { refuse } from "./refuse.ts";
 import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { findExcess } from "./rules.ts";
 import type { SignerDeps } from "./signer-deps.ts";
-import { wasMadeBy } from "./solana/made-payouts.ts";
+import { wasMadeBy } from "./solana/closed-payouts.ts";
 import { inStoreTransaction } from "./store.ts";
 
 const HOUR_MS = 3_600_000;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
 import {
   NONCE_ACCOUNT_LENGTH,
+  NonceAccount,
   PACKET_DATA_SIZE,
   PublicKey,
   SystemProgram,
@@ -86,6 +87,12 @@ export async function listPaidNumbers(chain: SolanaChain, numbers: readonly stri
     numbers.map((number) => findMarker(chain.treasury, number).address),
   );
   return new Set(numbers.filter((_number, index) => isMarker(accounts[index])));
+}
+
+/** Returns true if the account at the address of a marker is a marker that this treasury can close. */
+export function isMarkerOf(account: Account | undefined, treasury: string): account is Account {
+  if (account?.data.length !== NONCE_ACCOUNT_LENGTH) return false;
+  return NonceAccount.fromAccountData(Buffer.from(account.data)).authorizedPubkey.toBase58() === treasury;
 }
 
 /** Returns true if the account at the address of a marker is a marker, and does not only have lamports. */

@@ -31,9 +31,9 @@ type Opened = { chain: SolanaChain; key: NonNullable<ReturnType<SignerDeps["trea
 
 /**
  * Signs a transaction of payouts as the treasury and as the authority of its durable nonce. Every payout must have been
- * authorized with this receiver and amount, or be the transfer to the cold address, a relayer of the networks file must pay the fee, and the nonce must be the
- * current value of one of the deployment's nonce accounts: a recent blockhash in its place would make a transaction of whose
- * end the signer knows nothing. The transaction is recorded before it is signed.
+ * authorized with this receiver and amount, or be the transfer to the cold address. A relayer of the networks file must pay the
+ * fee, and the nonce must be the current value of one of the deployment's nonce accounts: a recent blockhash in its place would
+ * make a transaction of whose end the signer knows nothing. The transaction is recorded before it is signed.
  */
 export async function authorizePayoutTransaction(
   deps: SignerDeps,

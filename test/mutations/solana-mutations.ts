@@ -313,12 +313,12 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "the treasury signs a payout on Solana that was not authorized with this amount and receiver",
-        find: 'if (!isAuthorized(store, { nonce: memo, treasury, asset, amount, receiver }))\n      return refuse("payout_unauthorized", memo);',
-        replace: "void [isAuthorized, amount, receiver, memo];",
+        find: 'if (!isAuthorized(store, payout) && !isColdTransfer(deps, payout)) return refuse("payout_unauthorized", nonce);',
+        replace: "void [isAuthorized, isColdTransfer, payout];",
       },
       {
         name: "the treasury signs a payout again whose marker was closed",
-        find: 'if (markers.some((marker) => isClosing(store, { chain, marker }))) return refuse("payout_closed");',
+        find: 'if (markers.some((marker) => findClosing(store, { chain, marker }))) return refuse("payout_closed");',
         replace: "",
       },
       {
@@ -330,6 +330,44 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "an account is closed that is no marker of a signed payout",
         find: "return transactions.length > 0 ? [{ ...marker, transactions }] : [];",
         replace: "return [{ ...marker, transactions }];",
+      },
+    ],
+  },
+  {
+    file: "signer/solana/closed-payouts.ts",
+    tests: ["test/integration/signer/cold-transfers-solana.test.ts"],
+    mutations: [
+      {
+        name: "a state that is older than a transfer to the cold address counts as showing it",
+        find: "return closing !== undefined && closing.slot <= height;",
+        replace: "return closing !== undefined;",
+      },
+      {
+        name: "a transfer to the cold address whose marker was closed is never known as made",
+        find: "return closing !== undefined && closing.slot <= height;",
+        replace: "return closing !== undefined && height < 0;",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/nonce-accounts.ts",
+    tests: ["test/integration/signer/rotated-treasury-solana.test.ts"],
+    mutations: [
+      {
+        name: "a treasury that replaces another one gets nonce accounts that it cannot advance",
+        find: "update(`${deployment}\\n${chain.treasury}`)",
+        replace: "update(deployment)",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/close-markers.ts",
+    tests: ["test/integration/signer/rotated-treasury-solana.test.ts"],
+    mutations: [
+      {
+        name: "the treasury tries to close markers of the one before it",
+        find: "return isMarkerOf(account, chain.treasury) ? [{ address, lamports: account.lamports }] : [];",
+        replace: "return account ? [{ address, lamports: account.lamports }] : [];",
       },
     ],
   },

@@ -1,6 +1,7 @@
 import { isFresh } from "../../chains/cache-age.ts";
 import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { isMarkerOf } from "../../chains/solana/payout-markers.ts";
 import { buildMarkerClosing } from "../../chains/solana/treasury-transactions.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import {
@@ -47,10 +48,10 @@ export async function closeOldMarkers(
   const addresses = closable.map(({ address }) => address);
   const accounts = await readAccounts(chain, addresses, "finalized");
   const markers = addresses.flatMap((address, index) => {
-    const lamports = accounts[index]?.lamports;
-    return lamports ? [{ address, lamports }] : [];
+    const account = accounts[index];
+    return isMarkerOf(account, chain.treasury) ? [{ address, lamports: account.lamports }] : [];
   });
-  const gone = addresses.filter((_address, index) => !accounts[index]);
+  const gone = addresses.filter((_address, index) => !isMarkerOf(accounts[index], chain.treasury));
   if (gone.length > 0) await forgetClosed(deps, chain, { ...args, addresses: gone });
   if (markers.length === 0) return 0;
   const [feePayer = ""] = chain.lanes;
@@ -86,8 +87,9 @@ export async function closeOldMarkers(
 }
 
 /**
- * Deletes markers that no longer exist on the chain: a transaction that the database lost has closed them. The relayer has
- * their rent since then, and it was booked as capital when it was found there.
+ * Deletes markers that no longer exist on the chain, or that belong to the treasury before this one. A transaction that the
+ * database lost, or a wallet with the former treasury's key, sends their rent to the relayer. It is booked as capital when it
+ * is found there.
  */
 async function forgetClosed(
   deps: TransferDeps,

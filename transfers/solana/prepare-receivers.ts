@@ -13,7 +13,8 @@ const programs = new Set(Object.values(tokenPrograms).map((program) => program.t
 
 /**
  * Checks the accounts that receive payouts. A missing token account is created at our expense, once: a receiver that closes
- * it to take its rent gets no second one. The cold address is the operator's own, and gets one each time. Holds payouts whose account cannot receive them, and returns the others.
+ * it to take its rent gets no second one. The cold address is the operator's own, and gets one each time. Holds payouts whose
+ * account cannot receive them, and returns the others.
  */
 export async function prepareReceivers(
   deps: TransferDeps,

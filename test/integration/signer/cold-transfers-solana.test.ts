@@ -13,7 +13,7 @@ import { moveExcess } from "../../../payments/payouts/move-excess.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { coldNonce } from "../../../signer/cold-transfers.ts";
 import { moveExcess as signExcess } from "../../../signer/move-excess.ts";
-import { wasMadeBy } from "../../../signer/solana/made-payouts.ts";
+import { wasMadeBy } from "../../../signer/solana/closed-payouts.ts";
 import { readHotBalances } from "../../../signer/watch-hot-balances.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { isCaughtUp } from "../../support/is-caught-up.ts";
@@ -283,7 +283,7 @@ describe("a transfer to the cold address on Solana", () => {
     expect(await balanceOf(cold)).toBe(6_000_000n);
     expect((await listBalances(restored.db, { account: "cold", asset: shared.asset }))[0]?.amount).toBe(6_000_000n);
     const open = await listExceptions(restored.deps, 10);
-    expect(open.filter(({ kind }) => kind === "left")).toEqual([]);
+    expect(open.filter(({ what }) => what === "left")).toEqual([]);
   });
 });
 

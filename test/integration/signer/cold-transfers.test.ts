@@ -133,6 +133,25 @@ describe("a transfer to the cold address", () => {
     expect([await usdcBalance(chain, cold), await usdcBalance(chain, safer)]).toEqual([0n, 6_000_000n]);
   });
 
+  test("that is stored follows the file to another address, unless a lane has taken it", async () => {
+    const { chain, fixture, cold, keep, run, send, transfers } = await startShop();
+    await fixture.pay(await fundBuyer(chain), 900n);
+    await run();
+    const lane = await fixture.db.selectFrom("lane").select("id").executeTakeFirstOrThrow();
+    const take = (lane_id: string | null) =>
+      fixture.db.updateTable("transfer").set({ lane_id }).where("purpose", "=", "cold").execute();
+    const safer = newKey().address;
+    await keep(safer);
+    await take(lane.id);
+    await run();
+    expect(await transfers()).toMatchObject([{ receiver: cold.toLowerCase() }]);
+    await take(null);
+    await run();
+    expect(await transfers()).toMatchObject([{ receiver: safer.toLowerCase() }]);
+    await send();
+    expect([await usdcBalance(chain, cold), await usdcBalance(chain, safer)]).toEqual([0n, 6_000_000n]);
+  });
+
   test("leaves what payouts of the last hour still need", async () => {
     const { chain, signing, fixture, ask } = await startShop();
     const paymentId = await fixture.pay(await fundBuyer(chain), 900n);
