@@ -65,22 +65,6 @@ type ClaimArgs = {
 };
 
 /**
- * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
- * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
- * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
- */
-export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
-  const { rows } = await sql<Row>`
-    update transfer set lane_id = ${args.laneId} where id in (
-      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
-    )
-    returning *`.execute(db);
-  return rows
-    .map(readEvmRow)
-    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
-}
-
-/**
  * Returns the transfers that `claimReady` would reserve, without writing to them. For the only lane that takes transfers
  * like these: its lease is the reservation. Should another lane take one of them, then one of the two cannot assign it.
  */
@@ -101,6 +85,22 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
           and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
         and (t.lane_id is null or t.lane_id = ${args.laneId}
           or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))`;
+}
+
+/**
+ * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
+ * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
+ * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
+ */
+export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
+  const { rows } = await sql<Row>`
+    update transfer set lane_id = ${args.laneId} where id in (
+      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
+    )
+    returning *`.execute(db);
+  return rows
+    .map(readEvmRow)
+    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */
