@@ -50,7 +50,7 @@ export async function sumUnfinishedPayouts(
 }
 
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
-export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
+type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 
 /** Selects the transfers that a lane may send next. */
 type ClaimArgs = {
