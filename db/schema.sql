@@ -1002,10 +1002,10 @@ CREATE OR REPLACE FUNCTION public.add_state_deliveries()
 AS $function$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.' || p.state, p.state_version,
-      p.updated_at, p.updated_at
-    from changed p join before b on b.id = p.id and b.state is distinct from p.state
-    join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id, 'payment.' || new.state,
+      new.state_version, new.updated_at, new.updated_at
+    from webhook_endpoint e
+    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
     return null;
   end $function$
 ;
@@ -1432,7 +1432,7 @@ CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.mer
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_deliveries();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
-CREATE TRIGGER payment_state_webhook AFTER UPDATE ON public.payment REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION add_state_deliveries();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_state_deliveries();
 CREATE TRIGGER refund_insert_events AFTER INSERT ON public.refund REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();

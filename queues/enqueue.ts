@@ -59,23 +59,20 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
     if (catalog[name].merge && isFirst) await addMerged(name, withRequest);
     else await add(name, withRequest);
   };
-  /** Jobs that are enqueued within one iteration of the event loop, or while earlier ones are added: they become one job. */
+  /** Jobs that are enqueued while an earlier one is added, or within one iteration of the event loop, become one job. */
   const waiting = new Map<QueueName, { requests: JobRequest[]; added: Promise<void> }>();
-  /** The jobs that are being added to Redis. */
   const adding = new Map<QueueName, Promise<void>>();
   const addMerged = <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<void> => {
     const open = waiting.get(name);
     open?.requests.push(...requests);
     if (open) return open.added;
     const all: JobRequest<N>[] = [...requests];
-    const before = adding.get(name) ?? new Promise((resolve) => setImmediate(resolve));
-    const added = before.then(() => {
+    const added = (adding.get(name) ?? new Promise((resolve) => setImmediate(resolve))).then(async () => {
       waiting.delete(name);
-      const done = add(name, mergeRequests(name, all)).finally(() => {
-        if (adding.get(name) === done) adding.delete(name);
-      });
-      adding.set(name, done);
-      return done;
+      const now = add(name, mergeRequests(name, all));
+      adding.set(name, now);
+      await now;
+      if (adding.get(name) === now) adding.delete(name);
     });
     // Entries of a queue's list are all of this queue.
     waiting.set(name, { requests: all as JobRequest[], added });

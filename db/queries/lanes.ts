@@ -49,6 +49,17 @@ export async function wakeLanes(db: Db, args: { chain: string; addresses: readon
   return result.numUpdatedRows > 0n;
 }
 
+/**
+ * Asks the owners of these lanes to check for more ready transfers, as `wakeLanes` does. Returns true when every one of the
+ * lanes has an owner that will check; otherwise a job should take the free one.
+ */
+export async function wakeEveryLane(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update lane set wake_requested = true
+    where chain = ${args.chain} and address = any(${args.addresses}) and lease_until > clock_timestamp()`.execute(db);
+  return numAffectedRows === BigInt(args.addresses.length);
+}
+
 /** Releases a lane, unless a wake was requested meanwhile: then clears the request and keeps the lease, and the owner checks for transfers once more. */
 export async function releaseLane(db: Db, lease: LaneLease): Promise<"released" | "wake_requested" | "lost"> {
   const result = await sql<{ wake_requested: boolean }>`

@@ -71,7 +71,7 @@ export async function sumUnfinishedPayouts(
 }
 
 /** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
-export type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
+type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
 
 /** Selects the transfers that a lane may send next. */
 type ClaimArgs = {
@@ -84,22 +84,6 @@ type ClaimArgs = {
   /** Only transfers of contract wallets that are not excluded; when unset, only those of other payers. */
   wallets?: ExcludedWallets | undefined;
 };
-
-/**
- * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
- * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
- * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
- */
-export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
-  const { rows } = await sql<Row>`
-    update transfer set lane_id = ${args.laneId} where id in (
-      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
-    )
-    returning *`.execute(db);
-  return rows
-    .map(readEvmRow)
-    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
-}
 
 /**
  * Returns the transfers that `claimReady` would reserve, without writing to them. For the only lane that takes transfers
@@ -136,6 +120,22 @@ export async function countReady(
     db,
   );
   return rows[0]?.ready ?? 0;
+}
+
+/**
+ * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
+ * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
+ * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
+ */
+export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
+  const { rows } = await sql<Row>`
+    update transfer set lane_id = ${args.laneId} where id in (
+      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
+    )
+    returning *`.execute(db);
+  return rows
+    .map(readEvmRow)
+    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */

@@ -55,7 +55,25 @@ export type ReadyTransfer = { chain: string; transferId: string; isWallet?: bool
 
 /** Returns the queue that relays a transfer. */
 export function relayQueueOf(transfer: ReadyTransfer): RelayQueue {
-  return queues[getChainDriver(transfer.chain).senderOf(transfer)];
+  return queues[senderOf(transfer)];
+}
+
+const senderOf = (transfer: ReadyTransfer): Sender => getChainDriver(transfer.chain).senderOf(transfer);
+
+/**
+ * Has transfers relayed by the workers that send on their chains now, and enqueues jobs where a sender has no work: a job
+ * would find its lanes in use and do the same. Should such a worker die, the sweep enqueues the transfers.
+ */
+export async function wakeRelays(
+  deps: Pick<PaymentDeps, "enqueue" | "db" | "chains">,
+  transfers: readonly ReadyTransfer[],
+): Promise<void> {
+  for (const ofSender of Map.groupBy(transfers, (one) => `${senderOf(one)} ${one.chain}`).values()) {
+    const [first] = ofSender;
+    if (!first) continue;
+    const driver = getTransferDriver(getChain(deps.chains, first.chain));
+    if (!(await driver.wakeOwners(deps, senderOf(first)))) await enqueueRelays(deps, ofSender);
+  }
 }
 
 /** Enqueues one job per chain and queue. The worker that takes it relays every ready transfer there. */

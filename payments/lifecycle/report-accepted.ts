@@ -1,7 +1,7 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Accepted, Outcomes } from "./accept-attempts.ts";
-import { enqueueRelays, type ReadyTransfer } from "./relay-transfers.ts";
+import { type ReadyTransfer, wakeRelays } from "./relay-transfers.ts";
 
 /** Counts accepted attempts, enqueues their transfers and announces their payments. Call it after the commit. */
 export async function reportAccepted(
@@ -12,7 +12,7 @@ export async function reportAccepted(
   const accepted = attempts.filter(({ attempt }) => transfers.has(attempt.id));
   if (accepted.length === 0) return;
   for (const { payment } of accepted) count(deps, payment.mode);
-  await enqueueRelays(
+  await wakeRelays(
     deps,
     accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []),
   );

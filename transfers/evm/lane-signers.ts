@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import type { Sender } from "../../chains/chain-driver.ts";
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
@@ -14,6 +15,13 @@ export function listLaneSigners(deps: Pick<TransferDeps, "keys">, chain: EvmChai
   const wallets = keys.lanes.slice(-1);
   const relayers = hasWalletLane(chain) ? keys.lanes.slice(0, -1) : keys.lanes;
   return { relayers, wallets };
+}
+
+/** Returns the addresses of the lanes by which a sender sends. */
+export function listLaneAddresses(chain: EvmChain, sender: Sender): Hex[] {
+  const all = chain.network.lanes.map(({ address }) => lowerCaseHex(address));
+  if (sender === "wallet lane") return all.slice(-1);
+  return hasWalletLane(chain) ? all.slice(0, -1) : all;
 }
 
 /** Returns true when contract wallets have a lane of their own. On a chain with a single lane they share it. */

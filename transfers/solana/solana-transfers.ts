@@ -25,6 +25,7 @@ export function solanaTransfers(chain: SolanaChain): TransferDriver {
     runPass: (deps, watched, args) => runSlotPass(deps, chain, watched, args),
     readHistory: (deps, handlers) => readHistory(deps, chain.chain, handlers),
     send: (deps, _sender, handlers) => submitReady(deps, chain.chain, handlers),
+    wakeOwners: async () => false,
     payoutForm: () => ({ kind: "spl", valid_before: null }),
     verify: (deps, all) => verifySolana(deps, chain, all.map(readSolanaSigned)),
     checkSignature: (signed) => checkSolanaSignature(chain, readSolanaSigned(signed)),

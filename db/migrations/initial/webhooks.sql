@@ -42,8 +42,9 @@ create index webhook_delivery_pending on webhook_delivery (at) where state = 'pe
 create index webhook_delivery_listed on webhook_delivery (endpoint_id, at);
 create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up';
 
--- Triggers write the deliveries, so that no move of a payment is missed: they commit with the move itself. Each runs once
--- for all payments of a statement.
+-- Triggers write the deliveries, so that no move of a payment is missed: they commit with the move itself. The one for
+-- inserts runs once for all payments of a statement. The one for updates runs for each row that moves: a plan that joins
+-- the old and the new rows of a statement would be kept, and be quadratic for a larger one.
 create function add_created_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
@@ -60,14 +61,14 @@ create function add_state_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.' || p.state, p.state_version,
-      p.updated_at, p.updated_at
-    from changed p join before b on b.id = p.id and b.state is distinct from p.state
-    join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id, 'payment.' || new.state,
+      new.state_version, new.updated_at, new.updated_at
+    from webhook_endpoint e
+    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
     return null;
   end $$;
-create trigger payment_state_webhook after update on payment referencing old table as before new table as changed
-  for each statement execute function add_state_deliveries();
+create trigger payment_state_webhook after update of state on payment
+  for each row when (old.state is distinct from new.state) execute function add_state_deliveries();
 
 create function add_destination_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$

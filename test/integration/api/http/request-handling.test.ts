@@ -99,7 +99,7 @@ describe("log lines and metrics", () => {
       if (!found) throw new Error("not logged yet");
       return JSON.parse(found) as Record<string, unknown>;
     });
-    expect(line).toMatchObject({ level: "info", method: "GET", route: "/v1/payments/:id/status", status: "200" });
+    expect(line).toMatchObject({ level: "debug", method: "GET", route: "/v1/payments/:id/status", status: "200" });
     expect(line).toMatchObject({ account: shop.accountId, mode: "test" });
     const all = api.lines.join("");
     for (const secret of [shop.key, shop.wallet["app-id"], "maxPollMs"]) expect(all).not.toContain(secret);

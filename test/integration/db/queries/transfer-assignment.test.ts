@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { freeLane, takeLane } from "../../../../db/queries/lanes.ts";
+import { freeLane, releaseLane, takeLane, wakeEveryLane } from "../../../../db/queries/lanes.ts";
 import {
   assignTransfers,
   claimReady,
@@ -132,5 +132,18 @@ describe("storing an assignment", () => {
     expect(await claimReady(db, { ...claim, now }), "not at once").toEqual([]);
     const [row] = await claimReady(db, { ...claim, now: later(60_000) });
     expect(row).toMatchObject({ id: ids[0], alone: true, lane_nonce: null, last_error: "no trace" });
+  });
+});
+
+describe("waking the owners of lanes", () => {
+  test("the owners are asked when every lane has one, and otherwise a job must take the free lane", async () => {
+    const { chain, lanes } = await makeChain(2, 0);
+    const addresses = lanes.map(({ address }) => address);
+    expect(await wakeEveryLane(db, { chain, addresses })).toBe(true);
+    for (const lane of lanes) expect(await releaseLane(db, lane)).toBe("wake_requested");
+    if (lanes[0]) expect(await releaseLane(db, lanes[0])).toBe("released");
+    expect(await wakeEveryLane(db, { chain, addresses })).toBe(false);
+    await sql`update lane set lease_until = clock_timestamp() where chain = ${chain}`.execute(db);
+    expect(await wakeEveryLane(db, { chain, addresses })).toBe(false);
   });
 });

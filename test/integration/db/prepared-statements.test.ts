@@ -1,0 +1,21 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { lockPaying } from "../../../db/queries/payment-moves.ts";
+import { listPayments } from "../../../db/queries/payments.ts";
+import { insertMerchant, insertPaymentRow } from "../../support/insert-rows.ts";
+import { openTestDb } from "../../support/open-test-db.ts";
+
+test("a statement that runs often is prepared, and every statement still works after a migration adds a column", async () => {
+  // One connection, which keeps its prepared statements.
+  const { db } = await openTestDb(1);
+  const id = await insertPaymentRow(db, await insertMerchant(db), { state: "processing" });
+  for (let run = 0; run < 10; run += 1) {
+    expect(await listPayments(db, [id])).toHaveLength(1);
+    expect(await lockPaying(db, [id])).toHaveLength(1);
+  }
+  const { rows } = await sql<{ statement: string }>`select statement from pg_prepared_statements`.execute(db);
+  expect(rows.map(({ statement }) => statement).filter((text) => text.includes("for update of p"))).toHaveLength(1);
+  await sql`alter table payment add column more text`.execute(db);
+  expect(await listPayments(db, [id])).toMatchObject([{ id, more: null }]);
+  expect(await lockPaying(db, [id])).toHaveLength(1);
+});
