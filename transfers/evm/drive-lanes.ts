@@ -146,6 +146,7 @@ async function sendBatch(
   if (waitMs > 0) {
     const limit = maxBatchSize(chain);
     const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
+    if (ready === 0 && lane.takes === "keys") return "idle";
     if (ready > 0 && ready < limit) return { waitMs };
   }
   // Above the ceiling, the transfers are not even claimed.
