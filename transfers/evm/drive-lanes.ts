@@ -172,7 +172,11 @@ async function sendBatch(
   if (batch.length === 0) return "sent";
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
-  const good = await dryRunBatch(deps, chain, { ...lane, price }, batch);
+  const nonce = lease.next_nonce;
+  const [good, replacement] = await Promise.all([
+    dryRunBatch(deps, chain, { ...lane, price }, batch),
+    nextReplacement(deps.db, { lane_id: lease.id, nonce }),
+  ]);
   // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
@@ -180,13 +184,12 @@ async function sendBatch(
   const [gas, { fees }] = [limit + price.extraGas, price];
   if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, inFlight)))) return "blocked";
   const { chainId } = chain;
-  const nonce = lease.next_nonce;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
   const key: TransactionKey = {
     lane_id: lease.id,
     nonce,
-    replacement: await nextReplacement(deps.db, { lane_id: lease.id, nonce }),
+    replacement,
   };
   if (!(await store(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) }))) return "blocked";
   lease.next_nonce = nonce + 1;
