@@ -110,9 +110,10 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
     for (let sent = 0; sent < MAX_SENT; ) {
       const began = performance.now();
       const result = await sendBatch(deps, chain, lane);
-      if (result === "sent") noteSendTime(chain, performance.now() - began);
-      if (result === "sent") sent += 1;
-      else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
+      if (result === "sent") {
+        sent += 1;
+        noteSendTime(chain, performance.now() - began);
+      } else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
       else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
     }
   } catch (error) {
@@ -186,11 +187,7 @@ async function sendBatch(
   const { chainId } = chain;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
-  const key: TransactionKey = {
-    lane_id: lease.id,
-    nonce,
-    replacement,
-  };
+  const key: TransactionKey = { lane_id: lease.id, nonce, replacement };
   if (!(await store(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) }))) return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
