@@ -30,7 +30,7 @@ type BookGas = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
 export type BookEnded = (db: Db, ended: readonly TransferRow[]) => Promise<() => void>;
 
 /** A ready transfer that may be sent now. */
-export type WaitingTransfer = { id: string; smart_wallet: boolean };
+type WaitingTransfer = { id: string; smart_wallet: boolean };
 
 /** Functions that book what the watcher finds, in the database transaction that moves the transfers. */
 export type BookingHandlers = {

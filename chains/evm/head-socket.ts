@@ -19,7 +19,7 @@ const Announcement = z.object({
 });
 
 /** The height that a message of a `newHeads` subscription announces; undefined for any other message. Pure. */
-export function readAnnouncement(message: unknown): number | undefined {
+function readAnnouncement(message: unknown): number | undefined {
   if (typeof message !== "string") return undefined;
   try {
     return Number(Announcement.parse(JSON.parse(message)).params.result.number);
@@ -28,7 +28,7 @@ export function readAnnouncement(message: unknown): number | undefined {
   }
 }
 
-export type HeadSocketOptions = {
+type HeadSocketOptions = {
   url: string;
   /** Usual time between blocks, milliseconds. */
   blockMs: number;

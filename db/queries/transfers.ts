@@ -113,13 +113,13 @@ export async function countReady(
   db: Db,
   args: { chain: string; kinds: readonly EvmKind[]; now: Date; limit: number },
 ): Promise<number> {
-  const { rows } = await sql<{ ready: number }>`
-    select count(*)::int as ready from (
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from (
       select from transfer where chain = ${args.chain} and state = 'ready' and kind = any(${args.kinds})
-        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) some`.execute(
+        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) ready`.execute(
     db,
   );
-  return rows[0]?.ready ?? 0;
+  return rows[0]?.count ?? 0;
 }
 
 /**

@@ -14,8 +14,8 @@ const LEAST_SHARE = 0.95;
 /** Payments confirmed per second, at random times. */
 const PER_SECOND = 5;
 /** How long payments are confirmed: this many blocks, and at least this many seconds. */
-const BLOCKS = 6;
-const LEAST_SECONDS = 30;
+const BLOCKS = 4;
+const LEAST_SECONDS = 20;
 
 /**
  * Confirms payments at random times on a chain with a block every `blockTime` seconds. Prints the share that is in the next

@@ -116,9 +116,10 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
     for (let sent = 0; sent < MAX_SENT; ) {
       const began = performance.now();
       const result = await sendBatch(deps, chain, lane);
-      if (result === "sent") noteSendTime(chain, performance.now() - began);
-      if (result === "sent") sent += 1;
-      else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
+      if (result === "sent") {
+        sent += 1;
+        noteSendTime(chain, performance.now() - began);
+      } else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
       else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
     }
   } catch (error) {
@@ -152,6 +153,7 @@ async function sendBatch(
   if (waitMs > 0) {
     const limit = maxBatchSize(chain);
     const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
+    if (ready === 0 && lane.takes === "keys") return "idle";
     if (ready > 0 && ready < limit) return { waitMs };
   }
   // Above the ceiling, the transfers are not even claimed.
@@ -177,7 +179,11 @@ async function sendBatch(
   if (batch.length === 0) return "sent";
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
-  const good = await dryRunBatch(deps, chain, { ...lane, price }, batch);
+  const nonce = lease.next_nonce;
+  const [good, replacement] = await Promise.all([
+    dryRunBatch(deps, chain, { ...lane, price }, batch),
+    nextReplacement(deps.db, { lane_id: lease.id, nonce }),
+  ]);
   // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
@@ -185,14 +191,9 @@ async function sendBatch(
   const [gas, { fees }] = [limit + price.extraGas, price];
   if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, inFlight)))) return "blocked";
   const { chainId } = chain;
-  const nonce = lease.next_nonce;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
-  const key: TransactionKey = {
-    lane_id: lease.id,
-    nonce,
-    replacement: await nextReplacement(deps.db, { lane_id: lease.id, nonce }),
-  };
+  const key: TransactionKey = { lane_id: lease.id, nonce, replacement };
   if (!(await store(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) }))) return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);

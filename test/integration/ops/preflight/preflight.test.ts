@@ -117,6 +117,16 @@ test("an endpoint that is down is an error, and a chain without any other is not
   expect(findings.filter(({ check }) => check.startsWith("key of"))).toHaveLength(2);
 });
 
+test("a WebSocket that announces blocks is ok, and one that nothing listens at is a warning", async () => {
+  const document = world.document("eip155:");
+  const [first] = document.chains[0].rpc;
+  first.wsUrl = chain.url.replace("http", "ws");
+  const findings = await expectFindings(document, []);
+  expect(findings.map(({ check }) => check)).toContain("subscription");
+  first.wsUrl = "ws://127.0.0.1:1";
+  await expectFindings(document, [{ ...at(evm), check: "subscription", status: "warning", detail: "does not answer" }]);
+});
+
 test("an endpoint that does not answer in time is an error", async () => {
   const document = world.document("eip155:");
   document.chains[0].rpcTimeoutMs = 300;

@@ -48,6 +48,11 @@ describe("the error of an invalid networks document names the member and never i
   test.each<[string, object, string]>([
     ["an invalid address", { multicall: secret }, "chains.0.multicall"],
     ["an invalid URL", { rpc: [{ name: "one", url: secret }] }, "chains.0.rpc.0.url"],
+    [
+      "announcements of blocks that are no WebSocket",
+      { rpc: [{ name: "one", url: "http://127.0.0.1:1", wsUrl: `https://127.0.0.1/${secret}` }] },
+      "chains.0.rpc.0.wsUrl",
+    ],
     ["no endpoint", { rpc: [] }, "chains.0.rpc"],
     [
       "agreementThreshold with only one endpoint",
