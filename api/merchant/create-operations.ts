@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { checkPayment, writePayment } from "../../payments/lifecycle/create-payment.ts";
+import type { PaymentView } from "../../payments/views.ts";
 import { isStorable } from "../../runtime/clean-text.ts";
 import { defineOperation, type Operation } from "../contract/operation.ts";
 import { amount, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
@@ -38,9 +39,13 @@ const define = (path: Operation["path"], name: string) =>
     body,
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...body }),
-    async handle(deps, { caller, merchant, body, prepared }) {
-      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...body }, prepared);
-      return done(toCreatedResponse(made, deps.publicUrl));
+    claimsKey: true,
+    async handle(deps, { caller, merchant, body, prepared, claim }) {
+      const toBody = (payment: PaymentView) => toCreatedResponse(payment, deps.publicUrl);
+      const toText = (payment: PaymentView) => JSON.stringify(toBody(payment));
+      const args = { caller, merchantId: merchant.merchantId, ...body };
+      const made = await writePayment(deps, args, prepared, claim && { ...claim, toText });
+      return made && done(toBody(made));
     },
   });
 

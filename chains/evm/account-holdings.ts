@@ -1,4 +1,4 @@
-import { encodeFunctionData, type Hex, hexToBigInt } from "viem";
+import { encodeFunctionData, type Hex, hexToBigInt, prepareEncodeFunctionData } from "viem";
 import { multicallReadAbi, tokenAbi } from "./abi.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
@@ -29,9 +29,12 @@ export async function readHoldings(
   });
 }
 
+// Prepared once, because a selector takes a hash.
+const balanceOf = prepareEncodeFunctionData({ abi: tokenAbi, functionName: "balanceOf" });
+
 function listCalls(chain: EvmChain, token: EvmToken, account: Hex): { member: keyof Holding; call: Call }[] {
   const callToken = (data: Hex): Call => ({ target: token.token, data });
-  const balance = callToken(encodeFunctionData({ abi: tokenAbi, functionName: "balanceOf", args: [account] }));
+  const balance = callToken(encodeFunctionData({ ...balanceOf, args: [account] }));
   if (token.kind === "eip3009") return [{ member: "balance", call: balance }];
   const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getEthBalance", args: [account] });
   const gas = { member: "gas" as const, call: { target: chain.multicall, data } };
