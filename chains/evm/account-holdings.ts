@@ -1,4 +1,5 @@
 import { encodeFunctionData, type Hex, hexToBigInt, prepareEncodeFunctionData } from "viem";
+import { mergeCalls } from "../../runtime/merge-calls.ts";
 import { multicallReadAbi, tokenAbi } from "./abi.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
@@ -10,17 +11,30 @@ import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
  */
 export type Holding = { balance: bigint; allowed: bigint; permitNonce: bigint; gas: bigint };
 
-/** Returns holdings in the order of `wanted`, with one eth_call. A call that fails counts as 0. */
+/**
+ * Calls in one eth_call of several requests at most. Endpoints limit its gas; a balance takes 10,000, and what a longer
+ * request takes concerns that request alone.
+ */
+const MOST_MERGED = 200;
+
+type Simulate = (calls: readonly Call[]) => Promise<readonly CallOutcome[]>;
+const merged = new WeakMap<EvmChain, Simulate>();
+
+/** Returns a function whose concurrent calls share an eth_call. */
+function simulateMerged(chain: EvmChain): Simulate {
+  const simulate =
+    merged.get(chain) ?? mergeCalls((calls) => simulateCalls(chain.rpc, chain, calls), { most: MOST_MERGED });
+  merged.set(chain, simulate);
+  return simulate;
+}
+
+/** Returns holdings in the order of `wanted`. A call that fails counts as 0. Concurrent calls share an eth_call. */
 export async function readHoldings(
   chain: EvmChain,
   wanted: readonly { token: EvmToken; account: Hex }[],
 ): Promise<Holding[]> {
   const callLists = wanted.map(({ token, account }) => listCalls(chain, token, account));
-  const outcomes = await simulateCalls(
-    chain.rpc,
-    chain,
-    callLists.flatMap((calls) => calls.map(({ call }) => call)),
-  );
+  const outcomes = await simulateMerged(chain)(callLists.flatMap((calls) => calls.map(({ call }) => call)));
   let next = 0;
   return callLists.map((calls) => {
     const holding: Holding = { balance: 0n, allowed: 0n, permitNonce: 0n, gas: 0n };

@@ -54,7 +54,7 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
 }
 
 /** How a payment's creation stores its response under an idempotency key. */
-export type PaymentClaim = KeyClaim & { toText: (payment: PaymentView) => string };
+type PaymentClaim = KeyClaim & { toText: (payment: PaymentView) => string };
 
 /**
  * Writes a validated payment and starts its lifetime, in one statement, which also stores the response of `claim`. Returns
