@@ -42,6 +42,7 @@ export function subscribeToPaymentChanges(
   prefix: string,
   onChange: (paymentId: string) => void,
 ): PaymentChangeSubscription {
+  const name = channel(prefix);
   const newSession = (): Session => ({ isSession: true });
   let session = newSession();
   let pausedUntil = 0;
@@ -55,15 +56,18 @@ export function subscribeToPaymentChanges(
   const ask = async (): Promise<Session | undefined> => {
     if (redis.status !== "ready" || performance.now() < pausedUntil) return undefined;
     const asked = session;
-    // Redis answers on this connection after the messages before it, and with an array only where it is subscribed.
-    const answer: unknown = await withTimeout(redis.ping(), ANSWER_MS, "Redis").catch(() => {
-      pausedUntil = performance.now() + PAUSE_MS;
-    });
-    return Array.isArray(answer) && asked === session ? asked : undefined;
+    // To subscribe again changes nothing. The answer shows that this connection is subscribed, and comes after the messages
+    // that were published before.
+    const isAnswered = await withTimeout(redis.subscribe(name), ANSWER_MS, "Redis").then(
+      () => true,
+      () => false,
+    );
+    if (!isAnswered) pausedUntil = performance.now() + PAUSE_MS;
+    return isAnswered && asked === session ? asked : undefined;
   };
   let next: Promise<Session | undefined> | undefined;
   return {
-    subscribed: redis.subscribe(channel(prefix)),
+    subscribed: redis.subscribe(name),
     catchUp() {
       // Calls of one iteration of the event loop share a command.
       next ??= new Promise((resolve) => setImmediate(resolve)).then(() => {

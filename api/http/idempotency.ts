@@ -72,7 +72,8 @@ async function runClaiming(
   const result = work.ok ? await work.value(deps, claim) : work;
   if (result?.ok) return toResponse(operation, result);
   // The key is taken, or the request is one that can be refused only because it has been carried out.
-  return (await findStoredResponse(deps, request)) ?? requireResult(result);
+  const stored = await findStoredResponse(deps, request);
+  return stored ?? toResponse(operation, requireResult(result));
 }
 
 function toResponse(operation: Operation, result: Result<object>): Result<OperationResponse> {

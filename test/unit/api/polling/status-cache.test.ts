@@ -24,7 +24,7 @@ function setUp() {
     session: { isSession: true } as Session | undefined,
     isFollowed: true,
     /** Runs after the row was read and before the cache gets it. */
-    duringRead: async () => undefined as undefined,
+    duringRead: async (): Promise<void> => undefined,
   };
   const log: string[] = [];
   const cache = createStatusCache({
