@@ -3,12 +3,14 @@ import type { CredentialCache } from "../payments/merchants/credential-cache.ts"
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Limits } from "./http/rate-limits.ts";
+import type { StatusCache } from "./polling/status-cache.ts";
 import type { Waiters } from "./polling/waiters.ts";
 
 /** The dependencies of the API. main.ts creates them once; tests create their own. */
 export type ApiDeps = PaymentDeps &
   BuyerDataDeps & {
     waiters: Waiters;
+    statuses: StatusCache;
     limits: Limits;
     keyUses: KeyUses;
     credentials: CredentialCache;

@@ -7,11 +7,10 @@ import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts
 import { isMigrated } from "../db/migrate.ts";
 import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
-import { listStatuses } from "../payments/lifecycle/read-payment.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
-import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../queues/payment-changes.ts";
+import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
 import { createEncrypt } from "../runtime/encryption.ts";
@@ -25,7 +24,7 @@ import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { createLimits } from "./http/rate-limits.ts";
-import { createWaiters } from "./polling/waiters.ts";
+import { type WatchDeps, watchPayments } from "./polling/watch-payments.ts";
 import { buildServer } from "./server.ts";
 
 /** Time after SIGTERM in which new connections are still served, until load balancers send no more, milliseconds. */
@@ -94,9 +93,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     metrics,
     now,
   };
-  const waiters = createWaiters({ listStatuses: (ids) => listStatuses(domain, ids), metrics, log });
-  shutdown.onClose("waiters", () => waiters.close());
-  subscribe(opened, waiters.wake);
+  const { waiters, statuses } = openWatched(opened, domain);
 
   const limits = createLimits(
     { redis, prefix: config.REDIS_PREFIX, metrics },
@@ -119,7 +116,15 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   };
   const publicUrl = config.PUBLIC_URL.replace(/\/+$/, "");
   const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
-  const app = buildServer({ ...domain, waiters, ...settings, publicUrl, legal, appSchemes: config.APP_SCHEMES });
+  const app = buildServer({
+    ...domain,
+    waiters,
+    statuses,
+    ...settings,
+    publicUrl,
+    legal,
+    appSchemes: config.APP_SCHEMES,
+  });
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);
@@ -182,17 +187,20 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
   });
 }
 
-/** Subscribes in the background: without Redis the API still serves, and the waiters read once a second. */
-function subscribe({ config, log, shutdown }: Opened, wake: (paymentId: string) => void): void {
-  const redis = openRetryingRedis(
+/** Subscribes in the background: without Redis the API still serves, and finds changes once a second. */
+function openWatched({ config, log, shutdown }: Opened, domain: Omit<WatchDeps, "subscriber" | "prefix">) {
+  const subscriber = openRetryingRedis(
     config.REDIS_URL,
     (err) => log.warn({ err }, "redis subscription failed"),
     config.REDIS_CA,
   );
-  shutdown.onClose("redis subscription", () => redis.disconnect());
-  subscribeToPaymentChanges(redis, config.REDIS_PREFIX, wake).catch((err: unknown) => {
+  shutdown.onClose("redis subscription", () => subscriber.disconnect());
+  const watched = watchPayments({ ...domain, subscriber, prefix: config.REDIS_PREFIX });
+  shutdown.onClose("payment watches", watched.close);
+  watched.subscription.subscribed.catch((err: unknown) => {
     if (!shutdown.signal.aborted) log.warn({ err }, "cannot subscribe to payment changes");
   });
+  return watched;
 }
 
 try {

@@ -7,6 +7,7 @@ import {
   type IdempotencyKey,
   recordResponse,
 } from "../db/queries/idempotency-keys.ts";
+import type { ClaimedKey } from "../db/queries/payments.ts";
 import type { Db } from "../db/tables.ts";
 import { done, type Result, refuse } from "./error-codes.ts";
 import type { Caller } from "./merchants/callers.ts";
@@ -64,6 +65,14 @@ export async function findStoredResponse(
   if (kept.status === null || kept.response_body === null)
     throw new Error("an idempotency key was committed without a response");
   return done({ status: kept.status, text: kept.response_body, replayed: true });
+}
+
+/** A free key that an operation's own statement stores with its response. */
+export type KeyClaim = Pick<IdempotentRequest, "operation" | "key" | "digest"> & { status: number };
+
+/** Returns the row of a claimed key without its owner. */
+export function toClaimedKey({ operation, key, digest, status }: KeyClaim, text: string): ClaimedKey {
+  return { operation, key, digest, status, response_body: text };
 }
 
 function toRowKey({ caller, merchantId, operation, key }: IdempotentRequest): IdempotencyKey {

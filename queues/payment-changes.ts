@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { withTimeout } from "../runtime/timeout.ts";
 
 /**
  * Publishes the ids of payments that have changed. Callers publish after the commit. A lost message delays a long poll by one
@@ -16,14 +17,65 @@ export function createPaymentChangePublisher(redis: Redis, prefix: string): Publ
   };
 }
 
+/** One connection of a subscription; another object after each reconnection. */
+export type Session = { readonly isSession: true };
+
+export type PaymentChangeSubscription = {
+  /** Settles when the first subscription is made; never while Redis is down. */
+  subscribed: Promise<unknown>;
+  /**
+   * Resolves when every message has been delivered that was published before the call. Returns the session, in which no
+   * message has been lost since it began; undefined when there is none or Redis does not answer.
+   */
+  catchUp(): Promise<Session | undefined>;
+  /** Returns true while the session lasts. */
+  isCurrent(session: Session): boolean;
+};
+
+/** How long Redis may take to answer `catchUp`, milliseconds; afterwards it is not asked for `PAUSE_MS`. */
+const ANSWER_MS = 100;
+const PAUSE_MS = 1_000;
+
 /** Calls `onChange` with every published payment id. The connection serves this subscription only from then on. */
-export async function subscribeToPaymentChanges(
+export function subscribeToPaymentChanges(
   redis: Redis,
   prefix: string,
   onChange: (paymentId: string) => void,
-): Promise<void> {
+): PaymentChangeSubscription {
+  const name = channel(prefix);
+  const newSession = (): Session => ({ isSession: true });
+  let session = newSession();
+  let pausedUntil = 0;
   redis.on("message", (_channel, message) => {
     for (const id of message.split(",")) onChange(id);
   });
-  await redis.subscribe(channel(prefix));
+  redis.on("close", () => {
+    session = newSession();
+  });
+
+  const ask = async (): Promise<Session | undefined> => {
+    if (redis.status !== "ready" || performance.now() < pausedUntil) return undefined;
+    const asked = session;
+    // To subscribe again changes nothing. The answer shows that this connection is subscribed, and comes after the messages
+    // that were published before.
+    const isAnswered = await withTimeout(redis.subscribe(name), ANSWER_MS, "Redis").then(
+      () => true,
+      () => false,
+    );
+    if (!isAnswered) pausedUntil = performance.now() + PAUSE_MS;
+    return isAnswered && asked === session ? asked : undefined;
+  };
+  let next: Promise<Session | undefined> | undefined;
+  return {
+    subscribed: redis.subscribe(name),
+    catchUp() {
+      // Calls of one iteration of the event loop share a command.
+      next ??= new Promise((resolve) => setImmediate(resolve)).then(() => {
+        next = undefined;
+        return ask();
+      });
+      return next;
+    },
+    isCurrent: (one) => one === session,
+  };
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { done, type ErrorCode, type Result, refuse } from "../../payments/error-codes.ts";
+import type { KeyClaim } from "../../payments/idempotency-keys.ts";
 import type { Requester } from "../../payments/requester.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import type { Access, ActingCaller, Authenticated, Merchant, Permission } from "../http/auth.ts";
@@ -34,8 +35,11 @@ export type ParsedCall = {
   prepare(deps: ApiDeps): Promise<Result<Work>>;
 };
 
-/** With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. */
-type Work = (deps: ApiDeps) => Promise<Result<object>>;
+/**
+ * With an `Idempotency-Key`, `deps.db` is the transaction that stores the response too. An operation that claims its key
+ * gets it as `claim` instead, and its work returns undefined when the key is taken.
+ */
+type Work = (deps: ApiDeps, claim?: KeyClaim) => Promise<Result<object> | undefined>;
 
 /** One operation of the contract as data, for routing, for authorization and for its description. */
 export type Operation = Permission & {
@@ -50,6 +54,8 @@ export type Operation = Permission & {
   success: 200 | 201;
   /** Whether the operation reads `Idempotency-Key`, and whether it requires it. */
   idempotency?: "required" | "optional" | undefined;
+  /** True when the work is one statement, which stores the key and the response too. */
+  claimsKey?: true;
   schemas: { params?: z.ZodType; query?: z.ZodType; body?: z.ZodType; response: z.ZodType };
   /** Error codes besides those of authentication and invalid input. */
   refusals: readonly ErrorCode[];
@@ -67,6 +73,7 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   wholeAccount?: true;
   success: Operation["success"];
   idempotency?: Operation["idempotency"];
+  claimsKey?: true;
   /** Returns true for a call that requires a key although the operation's key is optional. */
   needsKey?(call: { body: z.output<B> }): boolean;
   params?: P;
@@ -80,11 +87,11 @@ type Spec<A extends Access, P extends z.ZodType, Q extends z.ZodType, B extends 
   refusals?: readonly ErrorCode[];
   /** Sends requests to other servers before the transaction of `handle` begins. */
   prepare?(deps: ApiDeps, call: Call<A, z.output<P>, z.output<Q>, z.output<B>>): Promise<Result<R>>;
-  /** Does the work; `prepared` is the result of `prepare`. */
+  /** Does the work; `prepared` is the result of `prepare`. Returns undefined when the key of `claim` is taken. */
   handle(
     deps: ApiDeps,
-    call: Call<A, z.output<P>, z.output<Q>, z.output<B>> & { prepared: R },
-  ): Promise<Result<object>>;
+    call: Call<A, z.output<P>, z.output<Q>, z.output<B>> & { prepared: R; claim: KeyClaim | undefined },
+  ): Promise<Result<object> | undefined>;
 };
 
 /** Error code of invalid input: gateway clients and merchant clients expect different ones. */
@@ -150,7 +157,9 @@ export function defineOperation<
         async prepare(deps) {
           const prepared = prepare ? await prepare(deps, call) : done(omitted<R>());
           if (!prepared.ok) return prepared;
-          return done((workDeps: ApiDeps) => handle(workDeps, { ...call, prepared: prepared.value }));
+          return done((workDeps: ApiDeps, claim?: KeyClaim) =>
+            handle(workDeps, { ...call, prepared: prepared.value, claim }),
+          );
         },
       });
     },

@@ -34,6 +34,7 @@ export async function runOperation(
     return runOnce(deps, operation, call);
   const digest = digestRequest([merchantId ?? null, input.params, input.query, input.body ?? null]);
   const request: IdempotentRequest = { caller, merchantId, operation: operation.name, key, digest };
+  if (operation.claimsKey) return runClaiming(deps, operation, call, request);
   const stored = await findStoredResponse(deps, request);
   if (stored) return stored;
   const work = await call.prepare(deps);
@@ -44,7 +45,7 @@ export async function runOperation(
   const enqueues: (() => Promise<void>)[] = [];
   const enqueue: Enqueue = async (...job) => void enqueues.push(() => deps.enqueue(...job));
   const response = await runIdempotent(deps, request, async (db) => {
-    const result = await work.value({ ...deps, db: db as Pool, enqueue });
+    const result = requireResult(await work.value({ ...deps, db: db as Pool, enqueue }));
     return result.ok ? done({ status: operation.success, body: result.value }) : result;
   });
   if (response.ok) for (const enqueue of enqueues) await enqueue();
@@ -55,6 +56,31 @@ export async function runOperation(
 async function runOnce(deps: ApiDeps, operation: Operation, call: ParsedCall): Promise<Result<OperationResponse>> {
   const work = await call.prepare(deps);
   if (!work.ok) return work;
-  const result = await work.value(deps);
+  return toResponse(operation, requireResult(await work.value(deps)));
+}
+
+/** Runs an operation whose own statement stores its key and response. */
+async function runClaiming(
+  deps: ApiDeps,
+  operation: Operation,
+  call: ParsedCall,
+  request: IdempotentRequest,
+): Promise<Result<OperationResponse>> {
+  const work = await call.prepare(deps);
+  const { key, digest } = request;
+  const claim = { operation: operation.name, key, digest, status: operation.success };
+  const result = work.ok ? await work.value(deps, claim) : work;
+  if (result?.ok) return toResponse(operation, result);
+  // The key is taken, or the request is one that can be refused only because it has been carried out.
+  const stored = await findStoredResponse(deps, request);
+  return stored ?? toResponse(operation, requireResult(result));
+}
+
+function toResponse(operation: Operation, result: Result<object>): Result<OperationResponse> {
   return result.ok ? done({ status: operation.success, text: JSON.stringify(result.value), replayed: false }) : result;
+}
+
+function requireResult(result: Result<object> | undefined): Result<object> {
+  if (!result) throw new Error("an idempotency key is neither free nor taken");
+  return result;
 }

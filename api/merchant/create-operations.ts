@@ -57,9 +57,16 @@ const define = (path: Operation["path"], name: string) =>
     body,
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(body) }),
-    async handle(deps, { caller, merchant, body, prepared }) {
-      const made = await writePayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(body) }, prepared);
-      return done({ ...toCreatedResponse(made, deps.publicUrl), warnings: listWarnings(body, made) });
+    claimsKey: true,
+    async handle(deps, { caller, merchant, body, prepared, claim }) {
+      const toBody = (payment: PaymentView) => ({
+        ...toCreatedResponse(payment, deps.publicUrl),
+        warnings: listWarnings(body, payment),
+      });
+      const toText = (payment: PaymentView) => JSON.stringify(toBody(payment));
+      const args = { caller, merchantId: merchant.merchantId, ...readTerms(body) };
+      const made = await writePayment(deps, args, prepared, claim && { ...claim, toText });
+      return made && done(toBody(made));
     },
   });
 

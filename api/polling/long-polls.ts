@@ -24,9 +24,9 @@ export async function pollStatus(
   query: PaymentQuery,
   { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
 ): Promise<Result<PaymentStatus>> {
-  if (!maxPollMs) return findStatus(deps, query);
+  if (!maxPollMs) return deps.statuses.findStatus(query);
   return watchPayment(deps, query.paymentId, { ms: maxPollMs, ...hold }, async (watch) => {
-    const first = await findStatus(deps, query);
+    const first = await deps.statuses.findStatus(query);
     return first.ok ? done(await awaitChange(watch, first.value)) : first;
   });
 }

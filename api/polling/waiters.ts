@@ -19,12 +19,12 @@ export type Waiters = {
    * @param ms longest wait; `onGone` registers a callback for the client's disconnection
    */
   open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
-  /** Marks a payment as changed. It is read soon, in one query with other changed payments. */
+  /** Marks a payment as changed. It is read soon, in one query with other changed payments; not read when nobody waits. */
   wake(paymentId: string): void;
   /** Ends all present watches, and every later one at once. */
   drain(): void;
   isDraining(): boolean;
-  /** Stops the interval that reads payments without a message. */
+  /** Stops retrying failed reads. */
   close(): void;
 };
 
@@ -38,22 +38,18 @@ type WaiterDeps = {
 type EndReason = "timeout" | "gone" | "drained";
 type Entry = { status: PaymentStatus | undefined; ended: EndReason | undefined; notify: (() => void) | undefined };
 
-/** Interval at which every watched payment is read, also without a message, milliseconds. */
-const READ_INTERVAL_MS = 1_000;
+/** Time after which payments are read again whose read has failed, milliseconds. */
+const RETRY_MS = 1_000;
 /** Payments per query, so that thousands of watched payments do not delay one that has changed. */
 const BATCH_SIZE = 250;
 
-/**
- * Returns the waiters of one process. Redis messages make them fast. Every watched payment is also read once a second, so
- * an outage of Redis delays a response by a second and loses nothing.
- */
+/** Returns the waiters of one process. They read a payment only when it is marked as changed, so waiting costs nothing. */
 export function createWaiters(deps: WaiterDeps): Waiters {
   const watched = new Map<string, Set<Entry>>();
-  /** Payments that a message announced; read first. */
+  /** Payments to read. */
   const changed = new Set<string>();
-  /** Payments to read because the interval has passed. */
-  const unannounced = new Set<string>();
   let reading = false;
+  let retry: NodeJS.Timeout | undefined;
   let draining = false;
 
   /** Reads one batch at a time; messages that arrive meanwhile go into the next batch. */
@@ -62,20 +58,28 @@ export function createWaiters(deps: WaiterDeps): Waiters {
     reading = true;
     // Messages of the same turn of the event loop share one query.
     await new Promise(setImmediate);
-    for (let ids = takeNext(); ids.length > 0; ids = takeNext()) {
-      await deps.listStatuses(ids).then(deliver, (err: unknown) => {
-        unannounced.clear();
-        deps.log.warn({ err, payments: ids.length }, "cannot read watched payments; retrying within a second");
-      });
+    try {
+      for (let ids = takeNext(); ids.length > 0; ids = takeNext()) await readBatch(ids);
+    } catch (err) {
+      deps.log.warn({ err, payments: changed.size }, "cannot read changed payments; retrying in a second");
+      retry = setTimeout(() => void readChanged(), RETRY_MS).unref();
     }
     reading = false;
   }
+  async function readBatch(ids: readonly string[]): Promise<void> {
+    const statuses = await deps.listStatuses(ids).catch((error: unknown) => {
+      for (const id of ids) changed.add(id);
+      throw error;
+    });
+    deliver(statuses);
+  }
+  /** Takes payments that somebody still waits for. */
   function takeNext(): string[] {
-    const from = changed.size > 0 ? changed : unannounced;
-    const ids = from.values().take(BATCH_SIZE).toArray();
-    for (const id of ids) {
+    const ids: string[] = [];
+    for (const id of changed) {
+      if (ids.length === BATCH_SIZE) break;
       changed.delete(id);
-      unannounced.delete(id);
+      if (watched.has(id)) ids.push(id);
     }
     return ids;
   }
@@ -86,10 +90,6 @@ export function createWaiters(deps: WaiterDeps): Waiters {
         entry.notify?.();
       }
   }
-  const interval = setInterval(() => {
-    for (const id of watched.keys()) unannounced.add(id);
-    if (unannounced.size > 0) void readChanged();
-  }, READ_INTERVAL_MS).unref();
 
   return {
     open({ paymentId, ms, onGone }) {
@@ -108,7 +108,7 @@ export function createWaiters(deps: WaiterDeps): Waiters {
       for (const entries of watched.values()) for (const entry of entries) end(entry, "drained");
     },
     isDraining: () => draining,
-    close: () => clearInterval(interval),
+    close: () => clearTimeout(retry),
   };
 }
 

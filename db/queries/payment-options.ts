@@ -13,56 +13,61 @@ export type CurrentOption = OptionRow & { registered: string | null };
 /** A new quote, with the next number of its payment, payer and asset. */
 export type NewOption = Omit<Row, "blockhash_until">;
 
-/** Returns the newest quote of a payment for each of these payers and each asset. */
-export async function listNewestOptions(
-  db: Db,
-  { paymentId, payers }: { paymentId: string; payers: readonly string[] },
-): Promise<OptionRow[]> {
-  const rows = await db
-    .selectFrom("payment_option")
-    .selectAll()
-    .distinctOn(["payer", "asset"])
-    .where("payment_id", "=", paymentId)
-    .where(sql<boolean>`payer = any(${payers})`)
-    .orderBy("payer")
-    .orderBy("asset")
-    .orderBy("number", "desc")
-    .execute();
-  return rows.map(readFamilyRow);
-}
+type PayersOf = { paymentId: string; payers: readonly string[] };
 
-/** Maximum number of quotes per statement: Postgres takes 65,535 parameters. */
-const OPTIONS_PER_STATEMENT = 1_000;
+/** Returns the newest quote of a payment for each of these payers and each asset. Concurrent calls share a statement. */
+export const listNewestOptions: (db: Db, of: PayersOf) => Promise<OptionRow[]> = batchStatements(
+  async (db, asked: readonly PayersOf[]) => {
+    const pairs = asked.flatMap(({ paymentId, payers }) => payers.map((payer) => ({ paymentId, payer })));
+    const { rows } = await sql<Row>`
+      select distinct on (o.payment_id, o.payer, o.asset) o.*
+      from unnest(${pairs.map(({ paymentId }) => paymentId)}::text[], ${pairs.map(({ payer }) => payer)}::text[])
+        as n (payment_id, payer)
+      join payment_option o on o.payment_id = n.payment_id and o.payer = n.payer
+      order by o.payment_id, o.payer, o.asset, o.number desc`.execute(db);
+    const byPayment = Map.groupBy(rows.map(readFamilyRow), (row) => row.payment_id);
+    return asked.map(({ paymentId, payers }) => {
+      const found = byPayment.get(paymentId) ?? [];
+      return found.filter(({ payer }) => payers.includes(payer));
+    });
+  },
+);
 
 /**
- * Inserts quotes and returns them. When another process inserts a quote with the same number at the same time, returns
- * that quote instead.
+ * Inserts quotes of one payment and returns them. When another process inserts a quote with the same number at the same
+ * time, returns that quote instead.
  */
 export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
   const [first] = rows;
   if (!first) return [];
-  // The same order in every process, which avoids deadlocks between calls with the same accounts.
-  const sorted = rows.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  const inserted: OptionRow[] = [];
-  for (let from = 0; from < sorted.length; from += OPTIONS_PER_STATEMENT)
-    inserted.push(...(await insertSome(db, sorted.slice(from, from + OPTIONS_PER_STATEMENT))));
+  const written = await insertRows(db, rows);
+  const isWritten = ({ id }: NewOption) => written.has(id);
+  const inserted = rows.filter(isWritten).map((row) => readFamilyRow({ ...row, blockhash_until: null }));
   if (inserted.length === rows.length) return inserted;
-  const written = new Set(inserted.map(keyOf));
-  const missing = new Set(rows.map(keyOf)).difference(written);
-  const payers = rows.filter((row) => missing.has(keyOf(row))).map(({ payer }) => payer);
+  const missing = rows.filter((row) => !isWritten(row));
+  const names = new Set(missing.map(keyOf));
+  const payers = [...new Set(missing.map(({ payer }) => payer))];
   const newest = await listNewestOptions(db, { paymentId: first.payment_id, payers });
-  return [...inserted, ...newest.filter((row) => missing.has(keyOf(row)))];
+  return [...inserted, ...newest.filter((row) => names.has(keyOf(row)))];
 }
 
-async function insertSome(db: Db, rows: readonly NewOption[]): Promise<OptionRow[]> {
-  const stored = await db
-    .insertInto("payment_option")
-    .values(rows.map((row) => ({ ...row, allowance: row.allowance && JSON.stringify(row.allowance) })))
-    .onConflict((conflict) => conflict.columns(["payment_id", "payer", "asset", "number"]).doNothing())
-    .returningAll()
-    .execute();
-  return stored.map(readFamilyRow);
-}
+/** Inserts quotes and returns the ids of those that were inserted. Concurrent calls share a statement and its commit. */
+const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<string>> = batchStatements(
+  async (db, lists: readonly (readonly NewOption[])[]) => {
+    const order = (row: NewOption) => `${row.payment_id} ${keyOf(row)}`;
+    // The same order in every process, which avoids deadlocks between calls with the same accounts.
+    const rows = lists.flat().toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+    const { rows: written } = await sql<{ id: string }>`
+      insert into payment_option select * from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
+      on conflict (payment_id, payer, asset, number) do nothing returning id`.execute(db);
+    const ids = new Set(written.map(({ id }) => id));
+    return lists.map(() => ids);
+  },
+);
+
+/** Returns rows as JSON, with amounts as text, because JSON has no exact numbers. */
+const toJson = (rows: readonly NewOption[]): string =>
+  JSON.stringify(rows, (_name, value: unknown) => (typeof value === "bigint" ? value.toString() : value));
 
 const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
 

@@ -1,15 +1,31 @@
 import { sql } from "kysely";
 import { jsonArrayFrom } from "kysely/helpers/postgres";
+import { batchStatements } from "../batch-calls.ts";
 import type { Db } from "../tables.ts";
+
+type Asked = { paymentId: string; requester: string | null };
 
 /**
  * Returns what the options of a payment depend on: the destinations of its merchant, the fee policy of the merchant or
- * else of its account (null without one), and the accounts for which the requester has posted buyer data. One statement,
- * because a wallet waits for it.
+ * else of its account (null without one), and the accounts for which the requester has posted buyer data. Concurrent calls
+ * share a statement, because a wallet waits for it. Throws when there is no such payment.
  */
-export async function readPaymentTerms(db: Db, args: { paymentId: string; requester: string | null }) {
-  return db
-    .selectFrom("payment as p")
+export async function readPaymentTerms(db: Db, asked: Asked) {
+  const terms = await readTerms(db, asked);
+  if (!terms) throw new Error(`payment ${asked.paymentId} does not exist`);
+  return terms;
+}
+
+const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
+  const ids = asked.map(({ paymentId }) => paymentId);
+  const requesters = asked.map(({ requester }) => requester);
+  const rows = await db
+    .selectFrom(
+      sql<Numbered>`(select * from unnest(${ids}::text[], ${requesters}::text[]) with ordinality u (id, requester, n))`.as(
+        "a",
+      ),
+    )
+    .innerJoin("payment as p", "p.id", "a.id")
     .leftJoinLateral(
       (query) =>
         query
@@ -25,6 +41,7 @@ export async function readPaymentTerms(db: Db, args: { paymentId: string; reques
       (join) => join.onTrue(),
     )
     .select((query) => [
+      "a.n",
       "fee.basis_points",
       "fee.fixed_micros",
       jsonArrayFrom(
@@ -34,8 +51,28 @@ export async function readPaymentTerms(db: Db, args: { paymentId: string; reques
           .whereRef("d.merchant_id", "=", "p.merchant_id"),
       ).as("destinations"),
       sql<string[]>`array(select c.account from collected_data c
-        where c.payment_id = p.id and c.requester = ${args.requester} and c.attempt_id is null)`.as("collected"),
+        where c.payment_id = p.id and c.requester = a.requester and c.attempt_id is null)`.as("collected"),
     ])
-    .where("p.id", "=", args.paymentId)
-    .executeTakeFirstOrThrow();
-}
+    .execute();
+  const byNumber = new Map(rows.map((row) => [row.n, row]));
+  return asked.map((_, index) => byNumber.get(index + 1));
+});
+
+/** A payment and a requester with their place in the list, from 1. */
+type Numbered = { id: string; requester: string | null; n: number };
+
+/** The assets that a merchant is paid in, and whether each also takes payments in other assets of its currency. */
+export type PaidAsset = { asset: string; accepts_other_assets: boolean };
+
+/** Returns the assets that a merchant is paid in. Concurrent calls share a statement, because every page reads them. */
+export const listPaidAssets: (db: Db, merchantId: string) => Promise<PaidAsset[]> = batchStatements(
+  async (db, merchantIds: readonly string[]) => {
+    const rows = await db
+      .selectFrom("settlement_destination")
+      .select(["merchant_id", "asset", "accepts_other_assets"])
+      .where(sql<boolean>`merchant_id = any(${[...new Set(merchantIds)]})`)
+      .execute();
+    const byMerchant = Map.groupBy(rows, (row) => row.merchant_id);
+    return merchantIds.map((id) => byMerchant.get(id) ?? []);
+  },
+);

@@ -18,25 +18,50 @@ export type NewPaymentRow = Pick<
   due_at: Date | null;
 };
 
-/** Inserts a payment. Concurrent calls share a statement and its commit. */
-export const insertPayment: (db: Db, row: NewPaymentRow) => Promise<void> = batchStatements(
-  async (db, rows: readonly NewPaymentRow[]) => {
-    const all = <C extends keyof NewPaymentRow>(column: C) => rows.map((row) => row[column]);
-    await sql`
-      insert into payment (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, state, created_at,
-        updated_at, expires_at, due_at)
-      select id, account_id, merchant_id, mode, reference_id, unit, value, checkout, 'requires_action', created_at,
-        created_at, expires_at, due_at
-      from unnest(
+/** An idempotency key of the payment's merchant, with the response that is stored under it. */
+export type ClaimedKey = { operation: string; key: string; digest: Buffer; status: number; response_body: string };
+
+/**
+ * Inserts a payment, and with `claim` an idempotency key. Inserts nothing and returns false when the key is taken; waits
+ * while another transaction holds it. Concurrent calls share a statement and its commit.
+ */
+export async function insertPayment(db: Db, row: NewPaymentRow, claim?: ClaimedKey): Promise<boolean> {
+  return insertClaimed(db, { ...row, claim });
+}
+
+type ClaimedRow = NewPaymentRow & { claim: ClaimedKey | undefined };
+
+const insertClaimed = batchStatements(async (db: Db, unordered: readonly ClaimedRow[]): Promise<boolean[]> => {
+  // The same order in every process, which avoids deadlocks between requests with the same keys.
+  const rows = unordered.toSorted((a, b) => ((a.claim?.key ?? "") < (b.claim?.key ?? "") ? -1 : 1));
+  const all = <C extends keyof NewPaymentRow>(column: C) => rows.map((row) => row[column]);
+  const allClaimed = <C extends keyof ClaimedKey>(column: C) => rows.map(({ claim }) => claim?.[column] ?? null);
+  const { rows: inserted } = await sql<{ id: string }>`
+    with n as materialized (
+      select * from unnest(
         ${all("id")}::text[], ${all("account_id")}::text[], ${all("merchant_id")}::text[], ${all("mode")}::text[],
         ${all("reference_id")}::text[], ${all("unit")}::text[], ${all("value")}::numeric[], ${all("checkout")}::jsonb[],
-        ${all("created_at")}::timestamptz[], ${all("expires_at")}::timestamptz[], ${all("due_at")}::timestamptz[]
-      ) as n (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, created_at, expires_at, due_at)`.execute(
-      db,
-    );
-    return rows.map(() => undefined);
-  },
-);
+        ${all("created_at")}::timestamptz[], ${all("expires_at")}::timestamptz[], ${all("due_at")}::timestamptz[],
+        ${allClaimed("operation")}::text[], ${allClaimed("key")}::text[], ${allClaimed("digest")}::bytea[],
+        ${allClaimed("status")}::int[], ${allClaimed("response_body")}::text[]
+      ) as n (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, created_at, expires_at, due_at,
+        operation, key, digest, status, response_body)
+    ), claimed as (
+      insert into idempotency (account_id, mode, merchant_id, operation, key, digest, status, response_body, created_at)
+      select account_id, mode, merchant_id, operation, key, digest, status, response_body, created_at
+      from n where key is not null
+      on conflict do nothing returning response_body
+    )
+    insert into payment (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, state, created_at,
+      updated_at, expires_at, due_at)
+    select id, account_id, merchant_id, mode, reference_id, unit, value, checkout, 'requires_action', created_at,
+      created_at, expires_at, due_at
+    -- A response names its payment, so of two payments with one key only the claimed one is inserted.
+    from n where key is null or response_body in (select response_body from claimed)
+    returning id`.execute(db);
+  const ids = new Set(inserted.map(({ id }) => id));
+  return unordered.map(({ id }) => ids.has(id));
+});
 
 /** Identifies a payment. Every query includes the mode; a merchant's own calls include the merchant. */
 export type PaymentQuery = {
@@ -49,13 +74,19 @@ export type PaymentQuery = {
 
 /** Returns a payment of a mode; when `merchant` or `onlyMerchants` are set, only a payment of these. */
 export async function findPayment(db: Db, args: PaymentQuery): Promise<PaymentWithMerchant | undefined> {
-  const { paymentId, mode, merchant, onlyMerchants } = args;
-  const row = await readWithMerchant(db, paymentId);
-  if (row?.mode !== mode) return undefined;
+  const row = await readWithMerchant(db, args.paymentId);
+  return row && isReached(row, args) ? row : undefined;
+}
+
+/** Returns true for a payment of the query's mode; when `merchant` or `onlyMerchants` are set, only for one of these. */
+export function isReached(
+  row: Pick<PaymentRow, "mode" | "account_id" | "merchant_id">,
+  { mode, merchant, onlyMerchants }: Omit<PaymentQuery, "paymentId">,
+): boolean {
   const isTheirs =
     merchant === undefined || (row.account_id === merchant.accountId && row.merchant_id === merchant.merchantId);
-  const isReached = !onlyMerchants || onlyMerchants.includes(row.merchant_id);
-  return isTheirs && isReached ? row : undefined;
+  const isAllowed = !onlyMerchants || onlyMerchants.includes(row.merchant_id);
+  return row.mode === mode && isTheirs && isAllowed;
 }
 
 /** Returns a payment of either mode by its id. */

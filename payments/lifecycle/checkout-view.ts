@@ -4,7 +4,7 @@ import { hasPushOption } from "../../db/queries/payment-options.ts";
 import { findAnyPaymentId, findPaymentOfAnyMode, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findPayable, isOffered } from "../options/payable-assets.ts";
-import { readTerms } from "../options/terms.ts";
+import { readPaidAssets } from "../options/terms.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentView } from "../views.ts";
 import { toPaymentView } from "./read-payment.ts";
@@ -121,7 +121,7 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
 /** Lists the assets that can pay, by the same rule as the options of a wallet but without reading balances. */
 async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
   if (payment.state !== "requires_action") return [];
-  const payable = await findPayable(deps, payment, await readTerms(deps.db, payment));
+  const payable = await findPayable(deps, payment, await readPaidAssets(deps.db, payment.merchant_id));
   return payable
     .filter(({ token }) => isOffered(payment.mode, token))
     .map(({ chain: { chain, network }, token: { symbol } }) => {

@@ -2,6 +2,7 @@ import { parseAssetId } from "../../chains/caip.ts";
 import { findPayableMerchant } from "../../db/queries/merchants.ts";
 import { insertPayment } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
+import { type KeyClaim, toClaimedKey } from "../idempotency-keys.ts";
 import { newId } from "../ids.ts";
 import type { Caller } from "../merchants/callers.ts";
 import { currencyDecimals } from "../money.ts";
@@ -52,12 +53,19 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
   return done({ merchant, usualMs: merchant.has_collection_policy ? ASKING_LIFETIME_MS : LIFETIME_MS });
 }
 
-/** Writes a validated payment and starts its lifetime. */
+/** How a payment's creation stores its response under an idempotency key. */
+type PaymentClaim = KeyClaim & { toText: (payment: PaymentView) => string };
+
+/**
+ * Writes a validated payment and starts its lifetime, in one statement, which also stores the response of `claim`. Returns
+ * undefined and writes nothing when its key is taken.
+ */
 export async function writePayment(
   deps: PaymentDeps,
   args: NewPayment,
   { merchant, usualMs }: CheckedPayment,
-): Promise<PaymentView> {
+  claim?: PaymentClaim,
+): Promise<PaymentView | undefined> {
   const now = deps.now();
   const { accountId, mode } = args.caller;
   const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
@@ -78,9 +86,11 @@ export async function writePayment(
     // The sweep then enqueues the expiry, so a waiting payment has no job.
     due_at: expiresAt,
   };
-  await insertPayment(deps.db, row);
+  const view = toNewPaymentView(deps, row, { id: merchant.id, name: merchant.name, logoId: merchant.logo_id });
+  const isInserted = await insertPayment(deps.db, row, claim && toClaimedKey(claim, claim.toText(view)));
+  if (!isInserted) return undefined;
   deps.metrics.paymentTransitions.inc({ mode, from: "new", to: "requires_action" });
-  return toNewPaymentView(deps, row, { id: merchant.id, name: merchant.name, logoId: merchant.logo_id });
+  return view;
 }
 
 /** Validates a unit. Returns the error, or undefined for a known currency or a well-formed asset. */

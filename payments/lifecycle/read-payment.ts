@@ -1,8 +1,10 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
+import { listMovesAfter, type RecentMoves } from "../../db/queries/payment-changes.ts";
 import {
   findPayment,
   findPaymentOfAnyMode,
   findPayout,
+  isReached,
   listPayments,
   type NewPaymentRow,
   type PaymentQuery,
@@ -63,11 +65,37 @@ export async function isInOtherMode(
   return !onlyMerchants || onlyMerchants.includes(row.merchant_id);
 }
 
-/**
- * Returns the status of several payments in one query, in no particular order. Omits unknown ids. For long polls only.
- */
-export async function listStatuses(deps: Deps, paymentIds: readonly string[]): Promise<PaymentStatus[]> {
-  return (await listPayments(deps.db, paymentIds)).map((row) => toStatus(deps, row));
+/** The status of a payment with what decides who may see it, and the time of its last change. */
+export type OwnedStatus = {
+  status: PaymentStatus;
+  owner: Pick<PaymentRow, "mode" | "account_id" | "merchant_id">;
+  changedAt: Date;
+};
+
+/** Returns a status to a caller. Refuses like `findPaymentView`. */
+export function showStatus(found: OwnedStatus | undefined, query: PaymentQuery): Result<PaymentStatus> {
+  return found && isReached(found.owner, query) ? done(found.status) : refuse("payment_not_found", "no such payment");
+}
+
+/** Returns the status of a payment, whoever owns it. Concurrent calls share a statement. */
+export async function findOwnedStatus(deps: Deps, paymentId: string): Promise<OwnedStatus | undefined> {
+  const row = await findPaymentOfAnyMode(deps.db, paymentId);
+  return row && toOwnedStatus(deps, row);
+}
+
+/** Returns the status of several payments in one query, in no particular order. Omits unknown ids. */
+export async function listOwnedStatuses(deps: Deps, paymentIds: readonly string[]): Promise<OwnedStatus[]> {
+  return (await listPayments(deps.db, paymentIds)).map((row) => toOwnedStatus(deps, row));
+}
+
+/** Returns the moves of all payments after an event, in one statement. */
+export async function findMovesAfter({ db }: Pick<PaymentDeps, "db">, event: number): Promise<RecentMoves> {
+  return listMovesAfter(db, event);
+}
+
+function toOwnedStatus(deps: Deps, row: PaymentRow): OwnedStatus {
+  const { mode, account_id, merchant_id, updated_at: changedAt } = row;
+  return { status: toStatus(deps, row), owner: { mode, account_id, merchant_id }, changedAt };
 }
 
 function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {

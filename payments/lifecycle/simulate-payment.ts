@@ -3,7 +3,7 @@ import { findPayment, type PaymentWithMerchant, recordSimulatedPayment } from ".
 import { machines, type NextOf, type PaymentState } from "../../db/states.ts";
 import { type Result, refuse } from "../error-codes.ts";
 import { findPayable } from "../options/payable-assets.ts";
-import { readTerms } from "../options/terms.ts";
+import { readPaidAssets } from "../options/terms.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentStatus } from "../views.ts";
 import { findStatus, type PaymentQuery } from "./read-payment.ts";
@@ -58,7 +58,7 @@ type Paid = { asset: string; amount: bigint };
 
 /** Returns the asset that the simulated buyer pays with: the first one that can pay the payment. */
 async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promise<Paid | undefined> {
-  const [first] = await findPayable(deps, payment, await readTerms(deps.db, payment));
+  const [first] = await findPayable(deps, payment, await readPaidAssets(deps.db, payment.merchant_id));
   return first && { asset: first.token.asset, amount: first.amount };
 }
 

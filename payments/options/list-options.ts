@@ -85,9 +85,12 @@ export async function listOptions(
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
   const rows = new Map<string, OptionRow>();
   const fresh: NewOption[] = [];
+  // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
+  const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
+  const nonce = deriveNonce(deps.networks.deployment, key);
   for (const offer of affordable) {
     const before = newest.get(keyOfOffer(offer));
-    const row = toRow(deps, payment, offer, { terms, number: (before?.number ?? 0) + 1 });
+    const row = toRow(deps, payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1 });
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
     else fresh.push(row);
   }
@@ -145,7 +148,11 @@ function toRow(
   deps: PaymentDeps,
   payment: PaymentWithMerchant,
   { account, payer, chain, token, amount, rate, quotedUntil: held, owed, allowance }: Offer,
-  { terms: { policies, fee: policy, direct: destinations }, number }: { terms: Terms; number: number },
+  {
+    terms: { policies, fee: policy, direct: destinations },
+    nonce,
+    number,
+  }: { terms: Terms; nonce: NewOption["authorization_nonce"]; number: number },
 ): NewOption {
   // Only an EIP-3009 authorization can name the merchant's account as its receiver, and then no fee can be deducted.
   const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
@@ -174,11 +181,7 @@ function toRow(
     fee_basis_points: fee.basisPoints,
     kind: token.kind,
     allowance,
-    // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
-    authorization_nonce: deriveNonce(
-      deps.networks.deployment,
-      paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id }),
-    ),
+    authorization_nonce: nonce,
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
     created_at: deps.now(),

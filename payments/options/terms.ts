@@ -1,5 +1,5 @@
 import { listCollectionPolicies } from "../../db/queries/collection-policies.ts";
-import { readPaymentTerms } from "../../db/queries/payment-terms.ts";
+import { listPaidAssets, type PaidAsset, readPaymentTerms } from "../../db/queries/payment-terms.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Policy } from "../buyer-data/collection-policies.ts";
 import { type FeePolicy, noFee } from "../merchants/fee-policies.ts";
@@ -20,6 +20,18 @@ export type Terms = {
   fee: FeePolicy;
 };
 
+/** Reads the assets that a merchant is paid in, as `readTerms` does. */
+export async function readPaidAssets(db: Db, merchantId: string): Promise<Pick<Terms, "settled" | "takers">> {
+  return toPaidAssets(await listPaidAssets(db, merchantId));
+}
+
+function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled" | "takers"> {
+  return {
+    settled: new Set(destinations.map(({ asset }) => asset)),
+    takers: new Set(destinations.filter((one) => one.accepts_other_assets).map(({ asset }) => asset)),
+  };
+}
+
 /** Reads the terms of a payment, with concurrent statements because a wallet waits for its options. */
 export async function readTerms(
   db: Db,
@@ -32,8 +44,7 @@ export async function readTerms(
   ]);
   const { destinations, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = terms;
   return {
-    settled: new Set(destinations.map(({ asset }) => asset)),
-    takers: new Set(destinations.filter((one) => one.accepts_other_assets).map(({ asset }) => asset)),
+    ...toPaidAssets(destinations),
     direct: new Map(destinations.filter((one) => one.direct).map(({ asset, destination }) => [asset, destination])),
     policies,
     collected: new Set(collected),

@@ -12,6 +12,9 @@ type Load = { perSecond: number; p50: number; p99: number };
 /** Accounts in one options request. With the four tokens of the bench's own stack, it has 20 pairs to price and to read. */
 const ACCOUNTS = 5;
 
+/** Payments whose statuses are polled in turn. They do not change meanwhile. */
+const POLLED = 500;
+
 /**
  * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route in the same run.
  * Half of the options requests are the first of their payment.
@@ -40,7 +43,7 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
     };
     const openPage = async (index: number) => expectOk(await browsers("GET", `/?pid=${ids[index % ids.length]}`));
     const getStatus = async (index: number) =>
-      expectOk(await service("GET", `/v1/payments/${ids[index % ids.length]}/status`));
+      expectOk(await service("GET", `/v1/payments/${ids[index % Math.min(POLLED, ids.length)]}/status`));
     const post = async () => expectOk(await reference("POST", "/", body));
     const get = async () => expectOk(await reference("GET", "/"));
 

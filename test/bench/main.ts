@@ -52,7 +52,7 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
   --ledger          measure instead balances and bookings in a ledger of ten million entries, with their plans
   --entries N       entries of --ledger (default 10000000)
-  --waiters N       concurrent long polls of --polls (default 5000)
+  --waiters N       concurrent long polls of --polls (default 20000); needs as many open files (ulimit -n)
   --seconds N       duration of each part of --http and --polls (default 15)
   --help            print this text
 
@@ -83,7 +83,7 @@ const { values } = parseArgs({
     pictures: { type: "string" },
     ledger: { type: "boolean", default: false },
     entries: { type: "string", default: "10000000" },
-    waiters: { type: "string", default: "5000" },
+    waiters: { type: "string", default: "20000" },
     seconds: { type: "string", default: "15" },
     help: { type: "boolean", default: false },
   },

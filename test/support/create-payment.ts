@@ -6,5 +6,8 @@ import type { PaymentView } from "../../payments/views.ts";
 /** Creates a payment as the API does: checks it, then writes it. */
 export async function createPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<PaymentView>> {
   const checked = await checkPayment(deps, args);
-  return checked.ok ? done(await writePayment(deps, args, checked.value)) : checked;
+  if (!checked.ok) return checked;
+  const made = await writePayment(deps, args, checked.value);
+  if (!made) throw new Error("the payment was not written");
+  return done(made);
 }

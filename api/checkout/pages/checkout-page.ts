@@ -80,8 +80,13 @@ function listWords(ways: readonly Way[], { tag, texts }: Language): string {
   const items = ways.map(({ symbol, network }) =>
     fill(texts.optionOn, { amount: isolate(symbol), network: isolate(network) }),
   );
-  return new Intl.ListFormat(tag, { type: "disjunction" }).format([...new Set(items)]);
+  const format = listFormats.get(tag) ?? new Intl.ListFormat(tag, { type: "disjunction" });
+  listFormats.set(tag, format);
+  return format.format([...new Set(items)]);
 }
+
+/** By language, because to make a format takes longer than to use it. */
+const listFormats = new Map<string, Intl.ListFormat>();
 
 /** Returns the visible section: the state's, or `unpayable` for an open payment that no asset can pay. */
 const sectionOf = ({ view, ways }: Pick<CheckoutPage, "view" | "ways">) =>

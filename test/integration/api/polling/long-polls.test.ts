@@ -8,7 +8,7 @@ import {
   countHeld,
   makeMerchant,
   makePayment,
-  movePayment,
+  movePaymentSilently as movePayment,
   startApi,
   type TestMerchant,
 } from "../start-api.ts";

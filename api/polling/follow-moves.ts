@@ -1,0 +1,55 @@
+import type { RecentMoves } from "../../db/queries/payment-changes.ts";
+import type { Log } from "../../runtime/log.ts";
+import { repeatEvery } from "../../runtime/repeat.ts";
+
+/** Interval between two reads, milliseconds. */
+const READ_EVERY_MS = 1_000;
+/** Time for a transaction to commit after it has inserted an event, milliseconds. Each read goes back that far. */
+const COMMIT_WITHIN_MS = 3_000;
+/** Time after which the last read says nothing about the present, milliseconds. */
+const STALE_AFTER_MS = 2_500;
+
+type Deps = {
+  /** Returns the moves after an event, in one statement. */
+  listMovesAfter: (after: number) => Promise<RecentMoves>;
+  /** Called once for each move. */
+  onMove: (paymentId: string) => void;
+  /** Called when the database has fewer events than before, as after a restore. */
+  onRewind: () => void;
+  log: Pick<Log, "warn">;
+};
+
+/** `isRecent` returns true while every move of the last seconds has been reported. */
+export type MovesFollower = { isRecent(): boolean; close(): void };
+
+/**
+ * Reads the moves of all payments once a second, in one statement whatever the number of payments and long polls. It finds
+ * what no message has announced.
+ */
+export function followMoves({ listMovesAfter, onMove, onRewind, log }: Deps): MovesFollower {
+  /** The newest event at the time of each of the last reads, oldest first. */
+  let marks: { at: number; newest: number }[] = [];
+  let seen = new Set<number>();
+  let coveredAt = Number.NEGATIVE_INFINITY;
+
+  async function read(): Promise<void> {
+    const began = performance.now();
+    const [from] = marks;
+    const { newest, moves } = await listMovesAfter(from?.newest ?? Number.MAX_SAFE_INTEGER);
+    if (newest < (marks.at(-1)?.newest ?? 0)) {
+      onRewind();
+      marks = [];
+      seen = new Set();
+    }
+    for (const { id, paymentId } of moves) if (!seen.has(id)) onMove(paymentId);
+    marks.push({ at: began, newest });
+    const kept = marks.findLastIndex(({ at }) => at <= began - COMMIT_WITHIN_MS);
+    marks = marks.slice(Math.max(0, kept));
+    seen = new Set(moves.map(({ id }) => id).filter((id) => id > (marks[0]?.newest ?? 0)));
+    coveredAt = began;
+  }
+  const stop = repeatEvery(READ_EVERY_MS, () =>
+    read().catch((err: unknown) => log.warn({ err }, "cannot read the moves of payments; retrying within a second")),
+  );
+  return { isRecent: () => performance.now() - coveredAt < STALE_AFTER_MS, close: stop };
+}

@@ -1,0 +1,139 @@
+import type { Result } from "../../payments/error-codes.ts";
+import { type OwnedStatus, type PaymentQuery, showStatus } from "../../payments/lifecycle/read-payment.ts";
+import type { PaymentStatus } from "../../payments/views.ts";
+import type { PaymentChangeSubscription, PublishPaymentChanges, Session } from "../../queues/payment-changes.ts";
+import { withTimeout } from "../../runtime/timeout.ts";
+
+/** Age after which a status is read again in any case, milliseconds. */
+const MAX_AGE_MS = 10_000;
+/** Statuses that are kept at most. */
+const MOST = 20_000;
+/** Time after which every process has learned of a change, also without a message, milliseconds. */
+const KNOWN_AFTER_MS = 5_000;
+/** How long a response waits for its change to be published, milliseconds. */
+const PUBLISH_MS = 100;
+
+type Deps = {
+  /** Reads the status of a payment, whoever owns it. */
+  findOwnedStatus: (paymentId: string) => Promise<OwnedStatus | undefined>;
+  publishPaymentChanges: PublishPaymentChanges;
+  /** Returns true while unannounced changes are found within seconds. */
+  isFollowed: () => boolean;
+  now: () => Date;
+} & Pick<PaymentChangeSubscription, "catchUp" | "isCurrent">;
+
+/** `session` is undefined once the payment may have changed. The status is then the oldest that may be shown. */
+type Kept = { owned: OwnedStatus; session: Session | undefined; readAt: number };
+
+export type StatusCache = {
+  /** Returns the status of a payment. Refuses with `payment_not_found`, also for one of another mode, account or merchant. */
+  findStatus(query: PaymentQuery): Promise<Result<PaymentStatus>>;
+  /** Notes statuses that are about to be shown. */
+  learn(statuses: readonly OwnedStatus[]): Promise<void>;
+  /** Marks a payment as changed by a message that every process gets. */
+  announce(paymentId: string): void;
+  /** Marks a payment as changed. */
+  change(paymentId: string): void;
+  /** Drops everything. */
+  forget(): void;
+};
+
+/**
+ * Keeps the statuses of payments that are polled, so that an unchanged one costs no statement. A request uses a kept status
+ * only after every message that was published before it has arrived. A change that no message has announced is published
+ * before it is shown. So no caller sees an older status than before, on whichever process.
+ */
+export function createStatusCache(deps: Deps): StatusCache {
+  const kept = new Map<string, Kept>();
+  /** Payments that are being read. `changed` is set when a message arrives meanwhile. */
+  const reading = new Map<string, Set<{ changed: boolean }>>();
+  /** When the newest message about a payment arrived, oldest first. */
+  const announced = new Map<string, number>();
+
+  async function find(paymentId: string): Promise<OwnedStatus | undefined> {
+    const session = deps.isFollowed() ? await deps.catchUp() : undefined;
+    const one = kept.get(paymentId);
+    const isUsable = session !== undefined && one?.session === session;
+    return isUsable && performance.now() - one.readAt < MAX_AGE_MS ? one.owned : read(paymentId, session);
+  }
+
+  async function read(paymentId: string, session: Session | undefined): Promise<OwnedStatus | undefined> {
+    const readAt = performance.now();
+    const mark = { changed: false };
+    const marks = reading.get(paymentId) ?? new Set();
+    reading.set(paymentId, marks.add(mark));
+    try {
+      const owned = await deps.findOwnedStatus(paymentId);
+      if (!owned) return undefined;
+      await publishNews([owned]);
+      const isKept = session && deps.isCurrent(session) && !mark.changed;
+      return keep({ owned, session: isKept ? session : undefined, readAt });
+    } finally {
+      marks.delete(mark);
+      if (marks.size === 0) reading.delete(paymentId);
+    }
+  }
+
+  /** Keeps a status unless a newer one is kept, and returns the newer of the two. */
+  function keep(one: Kept): OwnedStatus {
+    const { paymentId, stateVersion } = one.owned.status;
+    const other = kept.get(paymentId);
+    if (other && other.owned.status.stateVersion > stateVersion) return other.owned;
+    kept.delete(paymentId);
+    kept.set(paymentId, one);
+    dropOldest(kept, () => kept.size > MOST);
+    return one.owned;
+  }
+
+  async function publishNews(statuses: readonly OwnedStatus[]): Promise<void> {
+    const news = statuses.filter(isNews).map(({ status }) => status.paymentId);
+    if (news.length === 0) return;
+    await withTimeout(deps.publishPaymentChanges(news), PUBLISH_MS, "Redis").catch(() => undefined);
+  }
+
+  /** Returns true when another process may keep an older status and no message has told it. */
+  function isNews(owned: OwnedStatus): boolean {
+    const changed = owned.changedAt.getTime();
+    const isRecent = deps.now().getTime() - changed < KNOWN_AFTER_MS;
+    return isRecent && isNewer(owned) && (announced.get(owned.status.paymentId) ?? 0) < changed;
+  }
+
+  /** Returns true for a status after the first one that is newer than the kept one. */
+  function isNewer({ status: { paymentId, stateVersion } }: OwnedStatus): boolean {
+    return stateVersion > (kept.get(paymentId)?.owned.status.stateVersion ?? 0);
+  }
+
+  function change(paymentId: string): void {
+    const one = kept.get(paymentId);
+    if (one) one.session = undefined;
+    for (const mark of reading.get(paymentId) ?? []) mark.changed = true;
+  }
+
+  return {
+    findStatus: async (query) => showStatus(await find(query.paymentId), query),
+    async learn(statuses) {
+      await publishNews(statuses);
+      for (const owned of statuses) if (isNewer(owned)) keep({ owned, session: undefined, readAt: 0 });
+    },
+    announce(paymentId) {
+      const now = deps.now().getTime();
+      announced.delete(paymentId);
+      announced.set(paymentId, now);
+      dropOldest(announced, (at) => now - at >= KNOWN_AFTER_MS);
+      change(paymentId);
+    },
+    change,
+    forget() {
+      kept.clear();
+      for (const marks of reading.values()) for (const mark of marks) mark.changed = true;
+    },
+  };
+}
+
+/** Drops entries from the front, which are the oldest, while the condition holds. */
+function dropOldest<V>(entries: Map<string, V>, isOver: (value: V) => boolean): void {
+  for (const [name, value] of entries) {
+    if (!isOver(value)) return;
+    entries.delete(name);
+  }
+}

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { countRows, makeMerchant, makePayment, startApi } from "../start-api.ts";
+
+const api = await startApi();
+const shop = await makeMerchant(api);
+const body = { amount: { unit: "iso4217/USD", value: "500" } };
+const create = (headers = {}) => api.post("/v1/payments", { ...shop.headers, ...headers }, body);
+
+/** Returns the fewest statements of several calls: the process itself reads moves and keys about once a second. */
+async function countFewest(call: (turn: number) => Promise<unknown>): Promise<number> {
+  const counts: number[] = [];
+  for (let turn = 0; turn < 6; turn += 1) {
+    const before = api.statements.count;
+    await call(turn);
+    counts.push(api.statements.count - before);
+  }
+  return Math.min(...counts);
+}
+
+test("a creation takes two statements, also with an Idempotency-Key", async () => {
+  expect(await countFewest(() => create())).toBe(2);
+  expect(await countFewest((turn) => create({ "idempotency-key": `order-${turn}` }))).toBe(2);
+});
+
+test("concurrent creations share their statements, and each key makes one payment", async () => {
+  const { payments: before } = (await countRows(api)) as { payments: string };
+  const began = api.statements.count;
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, (_, index) =>
+      create(index % 3 === 0 ? {} : { "idempotency-key": `twin-${index % 10}` }),
+    ),
+  );
+  // One by one they would take 150: two each, and one for each of the thirty that find their key taken.
+  expect(api.statements.count - began).toBeLessThan(120);
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+  const ids = new Set(answers.map((answer) => answer.body["paymentId"]));
+  // Twenty creations without a key, and ten keys.
+  expect(ids.size).toBe(30);
+  const { payments: after } = (await countRows(api)) as { payments: string };
+  expect(Number(after) - Number(before)).toBe(30);
+});
+
+test("a checkout page takes two statements, and options that did not change take no more than six", async () => {
+  const id = await makePayment(api, shop);
+  expect(await countFewest(() => fetch(`${api.url}/?pid=${id}`).then((page) => page.text()))).toBe(2);
+  const accounts = [`eip155:31337:0x${"c1".repeat(20)}`];
+  const options = () => api.post(`/v1/gateway/payment/${id}/options`, shop.wallet, { accounts });
+  await options();
+  expect(await countFewest(options)).toBeLessThanOrEqual(6);
+});

@@ -1,0 +1,162 @@
+import { describe, expect, test } from "vitest";
+import { createStatusCache } from "../../../../api/polling/status-cache.ts";
+import type { OwnedStatus } from "../../../../payments/lifecycle/read-payment.ts";
+import type { Session } from "../../../../queues/payment-changes.ts";
+
+const now = new Date("2026-06-01T00:00:00.000Z");
+const ago = (ms: number) => new Date(now.getTime() - ms);
+const owner = { mode: "test", account_id: "acct_1", merchant_id: "mrch_1" } as const;
+const query = { paymentId: "pay_a", mode: "test" } as const;
+
+function owned(stateVersion: number, changedAt = ago(60_000)): OwnedStatus {
+  const state = stateVersion === 0 ? "requires_action" : "processing";
+  return {
+    status: { paymentId: "pay_a", state, isFinal: false, stateVersion, failureCode: null, info: null },
+    owner,
+    changedAt,
+  };
+}
+
+/** Creates a cache over a row, a subscription and a publisher that the test controls. */
+function setUp() {
+  const world = {
+    row: owned(0),
+    session: { isSession: true } as Session | undefined,
+    isFollowed: true,
+    /** Runs after the row was read and before the cache gets it. */
+    duringRead: async (): Promise<void> => undefined,
+  };
+  const log: string[] = [];
+  const cache = createStatusCache({
+    async findOwnedStatus() {
+      const { row } = world;
+      log.push("read");
+      await world.duringRead();
+      return row;
+    },
+    publishPaymentChanges: async (ids) => void log.push(`published ${ids.join(",")}`),
+    isFollowed: () => world.isFollowed,
+    catchUp: async () => world.session,
+    isCurrent: (session) => session === world.session,
+    now: () => now,
+  });
+  const find = async () => {
+    const found = await cache.findStatus(query);
+    return found.ok ? found.value.stateVersion : found.code;
+  };
+  return { world, log, cache, find };
+}
+
+describe("the status cache", () => {
+  test("reads a status once until its payment changes", async () => {
+    const { world, log, cache, find } = setUp();
+    expect([await find(), await find(), await find()]).toEqual([0, 0, 0]);
+    expect(log).toEqual(["read"]);
+    world.row = owned(1);
+    cache.change("pay_a");
+    expect([await find(), await find()]).toEqual([1, 1]);
+    expect(log).toEqual(["read", "read"]);
+  });
+
+  test("does not keep a status whose payment changes while it is read", async () => {
+    const { world, cache, find } = setUp();
+    world.duringRead = async () => {
+      world.row = owned(1);
+      cache.announce("pay_a");
+      world.duringRead = async () => undefined;
+    };
+    expect(await find()).toBe(0);
+    expect(await find()).toBe(1);
+  });
+
+  test("keeps nothing across a lost connection, in which messages may have been lost", async () => {
+    const { world, log, find } = setUp();
+    await find();
+    world.session = { isSession: true };
+    await find();
+    world.duringRead = async () => {
+      world.session = { isSession: true };
+    };
+    world.session = { isSession: true };
+    await find();
+    world.duringRead = async () => undefined;
+    await find();
+    expect(log).toEqual(["read", "read", "read", "read"]);
+  });
+
+  test.each([
+    ["Redis does not answer", { session: undefined }],
+    ["unannounced changes are not found", { isFollowed: false }],
+  ])("reads every status while %s", async (_, change) => {
+    const { world, log, find } = setUp();
+    Object.assign(world, change);
+    await find();
+    await find();
+    expect(log).toEqual(["read", "read"]);
+  });
+
+  test("never returns an older status after a newer one", async () => {
+    const { world, find } = setUp();
+    const late = Promise.withResolvers<void>();
+    world.duringRead = () => late.promise;
+    const first = find();
+    await new Promise(setImmediate);
+    world.duringRead = async () => undefined;
+    world.row = owned(1);
+    expect(await find()).toBe(1);
+    late.resolve();
+    expect(await first).toBe(1);
+    expect(await find()).toBe(1);
+  });
+
+  test("publishes a recent change that no message has announced before it returns it, and only once", async () => {
+    const { world, log, find } = setUp();
+    world.row = owned(1, ago(100));
+    await find();
+    await find();
+    expect(log).toEqual(["read", "published pay_a"]);
+  });
+
+  test("publishes no change that was announced, that is old, or that is the creation", async () => {
+    const announced = setUp();
+    announced.world.row = owned(1, ago(100));
+    announced.cache.announce("pay_a");
+    await announced.find();
+    const old = setUp();
+    old.world.row = owned(1, ago(60_000));
+    await old.find();
+    const created = setUp();
+    created.world.row = owned(0, ago(100));
+    await created.find();
+    for (const { log } of [announced, old, created]) expect(log).toEqual(["read"]);
+  });
+
+  test("publishes what a long poll is about to show", async () => {
+    const { log, cache, find, world } = setUp();
+    await cache.learn([owned(1, ago(100))]);
+    world.row = owned(0);
+    expect(await find()).toBe(1);
+    expect(log).toEqual(["published pay_a", "read"]);
+  });
+
+  test("forgets what it has shown when the database was restored", async () => {
+    const { world, cache, find } = setUp();
+    world.row = owned(1);
+    await find();
+    world.row = owned(0);
+    cache.forget();
+    expect(await find()).toBe(0);
+  });
+
+  test("returns a status only to callers who may read the payment", async () => {
+    const { cache, find } = setUp();
+    await find();
+    const others = [
+      { ...query, mode: "live" },
+      { ...query, merchant: { accountId: "acct_2", merchantId: "mrch_1" } },
+      { ...query, merchant: { accountId: "acct_1", merchantId: "mrch_2" } },
+      { ...query, onlyMerchants: ["mrch_2"] },
+    ] as const;
+    for (const other of others) expect(await cache.findStatus(other)).toMatchObject({ code: "payment_not_found" });
+  });
+});
