@@ -32,8 +32,9 @@ function listDifferences(chain: SolanaChain, signed: SolanaSigned, parsed: Parse
 
 /**
  * Verifies the signatures, screens the payers, and checks each transaction on the newest state (balances, freezes, guards,
- * blockhash): together where reading the accounts decides, and otherwise by its simulation. The result of a valid one has the
- * last block height at which it can be included. Throws ChainError when the cluster cannot be read; no transaction is rejected then.
+ * blockhash): together where reading the accounts decides, and otherwise by its simulation. The result of a valid one has
+ * the last block height at which it can be included. Throws ChainError when the cluster cannot be read; no transaction is
+ * rejected then.
  */
 export async function verifySolana(
   deps: ScreeningDeps & Pick<TransferDeps, "now">,

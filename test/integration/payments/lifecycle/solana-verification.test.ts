@@ -105,7 +105,7 @@ describe("verification without a simulation", () => {
   test("a transaction with fewer compute units than a payment takes is refused", async () => {
     await verifyFirst();
     const begun = await begin();
-    const signed = signChanged(begun.transaction, begun.buyer, withLimit(1_000));
+    const signed = signChanged(begun.transaction, begun.buyer, withLimit(100));
     expect(await confirmAndVerify(begun, signed)).toEqual({ refused: expect.stringContaining("would fail") });
     await expectUntouched(begun.paymentId);
   });
