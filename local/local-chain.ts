@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startAnvil } from "./anvil.ts";
+import { guardPool } from "./anvil-pool.ts";
 import { type ChainClient, openChain } from "./chain-client.ts";
 import type { LocalSolana } from "./local-solana.ts";
 import {
@@ -96,11 +97,19 @@ export async function writeNetworks(
   return file;
 }
 
-/** Starts Anvil on the port of the settings, as a fork when ANVIL_FORK_URL is set. */
+/** Starts Anvil on the port of the settings, as a fork when ANVIL_FORK_URL is set, and guards its pool. */
 export async function startStackAnvil(
   { ANVIL_PORT, ANVIL_MANY_BLOCKS: manyBlocks }: StackSettings,
   say: Say,
 ): Promise<Service> {
   const forkUrl = process.env["ANVIL_FORK_URL"];
-  return await startAnvil({ port: ANVIL_PORT, manyBlocks, say, ...(forkUrl ? { forkUrl } : {}) });
+  const anvil = await startAnvil({ port: ANVIL_PORT, manyBlocks, say, ...(forkUrl ? { forkUrl } : {}) });
+  const endGuard = guardPool(anvil.url);
+  return {
+    ...anvil,
+    close: () => {
+      endGuard();
+      return anvil.close();
+    },
+  };
 }

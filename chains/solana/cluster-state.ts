@@ -43,6 +43,52 @@ export async function readAccountsAt(
   };
 }
 
+const Accounts = z.object({
+  value: z.array(
+    z.object({ owner: z.string(), lamports: z.number(), data: z.tuple([z.string(), z.literal("base64")]) }).nullable(),
+  ),
+});
+
+/** Returns those of these accounts that exist in the newest state, which may be reverted, by their addresses. */
+export async function readNewestAccounts(
+  chain: SolanaChain,
+  addresses: readonly string[],
+): Promise<Map<string, Account>> {
+  const options = { encoding: "base64", commitment: "processed" };
+  const found = await Promise.all(
+    chunk(addresses, ACCOUNTS_PER_CALL).map(async (some) => {
+      const { value } = await chain.rpc.ask("getMultipleAccounts", async (_connection, call) =>
+        Accounts.parse(await call("getMultipleAccounts", [some, options])),
+      );
+      return some.flatMap((address, index): [string, Account][] => {
+        const account = value[index];
+        if (!account) return [];
+        const { owner, lamports, data } = account;
+        return [[address, { owner, lamports: BigInt(lamports), data: Buffer.from(data[0], "base64") }]];
+      });
+    }),
+  );
+  return new Map(found.flat());
+}
+
+const Validity = z.object({ context: z.object({ slot: z.number() }), value: z.boolean() });
+
+/** Returns those of these blockhashes that are valid in the newest state, each with the slot of the answer. */
+export async function listValidBlockhashes(
+  chain: SolanaChain,
+  blockhashes: readonly string[],
+): Promise<Map<string, number>> {
+  const answers = await Promise.all(
+    blockhashes.map(async (blockhash): Promise<[string, number][]> => {
+      const { context, value } = await chain.rpc.ask("isBlockhashValid", async (_connection, call) =>
+        Validity.parse(await call("isBlockhashValid", [blockhash, { commitment: "processed" }])),
+      );
+      return value ? [[blockhash, context.slot]] : [];
+    }),
+  );
+  return new Map(answers.flat());
+}
+
 function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
   return { owner: owner.toBase58(), lamports: BigInt(lamports), data };
 }

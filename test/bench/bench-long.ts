@@ -7,7 +7,7 @@ import type { StackFile } from "../../local/stack-file.ts";
 import { accumulatePayouts, type Line, waitSettled, withLimit } from "./bench-payments.ts";
 import { percentile, printTable } from "./bench-stats.ts";
 import { fitGrowth, type Growth } from "./linear-growth.ts";
-import { collectHeap, readAnonymous } from "./process-heap.ts";
+import { collectHeap, readFamily } from "./process-heap.ts";
 import { type Prepared, preparePayments, runPayments } from "./run-payments.ts";
 
 type Args = {
@@ -52,10 +52,10 @@ export async function benchLong(stack: StackFile, { minutes, say, ...args }: Arg
   const from = Math.min(SETTLING_MINUTES, minutes / 3);
   return print({
     payments,
+    rate: payments.length / (elapsed() * 60),
     samples: samples.filter(({ minute }) => minute >= from),
     late: payments.filter(({ minute }) => minute >= from),
     from,
-    rate,
   });
 }
 
@@ -84,6 +84,7 @@ async function payFor(stack: StackFile, { rate, seconds, minute, payments }: Loa
       await pause(Math.max(0, begun + (index * 1_000) / rate - performance.now()));
       paying.push(payOnce(stack, one).then((paid) => payments.push({ ...paid, minute: minute() })));
     }
+    await pause(Math.max(0, begun + 1_000 - performance.now()));
   }
   await Promise.all(paying);
 }
@@ -111,7 +112,7 @@ type Sample = {
 };
 
 async function readSample(stack: StackFile): Promise<Omit<Sample, "minute">> {
-  const { api, workers, signer, anvil, solana } = stack.processes;
+  const { api, workers, signer, ...others } = stack.processes;
   const held: Record<string, number> = {};
   const resident: Record<string, number> = {};
   const roles = Object.entries({ api, worker: workers, signer });
@@ -122,9 +123,12 @@ async function readSample(stack: StackFile): Promise<Omit<Sample, "minute">> {
       held[`${role} ${index + 1}`] = heap.heldBytes;
       resident[`${role} ${index + 1}`] = heap.residentBytes;
     }
-  for (const [name, pid] of Object.entries({ anvil, solana })) if (pid) resident[name] = readAnonymous(pid);
+  for (const name of ["postgres", "redis", "anvil", "solana"] as const) {
+    const pid = others[name];
+    if (pid !== undefined) resident[name] = readFamily(pid);
+  }
   const redis = await readRedis(stack.redisUrl);
-  held["Redis"] = redis.bytes;
+  held["Redis, its data"] = redis.bytes;
   return { held, resident, redisKeys: redis.keys, database: await readDatabase(stack.postgresUrl) };
 }
 
@@ -175,7 +179,7 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
   const [first, last] = [p99(late.slice(0, third)), p99(late.slice(-third))];
   const isSlower = last > first * MOST_SLOWER;
   const lines: Line[] = [
-    ["payments, per second", `${payments.length}, ${rate}`],
+    ["payments, per second", `${payments.length}, ${rate.toFixed(1)}`],
     ["paid", withLimit(`${payments.length - failed.length}`, failed.length === 0, "all")],
     ["counted from minute", `${from.toFixed(1)}, ${samples.length} samples`],
     ...held.map(({ name, slope, error }): Line => {

@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
 import { startAnvil } from "../../local/anvil.ts";
+import { guardPool } from "../../local/anvil-pool.ts";
 import { type LocalChain, setUpChain } from "../../local/local-chain.ts";
 import { newKey } from "../../local/networks-document.ts";
 import type { StackFile } from "../../local/stack-file.ts";
@@ -49,12 +50,14 @@ export function ourContender(stack: StackFile): Contender {
 /** Runs one contender on a chain of its own, which is set up as the one of our stack and is asked by nobody else. */
 export async function withOwnChain<T>(settings: StackSettings, run: (chain: OwnChain) => Promise<T>): Promise<T> {
   const anvil = await startAnvil();
+  const endGuard = guardPool(anvil.url);
   try {
     const chain = await setUpChain(anvil, settings, () => undefined);
     const { buyers, contracts, client } = chain;
     const isAutomine = settings.ANVIL_BLOCK_TIME === undefined;
     return await run({ rpcUrl: anvil.url, token: contracts.token, buyers, client, isAutomine });
   } finally {
+    endGuard();
     await anvil.close();
   }
 }

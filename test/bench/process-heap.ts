@@ -30,9 +30,22 @@ export async function collectHeap(pid: number): Promise<Heap> {
   }
 }
 
-/** Returns the resident memory that belongs to a process alone, bytes; not the files and the shared memory that it maps. */
-export function readAnonymous(pid: number): number {
-  return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1_024;
+/**
+ * Returns the resident memory that belongs to a process alone, bytes; not the files and the shared memory that it maps. 0 when the
+ * process has ended.
+ */
+function readAnonymous(pid: number): number {
+  try {
+    return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1_024;
+  } catch {
+    return 0;
+  }
+}
+
+/** Returns the same of a process and its children, such as the backends of Postgres. */
+export function readFamily(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  return [pid, ...children].reduce((sum, one) => sum + readAnonymous(one), 0);
 }
 
 const Targets = z.tuple([z.object({ webSocketDebuggerUrl: z.string() })]);

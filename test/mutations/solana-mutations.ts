@@ -134,6 +134,32 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/plain-payments.ts",
+    tests: ["test/integration/payments/lifecycle/solana-verification.test.ts"],
+    mutations: [
+      {
+        name: "a payer's account with too little or that is frozen is accepted without a simulation",
+        find: "validateSourceAccount(source, { mint, owner: payer, amount }) === undefined &&",
+        replace: "",
+      },
+      {
+        name: "a relayer that cannot pay the fee is accepted without a simulation",
+        find: "lamports >= LEAST_LAMPORTS + chain.network.maxPriorityFee",
+        replace: "lamports >= 0n",
+      },
+      {
+        name: "a transaction with too few compute units is accepted without a simulation",
+        find: "return readBudget(parsed).units >= limitUnits(known.units, Number(MAX_COMPUTE_UNITS));",
+        replace: "return true;",
+      },
+      {
+        name: "an expired blockhash is accepted without a simulation",
+        find: "return slot !== undefined && canPay(chain, one, accounts) ? [[one, slot]] : [];",
+        replace: "return canPay(chain, one, accounts) ? [[one, slot ?? 0]] : [];",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/end-expired.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [

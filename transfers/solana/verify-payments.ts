@@ -4,18 +4,24 @@ import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solan
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import { SCREENED_OUT, type ScreeningDeps, screenByList } from "../list-screening.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
 import type { SolanaSigned, VerificationResult } from "../verification.ts";
+import { type ComparedPayment, listPayable, noteUnits } from "./plain-payments.ts";
 import { toSplTransfer } from "./spl-transfer.ts";
 
 /** Compares the transaction that a wallet signed with the requested one, and verifies its signature. Calls no cluster. */
 export function checkSolanaSignature(chain: SolanaChain, signed: SolanaSigned): VerificationResult {
+  const compared = comparePayment(chain, signed);
+  return typeof compared === "string" ? { ok: false, reason: compared } : { ok: true, smartWallet: false };
+}
+
+/** Returns the parsed transaction, or the reason to refuse it. */
+function comparePayment(chain: SolanaChain, signed: SolanaSigned): ComparedPayment | string {
   const parsed = parseTransaction(Buffer.from(signed.proof, "base64"));
-  if ("error" in parsed) return { ok: false, reason: parsed.error };
+  if ("error" in parsed) return parsed.error;
   const differences = listDifferences(chain, signed, parsed);
-  if (differences.length > 0)
-    return { ok: false, reason: `the transaction is not the one that was asked for: ${differences.join("; ")}` };
-  const error = validateSignatures(parsed, signed.payer);
-  return error ? { ok: false, reason: error } : { ok: true, smartWallet: false };
+  if (differences.length > 0) return `the transaction is not the one that was asked for: ${differences.join("; ")}`;
+  return validateSignatures(parsed, signed.payer) ?? { signed, parsed };
 }
 
 function listDifferences(chain: SolanaChain, signed: SolanaSigned, parsed: ParsedTransaction): string[] {
@@ -25,32 +31,54 @@ function listDifferences(chain: SolanaChain, signed: SolanaSigned, parsed: Parse
 }
 
 /**
- * Verifies the signatures, screens the payers, and simulates each transaction on the newest state (balances, freezes, guards,
- * blockhash). The result of a valid one has the last block height at which it can be included. Throws ChainError when the
- * cluster cannot be read; no transaction is rejected then.
+ * Verifies the signatures, screens the payers, and checks each transaction on the newest state (balances, freezes, guards,
+ * blockhash): together where reading the accounts decides, and otherwise by its simulation. The result of a valid one has
+ * the last block height at which it can be included. Throws ChainError when the cluster cannot be read; no transaction is
+ * rejected then.
  */
 export async function verifySolana(
-  deps: ScreeningDeps,
+  deps: ScreeningDeps & Pick<TransferDeps, "now">,
   chain: SolanaChain,
   all: readonly SolanaSigned[],
 ): Promise<[SolanaSigned, VerificationResult][]> {
-  const checked = all.map((one): [SolanaSigned, VerificationResult] => [one, checkSolanaSignature(chain, one)]);
-  const good = checked.flatMap(([one, result]) => (result.ok ? [one] : []));
-  if (good.length === 0) return checked;
-  const refused = screenByList(
-    deps,
-    chain.chain,
-    good.map(({ payer }) => payer),
+  const compared = all.map((signed) => ({ signed, outcome: comparePayment(chain, signed) }));
+  const different = compared.flatMap(({ signed, outcome }): [SolanaSigned, VerificationResult][] =>
+    typeof outcome === "string" ? [[signed, { ok: false, reason: outcome }]] : [],
   );
-  const outcomes = await Promise.all(good.map((one) => simulate(chain, Buffer.from(one.proof, "base64"))));
+  const good = compared.flatMap(({ outcome }) => (typeof outcome === "string" ? [] : [outcome]));
+  if (good.length === 0) return different;
+  const payers = good.map(({ signed }) => signed.payer);
+  const refused = screenByList(deps, chain.chain, payers);
+  const outcomes = await checkOnNewestState(chain, good, deps.now().getTime());
   const newest = await readBlockhash(chain);
-  const simulated = good.map((one, index): [SolanaSigned, VerificationResult] => {
-    const outcome = outcomes[index];
-    if (refused.has(one.payer)) return [one, { ok: false, reason: SCREENED_OUT }];
-    if (!outcome?.ok) return [one, { reason: "not tried", ok: false, ...outcome }];
-    return [one, { ok: true, smartWallet: false, lastValidHeight: lastHeightOf(newest, outcome.slot) }];
+  const checked = good.map((one): [SolanaSigned, VerificationResult] => {
+    const outcome = outcomes.get(one);
+    if (refused.has(one.signed.payer)) return [one.signed, { ok: false, reason: SCREENED_OUT }];
+    if (!outcome?.ok) return [one.signed, { reason: "not tried", ok: false, ...outcome }];
+    return [one.signed, { ok: true, smartWallet: false, lastValidHeight: lastHeightOf(newest, outcome.slot) }];
   });
-  return [...checked.filter(([, result]) => !result.ok), ...simulated];
+  return [...different, ...checked];
+}
+
+type Outcome = { ok: true; slot: number } | { ok: false; reason: string; later?: true };
+
+/** Reads the accounts of all payments at once, and simulates those that this does not accept. */
+async function checkOnNewestState(
+  chain: SolanaChain,
+  payments: readonly ComparedPayment[],
+  now: number,
+): Promise<Map<ComparedPayment, Outcome>> {
+  const payable = await listPayable(chain, payments, now);
+  const outcomes = await Promise.all(
+    payments.map(async (one): Promise<[ComparedPayment, Outcome]> => {
+      const slot = payable.get(one);
+      if (slot !== undefined) return [one, { ok: true, slot }];
+      const outcome = await simulate(chain, one.parsed.bytes);
+      if (outcome.ok) noteUnits(chain, one, outcome.units, now);
+      return [one, outcome];
+    }),
+  );
+  return new Map(outcomes);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ComputeBudgetProgram, type TransactionInstruction } from "@solana/web3.js";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { signAsWallet } from "../../../../local/solana-buyer.ts";
 import { fundSol, newSolanaKey, type SolanaKey } from "../../../../local/solana-client.ts";
 import { fundTokens } from "../../../../local/spl-tokens.ts";
@@ -86,6 +86,33 @@ describe("concurrent confirms of one payment", () => {
   });
 });
 
+describe("verification without a simulation", () => {
+  /** Verifies a payment, whose simulation shows how many compute units the payments in its token take. */
+  const verifyFirst = async () => {
+    const begun = await begin();
+    expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+  };
+
+  test("a payment is not simulated when an earlier one in its token was, and its money is booked", async () => {
+    await verifyFirst();
+    const begun = await begin();
+    await solana.knobs.fail(["simulateTransaction"], 100, "error");
+    onTestFinished(() => solana.knobs.fail(["simulateTransaction"], 0, "error"));
+    expect(await confirmAndVerify(begun, signAsWallet(begun.transaction, begun.buyer))).toBe("verified");
+    await finishPayment(begun.paymentId);
+  });
+
+  test("a transaction whose wallet set fewer compute units than a payment takes is simulated", async () => {
+    await verifyFirst();
+    const begun = await begin();
+    const signed = signChanged(begun.transaction, begun.buyer, withLimit(100));
+    const attemptId = await fixture.attemptWith(begun.paymentId, begun.optionId, signed);
+    await solana.knobs.fail(["simulateTransaction"], 1, "error");
+    await expect(fixture.verify(attemptId)).rejects.toMatchObject({ name: "ChainError", transient: true });
+    expect(await fixture.verificationResult(attemptId)).toBe("waiting");
+  });
+});
+
 describe("changes since the wallet signed", () => {
   test("a transaction with an expired blockhash is refused, and a newly fetched one pays", async () => {
     const begun = await begin();
@@ -131,8 +158,10 @@ describe("changes since the wallet signed", () => {
       begun.optionId,
       signAsWallet(begun.transaction, begun.buyer),
     );
-    await solana.knobs.fail(["simulateTransaction"], 1, "error");
+    const reads = ["simulateTransaction", "getMultipleAccounts"];
+    await solana.knobs.fail(reads, 1, "error");
     await expect(fixture.verify(attemptId)).rejects.toMatchObject({ name: "ChainError", transient: true });
+    await solana.knobs.fail(reads, 0, "error");
     expect(await fixture.verificationResult(attemptId)).toBe("waiting");
     await fixture.verify(attemptId);
     expect(await fixture.verificationResult(attemptId)).toBe("verified");
