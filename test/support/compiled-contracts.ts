@@ -1,14 +1,9 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Compiled, compile } from "../../contracts/compile.ts";
 
 const sources = new URL("./contracts/", import.meta.url);
-
-/** Compiles every contract of test/support/contracts. One process does that before the tests, because each loads the compiler. */
-export function compileContracts(): void {
-  for (const name of readdirSync(sources)) compileOnce(name);
-}
 
 /** Compiles a file of test/support/contracts, or returns what a process of this checkout compiled from the same source. */
 export function compileOnce(name: string): Record<string, Compiled> {

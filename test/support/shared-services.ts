@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { migrateDatabase } from "../../db/migrate.ts";
 import { type AnvilOptions, saveState, startAnvil } from "../../local/anvil.ts";
@@ -13,7 +15,6 @@ import type { Service } from "../../local/service.ts";
 import { setUpContracts } from "../../local/set-up-contracts.ts";
 import type { Contracts } from "../../local/usdc.ts";
 import { buildService } from "./built-service.ts";
-import { compileContracts } from "./compiled-contracts.ts";
 import { execute, namedDatabase } from "./execute-sql.ts";
 import { memoryFolder } from "./memory-folder.ts";
 
@@ -35,6 +36,8 @@ declare module "vitest" {
     services: SharedServices;
   }
 }
+
+const run = promisify(execFile);
 
 type Running = { shared: Promise<SharedServices>; users: number; close(): Promise<void> };
 
@@ -109,9 +112,14 @@ function start(): Running {
     await Promise.all(opened.splice(0).map((service) => service.close()));
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
-  const shared = Promise.all([startServices(), buildService()]).then(([services]) => {
-    compileContracts();
-    return services;
-  });
+  const shared = Promise.all([startServices(), buildService(), compileContracts()]).then(([services]) => services);
   return { shared, users: 0, close };
+}
+
+/** Compiles the contracts of the tests in one process, because each process that compiles loads the compiler first. */
+async function compileContracts(): Promise<void> {
+  const sources = new URL("./contracts/", import.meta.url);
+  const script = `import { compileOnce } from "${new URL("./compiled-contracts.ts", import.meta.url)}";
+    for (const name of ${JSON.stringify(await readdir(sources))}) compileOnce(name);`;
+  await run(process.execPath, ["--input-type=module", "--eval", script]);
 }
