@@ -24,8 +24,8 @@ const needsDump = process.env["LIGHTHOUSE_PROGRAM"] ? [] : ["**/lighthouse-progr
 export default defineConfig({
   test: {
     pool: "forks",
-    // One more than the two cores of the target machine, because tests on real services wait most of the time.
-    maxWorkers: 3,
+    // Two more than the two cores of the target machine, because tests on real services wait most of the time.
+    maxWorkers: 4,
     // Loading the packages again for each file would take longer than half of the files.
     isolate: false,
     // Concurrent tests spend their time waiting.

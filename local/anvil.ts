@@ -1,5 +1,7 @@
+import { writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { type CreateAnvilOptions, createAnvil } from "@viem/anvil";
 import { withTimeout } from "../runtime/timeout.ts";
 import { tiedToParent } from "./child-process.ts";
@@ -18,6 +20,12 @@ export type AnvilOptions = {
   slotsInAnEpoch?: number;
   /** Starts as a fork of the chain at this URL. */
   forkUrl?: string;
+  /**
+   * Starts with the newest state of another Anvil, which `saveState` has written to this file. A fork reads what it needs when
+   * it needs it, and can block for good while it reads the states of old blocks (github.com/foundry-rs/foundry/issues/8293).
+   * A container does not see the file.
+   */
+  stateFile?: string;
   /**
    * Makes thousands of empty blocks in seconds: with the rules of Cancun, since Prague stores the hash of every block in the
    * state, and with the states of the newest 128 blocks only, as nodes keep them that are no archives.
@@ -60,7 +68,7 @@ const statesKept = 128;
 
 /** Returns the options of @viem/anvil. A fork fetches state from the other chain and does not cache it on disk. */
 function settings(options: AnvilOptions): CreateAnvilOptions {
-  const { chainId = localChainId, blockTime, slotsInAnEpoch, manyBlocks, forkUrl, accounts = 1 } = options;
+  const { chainId = localChainId, blockTime, slotsInAnEpoch, manyBlocks, forkUrl, stateFile, accounts = 1 } = options;
   // The package's list of rules ends before Cancun.
   const hardfork = "Cancun" as NonNullable<CreateAnvilOptions["hardfork"]>;
   const many = manyBlocks ? { hardfork, pruneHistory: statesKept } : {};
@@ -76,6 +84,7 @@ function settings(options: AnvilOptions): CreateAnvilOptions {
     ...epochs,
     ...many,
     ...fork,
+    ...(stateFile === undefined ? {} : { loadState: stateFile }),
   };
 }
 
@@ -164,6 +173,13 @@ function packaged(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Writes the newest state of an Anvil to a file. */
+export async function saveState(url: string, file: string): Promise<void> {
+  const dump = await callAnvil(url, "anvil_dumpState");
+  if (typeof dump !== "string") throw new Error("Anvil did not dump its state");
+  await writeFile(file, gunzipSync(Buffer.from(dump.slice(2), "hex")));
 }
 
 const answers = async (url: string): Promise<boolean> => (await callAnvil(url, "eth_chainId")) !== undefined;

@@ -1,7 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 
+/** The longest pause between two polls that the length of the wait may cause, milliseconds. */
+const LONGEST_MS = 100;
+
 /**
- * Polls until the answer is neither false nor undefined, and returns it. An error of `ask` counts as "not yet"; the last one
+ * Polls until the answer is neither false nor undefined, and returns it. It polls every `everyMs` at first, and then less
+ * often, because many waits at the same time would take the processor time of what they wait for. An error of `ask` counts as "not yet"; the last one
  * becomes the cause of the timeout error.
  */
 export async function waitUntil<T>(
@@ -9,7 +13,7 @@ export async function waitUntil<T>(
   ask: () => T | Promise<T>,
   { withinMs, everyMs = 20, signal }: { withinMs: number; everyMs?: number; signal?: AbortSignal },
 ): Promise<Answer<Awaited<T>>> {
-  const until = Date.now() + withinMs;
+  const begun = Date.now();
   let cause: unknown;
   for (;;) {
     signal?.throwIfAborted();
@@ -19,8 +23,9 @@ export async function waitUntil<T>(
     } catch (error) {
       cause = error;
     }
-    if (Date.now() > until) throw new Error(`timed out after ${withinMs} ms: ${what}`, { cause });
-    await pause(everyMs);
+    const waited = Date.now() - begun;
+    if (waited > withinMs) throw new Error(`timed out after ${withinMs} ms: ${what}`, { cause });
+    await pause(Math.max(everyMs, Math.min(waited / 20, LONGEST_MS)));
   }
 }
 

@@ -25,7 +25,7 @@ export type TestChain = {
   /** Treasury and lanes; `keys.env` holds the variables the networks document names. */
   keys: ChainKeys;
   anvil: Service;
-  /** The block it was forked at. */
+  /** The newest block when it was started. */
   since: bigint;
 };
 
@@ -41,10 +41,10 @@ export type TestChainOptions = {
   manyBlocks?: boolean;
 };
 
-/** Starts a private Anvil, forked from the shared one with the contracts, with a new treasury and funded lanes. */
+/** Starts a private Anvil with the contracts of the shared one, a new treasury and funded lanes. */
 export async function startChain({ lanes = 1, ...options }: TestChainOptions = {}): Promise<TestChain> {
-  const { anvilUrl, contracts } = inject("services");
-  const anvil = await startAnvil({ forkUrl: anvilUrl, ...options });
+  const { anvilStart, contracts } = inject("services");
+  const anvil = await startAnvil({ ...anvilStart, ...options });
   addCleanup(() => anvil.close());
   const client = openChain(anvil.url, options.chainId);
   const keys = newChainKeys(lanes, options.chainId === undefined ? "" : `_${options.chainId}`);
@@ -97,7 +97,7 @@ export async function sendUsdc(chain: TestChain, from: PrivateKeyAccount, to: `0
   return await usdc.transferUsdc(chain.client, chain.contracts.token, from, to, amount);
 }
 
-/** Returns the USDC transfers to an account since the fork, oldest first. */
+/** Returns the USDC transfers to an account since the start, oldest first. */
 export async function transfersTo(chain: TestChain, to: `0x${string}`) {
   return await usdc.listTransfers(chain.client, chain.contracts.token, { to, since: chain.since });
 }

@@ -1,11 +1,16 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { migrateDatabase } from "../../db/migrate.ts";
-import { startAnvil } from "../../local/anvil.ts";
+import { type AnvilOptions, saveState, startAnvil } from "../../local/anvil.ts";
 import { openChain } from "../../local/chain-client.ts";
 import { createLogins, type DatabaseLogins, dropLogins } from "../../local/database-logins.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
+import { makeScratch } from "../../local/scratch-folder.ts";
 import type { Service } from "../../local/service.ts";
 import { setUpContracts } from "../../local/set-up-contracts.ts";
 import type { Contracts } from "../../local/usdc.ts";
@@ -21,7 +26,8 @@ export type SharedServices = {
   /** The logins of the roles on that server. */
   logins: DatabaseLogins;
   redisUrl: string;
-  anvilUrl: string;
+  /** How a private Anvil begins with the contracts: with the state of the base Anvil, or as a fork of it. */
+  anvilStart: Pick<AnvilOptions, "stateFile"> | Pick<AnvilOptions, "forkUrl">;
   contracts: Contracts;
 };
 
@@ -31,13 +37,15 @@ declare module "vitest" {
   }
 }
 
+const run = promisify(execFile);
+
 type Running = { shared: Promise<SharedServices>; users: number; close(): Promise<void> };
 
 /** Several vitest projects share the services, but each loads its own copy of this module. */
 const slot = globalThis as { paymentServiceTestServices?: Running };
 
 /**
- * Builds the service, and starts Postgres, Redis and the base Anvil, before the first project that needs them. Stops them
+ * Builds the service, compiles the contracts of the tests, and starts Postgres, Redis and the base Anvil, before the first project that needs them. Stops them
  * after the last.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -69,6 +77,7 @@ function start(): Running {
   const template = `pay_template_${randomBytes(4).toString("hex")}`;
   let postgresUrl: string | undefined;
   let logins: DatabaseLogins | undefined;
+  let folder: string | undefined;
 
   async function startServices(): Promise<SharedServices> {
     const forkUrl = process.env["ANVIL_FORK_URL"];
@@ -83,7 +92,16 @@ function start(): Running {
     await migrateDatabase(namedDatabase(postgres.url, template));
     logins = await createLogins(postgres.url);
     const contracts = await setUpContracts(openChain(anvil.url));
-    return { postgresUrl: postgres.url, template, logins, redisUrl: redis.url, anvilUrl: anvil.url, contracts };
+    const anvilStart = await describeStart(anvil);
+    return { postgresUrl: postgres.url, template, logins, redisUrl: redis.url, anvilStart, contracts };
+  }
+  async function describeStart(anvil: Service): Promise<SharedServices["anvilStart"]> {
+    // A dump has only what the base Anvil has read of a forked network, and a container cannot read a file of this machine.
+    if (process.env["ANVIL_FORK_URL"] || anvil.pid() === undefined) return { forkUrl: anvil.url };
+    folder = await makeScratch("anvil");
+    const stateFile = join(folder, "state.json");
+    await saveState(anvil.url, stateFile);
+    return { stateFile };
   }
   async function close(): Promise<void> {
     // An external Postgres outlives this run, so the template and the logins are dropped.
@@ -92,7 +110,16 @@ function start(): Running {
       if (logins) await dropLogins(postgresUrl, logins);
     }
     await Promise.all(opened.splice(0).map((service) => service.close()));
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   }
-  const shared = Promise.all([startServices(), buildService()]).then(([services]) => services);
+  const shared = Promise.all([startServices(), buildService(), compileContracts()]).then(([services]) => services);
   return { shared, users: 0, close };
+}
+
+/** Compiles the contracts of the tests in one process, because each process that compiles loads the compiler first. */
+async function compileContracts(): Promise<void> {
+  const sources = new URL("./contracts/", import.meta.url);
+  const script = `import { compileOnce } from "${new URL("./compiled-contracts.ts", import.meta.url)}";
+    for (const name of ${JSON.stringify(await readdir(sources))}) compileOnce(name);`;
+  await run(process.execPath, ["--input-type=module", "--eval", script]);
 }

@@ -1,6 +1,3 @@
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import type { Abi, Hex } from "viem";
 import {
   type CollectorParts,
@@ -8,8 +5,9 @@ import {
   encodeCollectorDeployment,
 } from "../../chains/evm/collector-contract.ts";
 import { disburserAddress, encodeDisburserDeployment } from "../../chains/evm/disburser-contract.ts";
-import { type Compiled, compile } from "../../contracts/compile.ts";
+import type { Compiled } from "../../contracts/compile.ts";
 import type { ChainClient } from "../../local/chain-client.ts";
+import { compileOnce } from "./compiled-contracts.ts";
 
 type TestFile =
   | "Permit2"
@@ -27,25 +25,11 @@ const compiled = new Map<string, Record<string, Compiled>>();
 
 /** Returns a contract of test/support/contracts. Throws when the file has no such contract. */
 export function testContract(file: TestFile, name: string): { abi: Abi; bytecode: Hex } {
-  const all = compiled.get(file) ?? compileOnce(new URL(`./contracts/${file}.sol`, import.meta.url));
+  const all = compiled.get(file) ?? compileOnce(`${file}.sol`);
   compiled.set(file, all);
   const found = all[name];
   if (!found) throw new Error(`${file}.sol has no contract ${name}`);
   return { abi: found.abi as Abi, bytecode: found.bytecode };
-}
-
-/** Compiles a file, or returns what another process of this checkout compiled from the same source. */
-function compileOnce(source: URL): Record<string, Compiled> {
-  const settings = readFileSync(new URL("../../contracts/compile.ts", import.meta.url));
-  const hash = createHash("sha256").update(readFileSync(source)).update(settings).digest("hex");
-  const folder = resolve(".local", "compiled-contracts");
-  const file = join(folder, `${hash}.json`);
-  if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8")) as Record<string, Compiled>;
-  const fresh = compile(source);
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(`${file}.${process.pid}`, JSON.stringify(fresh));
-  renameSync(`${file}.${process.pid}`, file);
-  return fresh;
 }
 
 /** Deploys a test contract without constructor arguments. Returns its address in lower case. */
