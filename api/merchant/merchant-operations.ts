@@ -31,7 +31,7 @@ const params = z.object({ merchantId });
 const toMerchant = ({ icon, createdAt, ...rest }: MerchantView, publicUrl: string) => ({
   ...rest,
   createdAt: createdAt.toISOString(),
-  iconUrl: icon && icon.url,
+  iconUrl: icon?.url ?? null,
   servedIconUrl: icon && toLogoUrl(publicUrl, icon.logoId),
 });
 

@@ -62,8 +62,8 @@ test("the owner of both modes learns that the payment is in the other one, and a
   const { accountId } = merchant;
   const live = await makeKey(api, { accountId, mode: "live", scopes: ["payments:read", "refunds"] });
   const headers = { "api-key": live.key, "merchant-id": merchant.merchantId };
-  const told = expect.stringMatching(/^no such payment in live mode; it is a test payment, and test and live data/);
-  const missing = { status: 404, body: { code: "payment_not_found", message: told } };
+  const message = expect.stringMatching(/^no such payment in live mode; it is a test payment, and test and live data/);
+  const missing = { status: 404, body: { code: "payment_not_found", message } };
   expect(await get(id, headers)).toMatchObject(missing);
   expect(await api.post("/v1/refunds", headers, { paymentId: id })).toMatchObject(missing);
   const stranger = await makeMerchant(api, { mode: "live" });
