@@ -61,7 +61,7 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a claim that the service has withdrawn still applies in time",
-        find: 'insertEvent(store, { id: row.id, kind: "replaced", at, statement: null, signer: null });',
+        find: 'insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, signer: null });',
         replace: "continue;",
       },
     ],

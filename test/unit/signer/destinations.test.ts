@@ -287,8 +287,8 @@ test("an operator and the merchant's own key revoke a key by a signed statement,
   expect(made.claim(old, [forged]).statements).toMatchObject([{ ok: false }]);
   const own = made.revocation(approver.privateKey, leaked, leaked);
   expect(made.claim(old, [own]).statements).toEqual([{ ok: true, detail: "revoked" }]);
-  const again = made.revocation(operator.privateKey, "ana", leaked);
-  expect(made.claim(old, [again]).statements).toEqual([{ ok: true, detail: "revoked before" }]);
+  const second = made.revocation(operator.privateKey, "ana", leaked);
+  expect(made.claim(old, [second]).statements).toEqual([{ ok: true, detail: "revoked before" }]);
   expect(made.claim(fresh, [made.sign(approver.privateKey, leaked)]).statements).toMatchObject([{ ok: false }]);
 });
 
