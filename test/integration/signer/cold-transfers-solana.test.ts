@@ -77,7 +77,7 @@ async function startShop(solana: TestSolana = shared) {
     booked,
     balanceOf: (owner: string) => tokenBalance(solana, owner),
     caughtUp: () => fixture.watchUntil(() => isCaughtUp(deps, solana.id)),
-    /** Gives the treasury tokens that pay nothing, and waits until its final balance is `held`. */
+    /** Gives the treasury, whose balance is final, tokens that pay nothing. Waits until its final balance is `held`. */
     fund: async (held: bigint) => {
       const { balance } = await readFinalBalance(chain, { asset, nonce: undefined });
       await fundTokens(solana.client, solana.mint, [keys.treasury.address], held - balance);
@@ -151,8 +151,9 @@ describe.each(["token", "token-2022"] as const)("with a mint of the program %s",
 
 describe("a transfer to the cold address on Solana", () => {
   test("leaves what payouts of the last hour still need, and takes the rest when they are final", async () => {
-    const { fixture, ask, fund, run, send, caughtUp, balanceOf, cold } = await startShop();
+    const { fixture, ask, fund, seeFinal, run, send, caughtUp, balanceOf, cold } = await startShop();
     const paymentId = await fixture.pay(await fundSolanaBuyer(shared), 900n);
+    await seeFinal(9_000_000n);
     expect(await fixture.settle((await fixture.settlementOf(paymentId)).id)).toEqual(["begun"]);
     await fund(13_000_000n);
     // The payout of nine has not left the treasury yet.
@@ -271,6 +272,8 @@ describe("a transfer to the cold address on Solana", () => {
     // A worker that asked before the transfer was final stores it once more.
     const signer = { ...signing.signer, moveExcess: async () => answer };
     const restored = await makeSolanaMerchantFixture(shared, { of, databaseUrl: backup, clock: fixture.clock, signer });
+    const left = async () => (await listExceptions(restored.deps, 10)).filter(({ what }) => what === "left");
+    await restored.watchUntil(async () => (await left()).length === 1);
     await restored.settle();
     await moveExcess(restored.deps, shared.id);
     const state = async () =>
@@ -282,8 +285,7 @@ describe("a transfer to the cold address on Solana", () => {
     });
     expect(await balanceOf(cold)).toBe(6_000_000n);
     expect((await listBalances(restored.db, { account: "cold", asset: shared.asset }))[0]?.amount).toBe(6_000_000n);
-    const open = await listExceptions(restored.deps, 10);
-    expect(open.filter(({ what }) => what === "left")).toEqual([]);
+    expect(await left()).toEqual([]);
   });
 });
 
