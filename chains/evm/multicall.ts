@@ -1,12 +1,4 @@
-import {
-  decodeErrorResult,
-  decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
-  numberToHex,
-  parseAbi,
-  prepareEncodeFunctionData,
-} from "viem";
+import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex, numberToHex, parseAbi } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
 import { multicallAbi, multicallReadAbi } from "./abi.ts";
@@ -33,13 +25,11 @@ const errorAbi = parseAbi([
   "error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed)",
 ]);
 
-// Prepared once, because a selector takes a hash.
-const tryAggregate = prepareEncodeFunctionData({ abi: multicallAbi, functionName: "tryAggregate" });
-
 /** Returns call data that makes all calls in one transaction. Each call may fail without failing the others. */
 export function encodeMulticall(calls: readonly Call[]): Hex {
   return encodeFunctionData({
-    ...tryAggregate,
+    abi: multicallAbi,
+    functionName: "tryAggregate",
     args: [false, calls.map(({ target, data }) => ({ target, callData: data }))],
   });
 }
