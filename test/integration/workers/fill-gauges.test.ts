@@ -129,7 +129,7 @@ test("unpaid payments expire, and do not count as lost jobs", async () => {
   const ids = await Promise.all(["one", "two", "three"].map(make));
   for (const id of ids) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "expired" });
   const { busy } = await scrapeBoth();
-  expect(sumOf(busy, "pay_sweep_reenqueued_total", { queue: "expire-payment" })).toBe(0);
+  expect(sumOf(busy, "pay_sweep_reenqueued_total", { queue: "expire-payment" }) ?? 0).toBe(0);
 });
 
 /** These stay unset until the error that they count occurs; the test of that error shows that they are set. */
