@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
-import { callAnvil } from "./anvil.ts";
+import { rpc } from "./anvil.ts";
 
 /** How often the pool is read, milliseconds. Transactions count as stuck when two readings in a row find them so. */
 const READ_MS = 250;
@@ -37,15 +37,15 @@ export function guardPool(url: string): () => void {
 
 /** Returns the senders whose first queued transaction could be executed, with their queued transactions by nonce. */
 async function listStuck(url: string): Promise<{ from: string; hashes: string[] }[]> {
-  const { queued } = Status.parse(await callAnvil(url, "txpool_status"));
+  const { queued } = Status.parse(await rpc(url, "txpool_status"));
   if (Number(queued) === 0) return [];
-  const senders = Object.entries(Content.parse(await callAnvil(url, "txpool_content")).queued);
+  const senders = Object.entries(Content.parse(await rpc(url, "txpool_content")).queued);
   const found = await Promise.all(
     senders.map(async ([from, byNonce]) => {
       const nonces = Object.keys(byNonce)
         .map(Number)
         .sort((a, b) => a - b);
-      const next = Number(await callAnvil(url, "eth_getTransactionCount", [from, "latest"]));
+      const next = Number(await rpc(url, "eth_getTransactionCount", [from, "latest"]));
       return nonces[0] === next ? [{ from, hashes: nonces.flatMap((nonce) => byNonce[nonce]?.hash ?? []) }] : [];
     }),
   );
@@ -53,8 +53,8 @@ async function listStuck(url: string): Promise<{ from: string; hashes: string[] 
 }
 
 async function resend(url: string, from: string, hashes: readonly string[]): Promise<void> {
-  const bytes = await Promise.all(hashes.map((hash) => callAnvil(url, "eth_getRawTransactionByHash", [hash])));
-  await callAnvil(url, "anvil_removePoolTransactions", [from]);
+  const bytes = await Promise.all(hashes.map((hash) => rpc(url, "eth_getRawTransactionByHash", [hash])));
+  await rpc(url, "anvil_removePoolTransactions", [from]);
   // In the order of their nonces, so that each finds the one before it.
-  for (const one of bytes) await callAnvil(url, "eth_sendRawTransaction", [one]);
+  for (const one of bytes) await rpc(url, "eth_sendRawTransaction", [one]);
 }

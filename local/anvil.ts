@@ -113,7 +113,7 @@ async function fromBinary(options: AnvilOptions, program: string, port: number, 
     running = await launch({ ...settings(options), anvilBinary: program, port });
     await waitUntil("Anvil answers", () => answers(url), { withinMs: 20_000 });
     // Anvil would write a line for each call into a pipe that no one reads.
-    await callAnvil(url, "anvil_setLoggingEnabled", [false]);
+    await rpc(url, "anvil_setLoggingEnabled", [false]);
   }
   await start();
   const end = async (signal: NodeJS.Signals): Promise<void> => running?.end(signal);
@@ -177,15 +177,15 @@ function packaged(): string | undefined {
 
 /** Writes the newest state of an Anvil to a file. */
 export async function saveState(url: string, file: string): Promise<void> {
-  const dump = await callAnvil(url, "anvil_dumpState");
+  const dump = await rpc(url, "anvil_dumpState");
   if (typeof dump !== "string") throw new Error("Anvil did not dump its state");
   await writeFile(file, gunzipSync(Buffer.from(dump.slice(2), "hex")));
 }
 
-const answers = async (url: string): Promise<boolean> => (await callAnvil(url, "eth_chainId")) !== undefined;
+const answers = async (url: string): Promise<boolean> => (await rpc(url, "eth_chainId")) !== undefined;
 
 /** Makes one JSON-RPC call without a client. Returns undefined when there is no answer or it is an error. */
-export async function callAnvil(url: string, method: string, params: unknown[] = []): Promise<unknown> {
+export async function rpc(url: string, method: string, params: unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const headers = { "content-type": "application/json" };
   const response = await fetch(url, { method: "POST", headers, body }).catch(() => undefined);
