@@ -21,7 +21,7 @@ export type AnvilOptions = {
   /** Starts as a fork of the chain at this URL. */
   forkUrl?: string;
   /**
-   * Starts with the newest state of another Anvil, which `saveState` has written to this file. A fork reads what it needs when
+   * Starts with the blocks and states of another Anvil, which `saveState` has written to this file. A fork reads what it needs when
    * it needs it, and can block for good while it reads the states of old blocks (github.com/foundry-rs/foundry/issues/8293).
    * A container does not see the file.
    */
@@ -175,9 +175,9 @@ function packaged(): string | undefined {
   }
 }
 
-/** Writes the newest state of an Anvil to a file. */
+/** Writes the blocks of an Anvil, and the state of each, to a file. */
 export async function saveState(url: string, file: string): Promise<void> {
-  const dump = await rpc(url, "anvil_dumpState");
+  const dump = await rpc(url, "anvil_dumpState", [true]);
   if (typeof dump !== "string") throw new Error("Anvil did not dump its state");
   await writeFile(file, gunzipSync(Buffer.from(dump.slice(2), "hex")));
 }
