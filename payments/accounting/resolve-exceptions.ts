@@ -92,7 +92,7 @@ export function assignException(
     const [payment] = await listPayments(db, [args.paymentId]);
     if (payment?.mode !== "live") return refuse("payment_not_found", `there is no live payment ${args.paymentId}`);
     const { asset, amount } = exception;
-    await accrue(deps, db, [{ payment, asset, amount, extra: true }]);
+    await accrue(deps, db, [{ payment, asset, amount }]);
     return done({ account: accounts.payable(payment.merchant_id), note: `for ${payment.id}` });
   });
 }

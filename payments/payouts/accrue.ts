@@ -16,14 +16,13 @@ import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
 import { type BalanceKey, groupByBalance } from "./group-by-balance.ts";
 
 /**
- * A credit to a merchant for a succeeded payment, minor units. `extra`: other money that was assigned to the payment
- * later; it does not affect the settlement of the payment itself. `converted`: the buyer paid in another asset.
+ * A credit to a merchant for a succeeded payment, or for other money that was assigned to the payment later, minor units.
+ * `converted`: the buyer paid in another asset.
  */
 export type Credit = {
   payment: Pick<PaymentRow, "id" | "merchant_id" | "mode">;
   asset: string;
   amount: bigint;
-  extra?: boolean;
   converted?: boolean;
 };
 /** `due`: the settlements that can begin now. `settlementOf`: the settlement that pays out each payment, by payment id. */
@@ -45,7 +44,7 @@ export async function accrue(deps: Pick<PaymentDeps, "now">, db: Db, credits: re
     const policy = policies.find((one) => one.merchant_id === group.merchantId && one.asset === group.asset);
     const settled = policy ? await accumulate(deps, db, group, policy) : await settleEach(deps, db, group);
     if (settled.settlements.length > 0) due.set(`${group.merchantId} ${group.asset}`, settled.settlements);
-    for (const one of group.credits) if (!one.extra) settlementOf.set(one.payment.id, settled.settlementOf(one));
+    for (const one of group.credits) settlementOf.set(one.payment.id, settled.settlementOf(one));
   }
   if (due.size > 0)
     for (const { merchant_id, asset } of await listBlockedKeys(db, merchantIds)) due.delete(`${merchant_id} ${asset}`);

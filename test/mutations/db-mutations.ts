@@ -299,8 +299,8 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a booked movement is stored again",
-        find: '.where("observation.booked", "=", false),',
-        replace: ",",
+        find: "where not observation.booked`",
+        replace: "`",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {

@@ -84,12 +84,6 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "const isEnough = false;",
       },
       {
-        name: "the amount of an unmatched deposit changes when its payment is paid out",
-        find: "if (!one.extra) ties.push(",
-        replace: "ties.push(",
-        tests: ["test/integration/payments/accounting/exceptions.test.ts"],
-      },
-      {
         name: "a merchant is credited for only one of several payments",
         find: "const amount = items.reduce((sum, credit) => sum + credit.amount, 0n);",
         replace: "const amount = items[0]?.amount ?? 0n;",

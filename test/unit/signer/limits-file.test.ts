@@ -43,9 +43,9 @@ test.each([
   ["a ceiling below the floor", hot(`"floor": "3", "ceiling": "2"`)],
   ["a cold address that is none", hot(`"floor": "1", "ceiling": "5", "cold": { "address": "0x12", "target": "2" }`)],
   [
-    "a cold address on Solana",
+    "a cold address of another chain",
     hot(
-      `"floor": "1", "ceiling": "5", "cold": { "address": "${mint}", "target": "2" }`,
+      `"floor": "1", "ceiling": "5", "cold": { "address": "${cold}", "target": "2" }`,
       `solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1/token:${mint}`,
     ),
   ],
