@@ -14,7 +14,7 @@ const KNOWN_AFTER_MS = 5_000;
 const PUBLISH_MS = 100;
 
 type Deps = {
-  /** Reads the status of a payment, whoever owns it. */
+  /** Reads the status of a payment of any account and mode. */
   findOwnedStatus: (paymentId: string) => Promise<OwnedStatus | undefined>;
   publishPaymentChanges: PublishPaymentChanges;
   /** Returns true while unannounced changes are found within seconds. */

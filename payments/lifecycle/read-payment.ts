@@ -77,7 +77,7 @@ export function showStatus(found: OwnedStatus | undefined, query: PaymentQuery):
   return found && isReached(found.owner, query) ? done(found.status) : refuse("payment_not_found", "no such payment");
 }
 
-/** Returns the status of a payment, whoever owns it. Concurrent calls share a statement. */
+/** Returns the status of a payment of any account and mode. Concurrent calls share a statement. */
 export async function findOwnedStatus(deps: Deps, paymentId: string): Promise<OwnedStatus | undefined> {
   const row = await findPaymentOfAnyMode(deps.db, paymentId);
   return row && toOwnedStatus(deps, row);

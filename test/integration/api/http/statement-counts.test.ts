@@ -7,11 +7,11 @@ const body = { amount: { unit: "iso4217/USD", value: "500" } };
 const create = (headers = {}) => api.post("/v1/payments", { ...shop.headers, ...headers }, body);
 
 /** Returns the fewest statements of several calls: the process itself reads moves and keys about once a second. */
-async function countFewest(call: (turn: number) => Promise<unknown>): Promise<number> {
+async function countFewest(call: (pass: number) => Promise<unknown>): Promise<number> {
   const counts: number[] = [];
-  for (let turn = 0; turn < 6; turn += 1) {
+  for (let pass = 0; pass < 6; pass += 1) {
     const before = api.statements.count;
-    await call(turn);
+    await call(pass);
     counts.push(api.statements.count - before);
   }
   return Math.min(...counts);
@@ -19,7 +19,7 @@ async function countFewest(call: (turn: number) => Promise<unknown>): Promise<nu
 
 test("a creation takes two statements, also with an Idempotency-Key", async () => {
   expect(await countFewest(() => create())).toBe(2);
-  expect(await countFewest((turn) => create({ "idempotency-key": `order-${turn}` }))).toBe(2);
+  expect(await countFewest((pass) => create({ "idempotency-key": `order-${pass}` }))).toBe(2);
 });
 
 test("concurrent creations share their statements, and each key makes one payment", async () => {

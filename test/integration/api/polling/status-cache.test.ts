@@ -62,7 +62,7 @@ describe("the status of a payment", () => {
     let over = false;
     const callers = Array.from({ length: 8 }, async (_, caller) => {
       const seen: number[] = [];
-      for (let turn = caller; !over; turn += 1) seen.push(order.indexOf(String(await ask(turn % 2 ? api : twin))));
+      for (let pass = caller; !over; pass += 1) seen.push(order.indexOf(String(await ask(pass % 2 ? api : twin))));
       return seen;
     });
     const seenBy = async (on: Api, status: string) =>
