@@ -187,6 +187,9 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
   await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
   await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
+  // The worker counts the delivery after the response.
+  const countDeliveries = async () => sumOf((await scrapeBoth()).busy, "pay_webhook_deliveries_total") ?? 0;
+  await waitFor(async () => (await countDeliveries()) > 0, { within: 5_000, what: "the delivery is counted" });
   const { busy } = await scrapeBoth();
   const set = new Set(
     [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
