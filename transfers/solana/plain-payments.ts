@@ -32,7 +32,7 @@ export function noteUnits(chain: SolanaChain, { signed, parsed }: ComparedPaymen
  * Returns the payments that succeed on the newest state, each with a slot in which its blockhash was valid. Two calls serve
  * them all. A payment without guards moves tokens from one account to another and does nothing else, so the two accounts,
  * the blockhash, the relayer's balance and the compute units decide. Any other payment is left out, and only its simulation
- * can refuse it: one with guards, one with fewer units than an earlier payment in its asset took, and one whose accounts are
+ * can refuse it: one with guards, one of Token-2022, one with fewer units than an earlier payment in its asset took, and one whose accounts are
  * not as they must be. Throws ChainError.
  */
 export async function listPayable(
@@ -40,7 +40,9 @@ export async function listPayable(
   payments: readonly ComparedPayment[],
   now: number,
 ): Promise<Map<ComparedPayment, number>> {
-  const plain = payments.filter((one) => hasNoGuards(one.parsed) && hasUnits(chain, one, now));
+  const plain = payments.filter(
+    (one) => hasNoGuards(one.parsed) && isOfPlainToken(chain, one) && hasUnits(chain, one, now),
+  );
   if (plain.length === 0) return new Map();
   const [accounts, blockhashes] = await Promise.all([
     readNewestAccounts(chain, [...new Set(plain.flatMap((one) => Object.values(accountsOf(chain, one))))]),
@@ -55,6 +57,11 @@ export async function listPayable(
 
 function hasNoGuards({ instructions }: ParsedTransaction): boolean {
   return !instructions.some(({ program }) => program === LIGHTHOUSE_PROGRAM);
+}
+
+/** Returns false for Token-2022: its issuer can pause a mint or add a fee, which the two accounts do not show. */
+function isOfPlainToken(chain: SolanaChain, { signed }: ComparedPayment): boolean {
+  return getSolanaToken(chain, signed.asset).program === "token";
 }
 
 function hasUnits(chain: SolanaChain, { signed, parsed }: ComparedPayment, now: number): boolean {
