@@ -69,17 +69,6 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "signer/check-chain.ts",
-    tests: ["test/integration/signer/signer-process.test.ts"],
-    mutations: [
-      {
-        name: "a chain that does not match the networks file is believed",
-        find: 'refuse("chain_mismatch")',
-        replace: "undefined",
-      },
-    ],
-  },
-  {
     file: "signer/move-excess.ts",
     tests: ["test/integration/signer/cold-transfers.test.ts"],
     mutations: [
