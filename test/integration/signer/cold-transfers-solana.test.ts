@@ -247,7 +247,7 @@ describe("a transfer to the cold address on Solana", () => {
     expect(await signTransaction()).toMatchObject({ ok: true });
   });
 
-  test("that a restored database has lost is adopted, and is not made again", async () => {
+  test("that a restored database has lost is found on chain, and is not made again", async () => {
     const { signing, keys, fixture, fund, ask, caughtUp, cold, balanceOf } = await startShop();
     await fund(9_000_000n);
     await caughtUp();
