@@ -7,17 +7,6 @@ const accumulating = ["test/integration/payments/payouts/accumulated-payouts.tes
 /** Mutations of settlements and their payouts. */
 export const payoutMutations: readonly MutationGroup[] = [
   {
-    file: "payments/payouts/adopt-payout.ts",
-    tests: ["test/integration/signer/cold-transfers-solana.test.ts"],
-    mutations: [
-      {
-        name: "a transfer to the cold address that a restored database has lost is not adopted",
-        find: 'if (transfer.purpose === "cold") return movement.amount;',
-        replace: "",
-      },
-    ],
-  },
-  {
     file: "payments/payouts/begin-settlements.ts",
     tests: settlement,
     mutations: [
