@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { startPrivateRedis } from "../../../support/private-services.ts";
+import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import {
   type Api,
@@ -112,7 +114,9 @@ describe("a kept status", () => {
   });
 
   test("is not returned to a key that is restricted to other merchants", async () => {
-    const onlyMerchants = [`mrch_${"0".repeat(32)}`];
+    const { accountId } = shop;
+    const details = { accountId, mode: "test", name: "Second shop", email: "second@example.test" } as const;
+    const onlyMerchants = [(await createMerchant(api.deps, { actor: testActor, ...details })).id];
     const { key } = await makeKey(api, {
       accountId: shop.accountId,
       mode: "test",
