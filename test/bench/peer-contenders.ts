@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
 import { startAnvil } from "../../local/anvil.ts";
 import { guardPool } from "../../local/anvil-pool.ts";
+import { tiedToParent } from "../../local/child-process.ts";
 import { type LocalChain, setUpChain } from "../../local/local-chain.ts";
 import { newKey } from "../../local/networks-document.ts";
 import type { StackFile } from "../../local/stack-file.ts";
@@ -170,7 +171,8 @@ async function describeSettlements(chain: BenchChain, chainId: number, count: nu
 
 async function startFacilitator(options: FacilitatorOptions): Promise<{ url: string; process: ChildProcess }> {
   const file = new URL("./peer-facilitator.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, [file, JSON.stringify(options)], { stdio: ["ignore", "pipe", "inherit"] });
+  const [program, line] = tiedToParent(process.execPath, [file, JSON.stringify(options)], "SIGKILL");
+  const child = spawn(program, line, { stdio: ["ignore", "pipe", "inherit"] });
   const [url] = (await withTimeout(
     once(createInterface({ input: child.stdout }), "line"),
     30_000,
