@@ -1,6 +1,6 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
 import { findKeyState, revokeApprovalKey } from "./approval-keys.ts";
-import { findApplied, findWaiting, insertEvent, listDecisions } from "./destinations.ts";
+import { findApplied, findWaiting, insertEvent, listDecisions, rejectLater } from "./destinations.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { Statement } from "./protocol.ts";
@@ -62,8 +62,12 @@ function decideDestination(
   }
   const applied = findApplied(store, one);
   const isApplied = applied?.receiver === one.receiver;
-  // A rejection comes with the report that ends the claim, or before any claim.
-  if (kind === "rejected") return isApplied ? no("the destination applies already") : yes("nothing to decide");
+  if (kind === "rejected" && isApplied) return no("the destination applies already");
+  if (kind === "rejected") {
+    // The report that ends the claim may come before its rejection, and a rejection before any claim.
+    rejectLater(store, one, { at, statement: text, signer });
+    return yes(kind);
+  }
   if (!isApplied) return no("no such destination waits");
   // Recorded, so that a copy does not bring the receiver back after the merchant has left it.
   insertEvent(store, { id: applied.id, kind, at, statement: text, signer });

@@ -102,6 +102,20 @@ export function insertEvent(
     .run(event.id, event.kind, event.statement, event.signer, event.at.getTime());
 }
 
+/**
+ * Rejects later claims of a receiver of which none waits: they apply only by an approval. Call it inside a transaction.
+ */
+export function rejectLater(
+  store: Store,
+  { merchantId, asset, receiver }: Destination,
+  by: { at: Date; statement: string; signer: string },
+): void {
+  const { lastInsertRowid: id } = store
+    .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, ?, ?)")
+    .run(merchantId, asset, receiver, by.at.getTime(), NEVER);
+  insertEvent(store, { id: Number(id), kind: "rejected", ...by });
+}
+
 /** Returns the texts of the statements that have decided about claims of a receiver. */
 export function listDecisions(store: Store, { merchantId, asset, receiver }: Destination): string[] {
   return store

@@ -233,6 +233,23 @@ test("a receiver that a statement has rejected applies only by an approval, howe
   expect(refusalOf(fresh)).toBeUndefined();
 });
 
+test.each([
+  ["with the report that ends the claim", true],
+  ["before any claim", false],
+])("a rejection that comes %s is kept: the receiver applies only by an approval", (_when, isClaimed) => {
+  const { claim, sign, advance, refusalOf } = setUp();
+  if (isClaimed) expect(claim(fresh).state).toBe("waiting");
+  const rejection = sign(operator.privateKey, "ana", { action: "reject destination" });
+  expect(claim(old, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+  expect(claim(old, [rejection]).statements).toEqual([{ ok: true, detail: "the statement was used before" }]);
+  expect(refusalOf(old)).toBeUndefined();
+  expect(claim(fresh).state).toBe("waiting");
+  advance(1_000 * HOUR);
+  expect(refusalOf(fresh)).toBe("destination_waiting");
+  claim(fresh, [sign(operator.privateKey, "ana")]);
+  expect(refusalOf(fresh)).toBeUndefined();
+});
+
 test("a merchant's first destination of another asset waits when the merchant is no longer new", () => {
   const { claimOf, advance } = setUp();
   const other = asset.replaceAll("a1", "a2");
