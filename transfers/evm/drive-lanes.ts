@@ -112,10 +112,13 @@ type Lane = Pool & { lease: LaneLease; signer: Signer };
 /** Sends the batches of one lane. Returns `blocked` when transfers may be ready and this lane can send nothing now. */
 async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
   const { lease } = lane;
+  // A batch forms once, so that a clock that stands still or steps back cannot hold it.
+  let mayForm = true;
   try {
     for (let sent = 0; sent < MAX_SENT; ) {
       const began = performance.now();
-      const result = await sendBatch(deps, chain, lane);
+      const result = await sendBatch(deps, chain, lane, mayForm);
+      mayForm = typeof result !== "object";
       if (result === "sent") {
         sent += 1;
         noteSendTime(chain, performance.now() - began);
@@ -139,6 +142,7 @@ async function sendBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
+  mayForm: boolean,
 ): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
   const { lease, signer } = lane;
   const [inFlight, baseFee] = await Promise.all([
@@ -149,7 +153,7 @@ async function sendBatch(
   if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
   const { newest } = inFlight;
   const forming = { newest, sendMs: lastSendMs(chain), now: deps.now() };
-  const waitMs = lane.takes === "wallets" ? 0 : formingMs(chain.network, forming);
+  const waitMs = lane.takes === "wallets" || !mayForm ? 0 : formingMs(chain.network, forming);
   if (waitMs > 0) {
     const limit = maxBatchSize(chain);
     const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });

@@ -124,7 +124,9 @@ test("a WebSocket that announces blocks is ok, and one that nothing listens at i
   const findings = await expectFindings(document, []);
   expect(findings.map(({ check }) => check)).toContain("subscription");
   first.wsUrl = "ws://127.0.0.1:1";
-  await expectFindings(document, [{ ...at(evm), check: "subscription", status: "warning", detail: "does not answer" }]);
+  await expectFindings(document, [
+    { chain: evm, endpoint: first.name, check: "subscription", status: "warning", detail: "does not answer" },
+  ]);
 });
 
 test("an endpoint that does not answer in time is an error", async () => {
