@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
-import { prepareStatements } from "./prepared-statements.ts";
 import type { Db, Tables } from "./tables.ts";
+import { wrapPool } from "./wrap-pool.ts";
 
 const INT8 = 20;
 const NUMERIC = 1700;
@@ -52,7 +52,7 @@ export function openDb(
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", (error) => options.onLostConnection?.(error)));
   const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool: prepareStatements(pool) }),
+    dialect: new PostgresDialect({ pool: wrapPool(pool) }),
     log: (event) => options.onStatement?.(event.queryDurationMillis / 1000, event.level === "error"),
   });
   return Object.assign(db, {

@@ -1,6 +1,3 @@
-import type { PostgresPool, PostgresPoolClient } from "kysely";
-import type pg from "pg";
-
 /** Runs of a statement in a process before its connections prepare it. */
 const PREPARED_AFTER = 5;
 /** Statements that a process prepares at most: each connection keeps the plans of those that it has run. */
@@ -28,27 +25,5 @@ export function createStatementNames(): (text: string, parameters: readonly unkn
     runs.delete(text);
     names.set(text, `s${names.size}`);
     return names.get(text);
-  };
-}
-
-/** Wraps a pool so that its connections prepare the statements that are worth it. */
-export function prepareStatements(pool: pg.Pool): PostgresPool {
-  const nameOf = createStatementNames();
-  const clients = new WeakMap<pg.PoolClient, PostgresPoolClient>();
-  const wrap = (client: pg.PoolClient): PostgresPoolClient => {
-    const query = (text: string, parameters: readonly unknown[]) =>
-      client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
-    // All other members are those of the client.
-    return Object.create(client, { query: { value: query } });
-  };
-  return {
-    async connect() {
-      const client = await pool.connect();
-      const wrapped = clients.get(client) ?? wrap(client);
-      clients.set(client, wrapped);
-      return wrapped;
-    },
-    end: () => pool.end(),
-    options: pool.options,
   };
 }

@@ -44,6 +44,7 @@ describe("a created payment", () => {
         gatewayUrl: `${publicUrl}/?pid=${paymentId}`,
         expiresAt: expect.any(Number),
         ...waiting,
+        warnings: [],
       });
       expect(Number.isInteger(answer.body["expiresAt"])).toBe(true);
       expect(Math.abs((answer.body["expiresAt"] as number) - (Date.now() / 1000 + 300))).toBeLessThan(10);

@@ -121,8 +121,8 @@ test.each([
   ...["9999-99-99T00:00:00.000Z", "2026-02-31T00:00:00.000Z", "0000-01-01T00:00:00.000Z"].map(
     (time) => `cursor=${Buffer.from(JSON.stringify([time, "pay_1"])).toString("base64url")}`,
   ),
-  "referenceId=ab",
-  "referenceId=a_c",
+  "referenceId=",
+  "referenceId=a%0Ac",
   "network=base",
   "network=",
   "token_symbol=",

@@ -187,7 +187,7 @@ describe("a payment with an option on a chain", () => {
     expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
     // A new block with an equally old timestamp does not count either.
     await mine(chain, 1);
-    expect(await fixture.watch()).toMatchObject({ moved: true });
+    await fixture.watch();
     expect(await isCaughtUp(fixture.deps, chain.id)).toBe(false);
     expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
     // The endpoint follows the chain again.
