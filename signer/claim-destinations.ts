@@ -29,8 +29,9 @@ export function claimDestinations(deps: Deps, request: DestinationsRequest): Des
         log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
     for (const one of destinations) if (reportDestination(store, one, period)) logWaiting(deps, one);
-    if (!limits.paused) applyDue(deps, at);
+    // Statements first: a rejection may have waited for a signer that was down when the claim became due.
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
+    if (!limits.paused) applyDue(deps, at);
     return { destinations: destinations.map((one) => describe(deps, one)), statements };
   });
 }

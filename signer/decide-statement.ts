@@ -1,4 +1,4 @@
-import { canonicalAddress } from "../chains/canonical-ids.ts";
+import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { findKeyState, revokeApprovalKey } from "./approval-keys.ts";
 import { findApplied, findWaiting, insertEvent, listDecisions, rejectLater } from "./destinations.ts";
 import type { Limits } from "./limits.ts";
@@ -38,21 +38,25 @@ export function decideStatement(deps: Deps, statement: Statement, at: Date): Dec
 }
 
 function decideDestination(
-  { store }: Deps,
+  { store, limits }: Deps,
   {
     statement: { text, signer },
-    subject: { merchantId, asset, receiver, action },
+    subject: { merchantId, asset: given, receiver, action },
     signedAt,
     at,
   }: { statement: Statement; subject: Extract<Subject, { receiver: string }>; signedAt: Date; at: Date },
 ): Decision {
+  const asset = canonicalAsset(given);
   const one = { merchantId, asset, receiver: canonicalAddress(chainOfAsset(asset), receiver) };
-  const before = listDecisions(store, one);
-  if (before.includes(text)) return yes("the statement was used before");
+  const decisions = listDecisions(store, one);
+  if (decisions.some((decision) => decision.text === text)) return yes("the statement was used before");
   const tooOld = findAgeRefusal(signedAt, at);
   if (tooOld) return no(tooOld);
-  // Otherwise an approval that was held back could follow the rejection that was signed after it.
-  if (before.some((used) => (readStatement(used)?.at ?? signedAt) > signedAt))
+  // Otherwise an approval that was held back could follow the rejection that was signed after it. What a merchant's key has
+  // signed stops no operator: the key may have leaked.
+  const isOperator = (name: string) => limits.operators.some((operator) => operator.name === name);
+  const weighing = decisions.filter((decision) => !isOperator(signer) || isOperator(decision.signer));
+  if (weighing.some((decision) => (readStatement(decision.text)?.at ?? signedAt) > signedAt))
     return no("a statement that was signed later has decided about the receiver");
   const kind = action === "approve destination" ? "approved" : "rejected";
   const waiting = findWaiting(store, one);
@@ -66,7 +70,7 @@ function decideDestination(
   if (kind === "rejected") {
     // The report that ends the claim may come before its rejection, and a rejection before any claim.
     rejectLater(store, one, { at, statement: text, signer });
-    return yes(kind);
+    return yes("no claim waits: later ones are rejected");
   }
   if (!isApplied) return no("no such destination waits");
   // Recorded, so that a copy does not bring the receiver back after the merchant has left it.

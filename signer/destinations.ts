@@ -116,15 +116,18 @@ export function rejectLater(
   insertEvent(store, { id: Number(id), kind: "rejected", ...by });
 }
 
-/** Returns the texts of the statements that have decided about claims of a receiver. */
-export function listDecisions(store: Store, { merchantId, asset, receiver }: Destination): string[] {
+/** Returns the statements that have decided about claims of a receiver: their texts, and who signed them. */
+export function listDecisions(
+  store: Store,
+  { merchantId, asset, receiver }: Destination,
+): { text: string; signer: string }[] {
   return store
     .prepare(
-      `select e.statement from destination d join destination_event e on e.destination_id = d.id
+      `select e.statement, e.signer from destination d join destination_event e on e.destination_id = d.id
       where d.merchant_id = ? and d.asset = ? and d.receiver = ? and e.statement is not null`,
     )
     .all(merchantId, asset, receiver)
-    .map((row) => String(row["statement"]));
+    .map((row) => ({ text: String(row["statement"]), signer: String(row["signer"]) }));
 }
 
 /** Returns why a merchant must not be paid to a receiver now, or undefined. */

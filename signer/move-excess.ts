@@ -88,10 +88,13 @@ async function findTransfer(
       const newest = findLastColdTransfer(deps.store, { treasury, asset });
       const isMade = read.isMade || wasMadeBy(deps, { chain: chain.chain, number: nonce, height });
       const open = isMade && newest?.number === last?.number ? undefined : newest;
-      if (open?.receiver === receiver) return open;
+      // More than the treasury has can never be moved: less is recorded with the same number, of which the chain accepts one.
+      const isCovered = open !== undefined && open.amount <= balance;
+      if (isCovered && open.receiver === receiver) return open;
       const at = deps.now();
       const recent = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
-      const amount = open?.amount ?? findExcess(hotBalance, { balance, needed: recent > pending ? recent : pending });
+      const needed = recent > pending ? recent : pending;
+      const amount = isCovered ? open.amount : findExcess(hotBalance, { balance, needed });
       if (amount === 0n) return undefined;
       const next = { treasury, asset, number: open?.number ?? (newest?.number ?? 0) + 1, amount, receiver };
       insertColdTransfer(deps.store, next, at);

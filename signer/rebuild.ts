@@ -3,7 +3,15 @@ import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { coldKey, deriveNonce, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
-import { type AuthorizedPayout, countRecords, findAuthorized, insertPayout, listClaimedPayments } from "./records.ts";
+import {
+  type AuthorizedPayout,
+  countRecords,
+  type Deposit,
+  findAuthorized,
+  insertPayout,
+  listClaimedPayments,
+  listDepositPlaces,
+} from "./records.ts";
 import { isRetired, recordRetirement } from "./retired-treasuries.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
@@ -53,6 +61,8 @@ export async function rebuildPayouts(deps: Deps, { from, accepted, left }: Rebui
   const outflows: Outflow[] = [];
   const returns = new Map<string, string>();
   const balances = new Map<string, bigint>();
+  const seen = new Set<string>();
+  const { deposits } = countRecords(store);
   for (const chain of chains) {
     deps.log.info({ chain: chain.chain }, "reading the treasury's history");
     for await (const movements of getChainDriver(chain.chain).readTreasuryHistory(chain, from.get(chain.chain) ?? 0))
@@ -61,11 +71,18 @@ export async function rebuildPayouts(deps: Deps, { from, accepted, left }: Rebui
         // A transfer from the treasury to itself moves nothing.
         if (asset === undefined || movement.payer === movement.receiver) continue;
         const isOut = movement.payer === chain.treasury;
+        seen.add(placeOf({ chain: chain.chain, ...movement }));
         balances.set(asset, (balances.get(asset) ?? 0n) + (isOut ? -movement.amount : movement.amount));
         if (isOut) outflows.push({ chain: chain.chain, asset, movement });
         else returns.set(deriveNonce(deps.deployment, returnKey({ chain: chain.chain, ...movement })), movement.txHash);
       }
   }
+  const missing = listDepositPlaces(store).find((place) => !seen.has(placeOf(place)));
+  if (missing)
+    throw new Error(
+      `the history lacks the deposit ${placeOf(missing)}: it begins too late, or the endpoint leaves out movements`,
+    );
+  await compareBalances(chains, balances, left);
   const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
   const known = attribute(deps, nonces);
   for (const nonce of returns.keys())
@@ -84,6 +101,9 @@ export async function rebuildPayouts(deps: Deps, { from, accepted, left }: Rebui
   const inOrder = placed.toSorted((a, b) => a.movement.blockNumber - b.movement.blockNumber);
   if (isComplete)
     inStoreTransaction(store, () => {
+      // A deposit that was verified meanwhile may be younger than the history, and an old signature may have taken its money.
+      if (countRecords(store).deposits !== deposits)
+        throw new Error("deposits were verified during the rebuild: stop the signer, and repeat this");
       for (const one of inOrder) record(store, one);
       for (const chain of chains) recordRetirement(store, chain, { state: "ended", at: deps.now() });
     });
@@ -95,6 +115,30 @@ export async function rebuildPayouts(deps: Deps, { from, accepted, left }: Rebui
     }),
     held,
   };
+}
+
+const placeOf = ({ chain, txHash, logIndex }: Pick<Deposit, "chain" | "txHash" | "logIndex">) =>
+  `${chain} ${txHash}/${logIndex}`;
+
+/**
+ * Compares the sums of the history with the balances on chain. An endpoint that leaves out movements of old blocks would
+ * otherwise show an empty treasury. Throws an Error for a difference beyond what may stay in the treasury.
+ */
+async function compareBalances(
+  chains: readonly Chain[],
+  sums: ReadonlyMap<string, bigint>,
+  left: RebuildOptions["left"],
+): Promise<void> {
+  for (const chain of chains)
+    for (const asset of chain.tokens.keys()) {
+      const of = { asset, nonce: undefined };
+      const { balance } = await getChainDriver(chain.chain).readFinalBalance(chain, of);
+      const difference = balance - (sums.get(asset) ?? 0n);
+      if (difference > (left.get(asset) ?? 0n) || -difference > (left.get(asset) ?? 0n))
+        throw new Error(
+          `the treasury has ${balance} of ${asset}, and its history sums to ${sums.get(asset) ?? 0n}: repeat this, with an earlier block or another endpoint`,
+        );
+    }
 }
 
 function findAsset(chain: Chain, { token }: TokenMovement): string | undefined {
@@ -144,7 +188,8 @@ function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Pu
   const purpose = of ?? { kind: "accepted", merchantId: null, paymentId: null };
   const nonce = movement.authorizationNonce ?? `${movement.txHash}/${movement.logIndex}`;
   if (findAuthorized(store, { nonce, asset }) > 0n) return;
-  insertPayout(store, { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose }, new Date(0));
+  const payout = { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose };
+  insertPayout(store, payout, new Date(0), { isPast: true });
   if (purpose.kind === "settlement" && purpose.merchantId !== null)
     store
       .prepare(

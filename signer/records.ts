@@ -41,6 +41,14 @@ export function insertDeposits(store: Store, deposits: readonly Deposit[], at: D
   }
 }
 
+/** Returns the places on chain of all deposits. */
+export function listDepositPlaces(store: Store): Pick<Deposit, "chain" | "txHash" | "logIndex">[] {
+  return store
+    .prepare("select chain, tx_hash, log_index from deposit")
+    .all()
+    .map((row) => ({ chain: text(row["chain"]), txHash: text(row["tx_hash"]), logIndex: Number(row["log_index"]) }));
+}
+
 /** Returns the sum of a merchant's deposits of an asset, minor units. */
 export function sumDeposits(store: Store, { merchantId, asset }: { merchantId: string; asset: string }): bigint {
   const last = store
@@ -73,10 +81,13 @@ export type AuthorizedPayout = {
   paymentId: string | null;
 };
 
-/** Records a payout before its signature is made. Call it inside a transaction. */
-export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date): void {
+/**
+ * Records a payout before its signature is made. Call it inside a transaction.
+ * @param isPast for a payout of the chain's history: the windows of the asset's limits do not count it
+ */
+export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date, { isPast = false } = {}): void {
   const { nonce, kind, treasury, asset, amount, counted, receiver, merchantId, paymentId } = payout;
-  const assetTotal = sumPayouts(store, { asset }) + counted;
+  const assetTotal = sumPayouts(store, { asset }) + (isPast ? 0n : counted);
   const merchantTotal = merchantId === null ? null : String(sumPayouts(store, { asset, merchantId }) + counted);
   store
     .prepare(`insert into payout (nonce, kind, treasury, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,

@@ -63,7 +63,8 @@ function recordVerified(
   const results = new Map<DepositClaim, DepositResult>(checked);
   inStoreTransaction(deps.store, () => {
     const deposits = [...checked].flatMap(([claim, one]): Deposit[] => {
-      const recorded = one.ok ? findRecorded(deps, claim) : undefined;
+      // A rebuild may have ended while the chain was read.
+      const recorded = one.ok ? (findRetired(deps, one.deposit) ?? findRecorded(deps, claim)) : undefined;
       if (recorded) results.set(claim, recorded);
       return one.ok && !recorded ? [one.deposit] : [];
     });
@@ -92,17 +93,18 @@ async function checkOnChain(
 ): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const chain = deps.chains.get(id);
   const refused = chain
-    ? await findRefusal(deps, chain)
+    ? (findRetired(deps, { chain: id }) ?? (await deps.checkChain(id)))
     : refuse("unknown_asset", `the signer's networks file lacks ${id}`);
   if (!chain || refused) return new Map(claims.map((claim) => [claim, refused ?? refuse("unknown_asset")]));
   const transactions = await readTransactions(deps, chain, [...new Set(claims.map(({ txHash }) => txHash))]);
   return new Map(claims.map((claim) => [claim, checkClaim(deps, chain, claim, transactions.get(claim.txHash))]));
 }
 
-/** Returns why no deposit of a chain is verified: once a rebuild has ended, a deposit would come without its payouts. */
-async function findRefusal({ store, checkChain }: Deps, chain: Chain): Promise<Refused | undefined> {
-  const retired = findRetirementRefusal(store, chain);
-  return retired?.reason === "treasury_retired" ? retired : checkChain(chain.chain);
+/** Returns the refusal of a treasury whose rebuild has ended: a deposit would come without its payouts. */
+function findRetired({ store, chains }: Deps, { chain: id }: { chain: string }): Refused | undefined {
+  const chain = chains.get(id);
+  const retired = chain && findRetirementRefusal(store, chain);
+  return retired?.reason === "treasury_retired" ? retired : undefined;
 }
 
 /** Compares a claim with its transaction, which is undefined if it could not be read. Pure. */

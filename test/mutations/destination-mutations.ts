@@ -140,12 +140,12 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "a statement decides again after the merchant has left the account",
-        find: 'if (before.includes(text)) return yes("the statement was used before");',
+        find: 'if (decisions.some((decision) => decision.text === text)) return yes("the statement was used before");',
         replace: "",
       },
       {
         name: "an approval that was held back undoes a later rejection",
-        find: "if (before.some((used) => (readStatement(used)?.at ?? signedAt) > signedAt))",
+        find: "if (weighing.some((decision) => (readStatement(decision.text)?.at ?? signedAt) > signedAt))",
         replace: "if (false)",
       },
       {

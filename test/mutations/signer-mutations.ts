@@ -100,17 +100,17 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "what unfinished payouts need moves to the cold address",
-        find: "needed: recent > pending ? recent : pending",
-        replace: "needed: pending > 0n ? recent : recent",
+        find: "const needed = recent > pending ? recent : pending;",
+        replace: "const needed = pending > 0n ? recent : recent;",
       },
       {
         name: "what was signed within the last hour moves to the cold address",
-        find: "needed: recent > pending ? recent : pending",
-        replace: "needed: recent > 0n ? pending : pending",
+        find: "const needed = recent > pending ? recent : pending;",
+        replace: "const needed = recent > 0n ? pending : pending;",
       },
       {
         name: "a transfer to a former cold address is signed",
-        find: "if (open?.receiver === receiver) return open;",
+        find: "if (isCovered && open.receiver === receiver) return open;",
         replace: "if (open) return open;",
       },
     ],

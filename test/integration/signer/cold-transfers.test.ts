@@ -152,6 +152,16 @@ describe("a transfer to the cold address", () => {
     expect([await usdcBalance(chain, cold), await usdcBalance(chain, safer)]).toEqual([0n, 6_000_000n]);
   });
 
+  test("shrinks when the treasury has less than it, because it could never be made", async () => {
+    const { chain, fixture, ask } = await startShop();
+    await fixture.pay(await fundBuyer(chain), 900n);
+    expect(await ask()).toMatchObject({ transfer: { number: 1, amount: 6_000_000n } });
+    const thief = privateKeyToAccount(chain.keys.treasury.privateKey);
+    await sendUsdc(chain, thief, newKey().address, 3_500_000n);
+    expect(await ask()).toMatchObject({ transfer: { number: 1, amount: 2_500_000n } });
+    expect(await ask()).toMatchObject({ transfer: { number: 1, amount: 2_500_000n } });
+  });
+
   test("leaves what payouts of the last hour still need", async () => {
     const { chain, signing, fixture, ask } = await startShop();
     const paymentId = await fixture.pay(await fundBuyer(chain), 900n);

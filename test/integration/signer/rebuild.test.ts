@@ -141,3 +141,20 @@ test("a rebuild records nothing while a transfer belongs to no payout or the tre
     reason: "treasury_retired",
   });
 });
+
+test("a rebuild records nothing when the history lacks a deposit or differs from the treasury's balance", async () => {
+  const own = await startChain();
+  const lost = await startTestSigner(own);
+  const fixture = await makeMerchantFixture(own, { signer: lost.signer });
+  await sendUsdc(own, await fundBuyer(own), own.keys.treasury.address, 7n);
+  const beforeDeposits = Number(await own.client.getBlockNumber()) + 1;
+  await fixture.pay(await fundBuyer(own), 300n);
+  const rebuilt = await startTestSigner(own);
+  await claimAllDeposits({ db: fixture.db, signer: rebuilt.signer });
+  const rebuildFrom = (block: number) => rebuildPayouts(rebuilt.deps, { from: new Map([[own.id, block]]), ...known });
+  const afterAll = Number(await own.client.getBlockNumber()) + 1;
+  await expect(rebuildFrom(afterAll)).rejects.toThrow("the history lacks the deposit");
+  await expect(rebuildFrom(beforeDeposits)).rejects.toThrow("its history sums to 3000000");
+  expect(await rebuilt.signer.signPayouts([])).toEqual([]);
+  expect(rebuilt.payouts()).toEqual([]);
+});

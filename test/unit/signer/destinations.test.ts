@@ -56,13 +56,15 @@ function setUp() {
       receiver = fresh,
       action = "approve destination" as const,
       deployment = "test",
+      of = asset,
     }: {
       receiver?: string;
       action?: "approve destination" | "reject destination";
       deployment?: string;
+      of?: string;
     } = {},
   ): Statement => {
-    const subject: StatementSubject = { action, merchantId, asset, receiver };
+    const subject: StatementSubject = { action, merchantId, asset: of, receiver };
     return signSubject(key, signer, subject, deployment);
   };
   const signSubject = (key: KeyObject, signer: string, subject: StatementSubject, deployment = "test"): Statement => {
@@ -233,6 +235,27 @@ test("a receiver that a statement has rejected applies only by an approval, howe
   expect(refusalOf(fresh)).toBeUndefined();
 });
 
+test("a merchant's key, which may have leaked, does not undo an operator's approval by a rejection of a later time", () => {
+  const { deps, claim, sign, refusalOf, registerApprover } = setUp();
+  registerApprover();
+  claim(fresh, [sign(approver.privateKey, approver.publicKey, { action: "reject destination" })]);
+  const approval = sign(operator.privateKey, "ana");
+  const later = { ...deps, now: () => new Date(deps.now().getTime() + 60_000) };
+  const subject: StatementSubject = { action: "reject destination", merchantId, asset, receiver: fresh };
+  const text = writeStatement(subject, { deployment: "test", at: later.now() });
+  const rejection = { text, signer: approver.publicKey, signature: signText(approver.privateKey, text) };
+  claim(fresh, [rejection]);
+  claim(fresh, [approval]);
+  expect(refusalOf(fresh)).toBeUndefined();
+});
+
+test("a statement may spell the asset as wallets do", () => {
+  const { claim, sign } = setUp();
+  claim(fresh);
+  const rejection = sign(operator.privateKey, "ana", { action: "reject destination", of: asset.toUpperCase() });
+  expect(claim(fresh, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+});
+
 test.each([
   ["with the report that ends the claim", true],
   ["before any claim", false],
@@ -240,7 +263,8 @@ test.each([
   const { claim, sign, advance, refusalOf } = setUp();
   if (isClaimed) expect(claim(fresh).state).toBe("waiting");
   const rejection = sign(operator.privateKey, "ana", { action: "reject destination" });
-  expect(claim(old, [rejection]).statements).toEqual([{ ok: true, detail: "rejected" }]);
+  const detail = "no claim waits: later ones are rejected";
+  expect(claim(old, [rejection]).statements).toEqual([{ ok: true, detail }]);
   expect(claim(old, [rejection]).statements).toEqual([{ ok: true, detail: "the statement was used before" }]);
   expect(refusalOf(old)).toBeUndefined();
   expect(claim(fresh).state).toBe("waiting");
