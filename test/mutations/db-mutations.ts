@@ -254,7 +254,18 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a transfer that another lane holds",
-        find: "where: sql`(lane_id is null or lane_id = ${args.laneId})`,",
+        find: "(lane_id is null or lane_id = ${args.laneId}) and ${isUnchanged",
+        replace: "${isUnchanged",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a lane sends a transfer that has changed since it was signed",
+        find: " and ${isUnchanged(args.calls)}`",
+        replace: "`",
+      },
+      {
+        name: "a Solana transaction makes a transfer that has changed since it was signed",
+        find: "    .where(isUnchanged(calls))\n",
         replace: "",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },

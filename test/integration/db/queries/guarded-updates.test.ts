@@ -59,16 +59,16 @@ describe("a transfer", () => {
     const { id, chain } = await makeTransfer();
     const [mine, other] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
     await db.updateTable("transfer").set({ lane_id: mine.id }).where("id", "=", id).execute();
-    expect(await assignTransfers(db, { ids: [id], laneId: other.id, nonce: 0, at })).toEqual([]);
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: other.id, nonce: 0, at })).toEqual([]);
     expect(await readTransfer(id)).toMatchObject({ state: "ready", lane_id: mine.id });
-    expect(await assignTransfers(db, { ids: [id], laneId: mine.id, nonce: 0, at })).toEqual([id]);
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: mine.id, nonce: 0, at })).toEqual([id]);
   });
 
   test("an assigned transfer keeps its lane when a slow process holds it", async () => {
     const { id, chain } = await makeTransfer();
     const lane = await insertLaneRow(db, chain);
     await db.updateTable("transfer").set({ lane_id: lane.id }).where("id", "=", id).execute();
-    await assignTransfers(db, { ids: [id], laneId: lane.id, nonce: 3, at });
+    await assignTransfers(db, { calls: [await readTransfer(id)], laneId: lane.id, nonce: 3, at });
     await holdTransfer(db, { id, error: "it would fail", now: at });
     expect(await readTransfer(id)).toMatchObject({ state: "assigned", lane_id: lane.id, lane_nonce: 3, retries: 0 });
   });
@@ -76,7 +76,14 @@ describe("a transfer", () => {
   test("a transfer is locked for a Solana transaction only while it is ready", async () => {
     const [ready, assigned] = [await makeTransfer(), await makeTransfer()];
     await move(assigned.id, "assigned");
-    expect(await lockReady(db, [ready.id, assigned.id])).toEqual(new Set([ready.id]));
+    expect(await lockReady(db, [ready, assigned])).toEqual(new Set([ready.id]));
+  });
+
+  test("a transfer is not locked for a Solana transaction that pays another amount than the transfer now says", async () => {
+    const signed = await makeTransfer();
+    await db.updateTable("transfer").set({ amount: 2n }).where("id", "=", signed.id).execute();
+    expect(await lockReady(db, [signed])).toEqual(new Set());
+    expect(await lockReady(db, [await readTransfer(signed.id)])).toEqual(new Set([signed.id]));
   });
 
   test("a transfer does not claim a movement that is booked as an exception", async () => {
