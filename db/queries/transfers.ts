@@ -29,7 +29,7 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
 
 /**
  * Inserts a ready transfer to the cold address. If the chain's token has one with its payer and nonce, sets the amount, receiver
- * and signature of that one instead, unless it has them or a lane has taken it. Returns the id of the transfer that was inserted or
+ * and signature of that one instead, unless it has them or a lane that a worker holds has reserved it. Returns the id of the transfer that was inserted or
  * changed, otherwise undefined.
  */
 export async function putColdTransfer(
@@ -50,7 +50,7 @@ export async function putColdTransfer(
           hold_until: null,
         }))
         .where("transfer.state", "=", "ready")
-        .where("transfer.lane_id", "is", null)
+        .where(isUnreserved("transfer"))
         .where(sql<boolean>`(transfer.amount, transfer.receiver) <> (excluded.amount, excluded.receiver)`),
     )
     .returning("id")
@@ -104,8 +104,13 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
         and ${ofWallets}
         and not (t.alone and t.purpose = 'payment'
           and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
-        and (t.lane_id is null or t.lane_id = ${args.laneId}
-          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))`;
+        and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
+}
+
+/** SQL: no lane that a worker holds has reserved the transfer. The end of a lane's lease frees its transfers. */
+function isUnreserved(transfer: string): RawBuilder<boolean> {
+  const laneId = sql.ref(`${transfer}.lane_id`);
+  return sql`(${laneId} is null or not exists (select from lane l where l.id = ${laneId} and l.lease_until > clock_timestamp()))`;
 }
 
 /** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */

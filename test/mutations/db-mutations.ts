@@ -233,7 +233,7 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer to the cold address changes its receiver although a lane has taken it",
-        find: '.where("transfer.lane_id", "is", null)',
+        find: '        .where(isUnreserved("transfer"))\n',
         replace: "",
       },
     ],
@@ -244,7 +244,7 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a lane is assigned a transfer that another active lane holds",
-        find: "l.id = t.lane_id and l.lease_until > clock_timestamp()",
+        find: "l.id = ${laneId} and l.lease_until > clock_timestamp()",
         replace: "false",
       },
       {
