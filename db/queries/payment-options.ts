@@ -57,8 +57,11 @@ const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<st
     const order = (row: NewOption) => `${row.payment_id} ${keyOf(row)}`;
     // The same order in every process, which avoids deadlocks between calls with the same accounts.
     const rows = lists.flat().toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+    // Only columns that the rows have: a later release may have added others, which get their defaults.
+    const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
     const { rows: written } = await sql<{ id: string }>`
-      insert into payment_option select * from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
+      insert into payment_option (${columns})
+      select ${columns} from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
       on conflict (payment_id, payer, asset, number) do nothing returning id`.execute(db);
     const ids = new Set(written.map(({ id }) => id));
     return lists.map(() => ids);
