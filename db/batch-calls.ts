@@ -57,8 +57,12 @@ function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, key
   return [...first.values()];
 }
 
-/** SQLSTATE classes 22 and 23: an invalid value or a violated constraint of one row, which must not fail the others. */
-const isOneRows = (cause: unknown) => cause instanceof Error && "code" in cause && /^2[23]/.test(String(cause.code));
+/**
+ * SQLSTATE classes 22 and 23, an invalid value or a violated constraint of one row; 40001 and 40P01, a conflict or a deadlock
+ * over one row. Neither must fail the other rows, and Postgres has undone the statement.
+ */
+const isOneRows = (cause: unknown) =>
+  cause instanceof Error && "code" in cause && /^(2[23]|40001$|40P01$)/.test(String(cause.code));
 
 /**
  * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see

@@ -1,6 +1,7 @@
 import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import { type EvmRow, readFamilyRow, type SolanaRow } from "../chain-families.ts";
+import { sortByText } from "../sort-by-text.ts";
 import type { Db, Tables } from "../tables.ts";
 
 type Row = Selectable<Tables["payment_option"]>;
@@ -54,9 +55,8 @@ export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise
 /** Inserts quotes and returns the ids of those that were inserted. Concurrent calls share a statement and its commit. */
 const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<string>> = batchStatements(
   async (db, lists: readonly (readonly NewOption[])[]) => {
-    const order = (row: NewOption) => `${row.payment_id} ${keyOf(row)}`;
     // The same order in every process, which avoids deadlocks between calls with the same accounts.
-    const rows = lists.flat().toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+    const rows = sortByText(lists.flat(), (row) => `${row.payment_id} ${keyOf(row)}`);
     // Only columns that the rows have: a later release may have added others, which get their defaults.
     const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
     const { rows: written } = await sql<{ id: string }>`

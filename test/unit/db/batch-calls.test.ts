@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { batchCalls } from "../../../db/batch-calls.ts";
+import { batchCalls, batchStatements } from "../../../db/batch-calls.ts";
 
 /** Creates a batch function that records its items and waits until the test releases it. */
 function makeStep() {
@@ -73,5 +73,14 @@ describe("a batch that fails", () => {
     const ends = await Promise.allSettled([1, 2, 3].map(one));
     expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
     expect(await one(4)).toBe(4);
+  });
+
+  test.each(["22003", "23505", "40001", "40P01"])("with %s is retried statement by statement", async (code) => {
+    const statement = batchStatements(async (_db: { isTransaction: boolean }, items: readonly number[]) => {
+      if (items.length > 1) throw Object.assign(new Error("refused"), { code });
+      return items;
+    });
+    const db = { isTransaction: false };
+    expect(await Promise.all([1, 2, 3].map((item) => statement(db, item)))).toEqual([1, 2, 3]);
   });
 });
