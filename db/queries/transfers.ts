@@ -284,8 +284,8 @@ export async function lockReady(db: Db, calls: readonly TransferCall[]): Promise
     .selectFrom("transfer")
     .select("id")
     .where(sql<boolean>`id = any(${calls.map(({ id }) => id)})`)
-    .where("state", "=", "ready")
     .where(isUnchanged(calls))
+    .where("state", "=", "ready")
     .orderBy("id")
     .forUpdate()
     .execute();

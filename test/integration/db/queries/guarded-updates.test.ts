@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
+import { renewPayout } from "../../../../db/queries/former-payouts.ts";
 import {
   claimObservation,
   insertObservations,
@@ -25,7 +26,13 @@ import {
   recordBroadcast,
   revertIncluded,
 } from "../../../../db/queries/transactions.ts";
-import { assignTransfers, holdTransfer, lockReady, type TransferRow } from "../../../../db/queries/transfers.ts";
+import {
+  assignTransfers,
+  holdTransfer,
+  lockReady,
+  type TransferRow,
+  unassignTransfers,
+} from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -77,6 +84,24 @@ describe("a transfer", () => {
     const [ready, assigned] = [await makeTransfer(), await makeTransfer()];
     await move(assigned.id, "assigned");
     expect(await lockReady(db, [ready, assigned])).toEqual(new Set([ready.id]));
+  });
+
+  test("a payout changes its treasury only if no transaction has ever made it", async () => {
+    const [unsent, omitted] = [await makeTransfer(), await makeTransfer()];
+    const { id: laneId } = await insertLaneRow(db, omitted.chain);
+    await assignTransfers(db, { calls: [omitted], laneId, nonce: 0, at });
+    await unassignTransfers(db, { ids: [omitted.id], reason: "no trace", now: at });
+    const treasury = hex(20);
+    const renew = ({ id, asset, amount, payer, receiver }: TransferRow) => {
+      const merchantId = merchant.merchantId;
+      const of = { settlement_id: null, merchant_id: merchantId, payment_id: null, number: 1, was_assigned: false };
+      return renewPayout(db, { payout: { id, asset, amount, payer, receiver, ...of }, treasury, signature: hex(65) });
+    };
+    expect([await renew(unsent), await renew(omitted)]).toEqual([true, false]);
+    expect([(await readTransfer(unsent.id)).payer, await readTransfer(omitted.id)]).toMatchObject([
+      treasury,
+      { payer: omitted.payer, signature: omitted.signature },
+    ]);
   });
 
   test("a transfer is not locked for a Solana transaction that pays another amount than the transfer now says", async () => {
