@@ -66,7 +66,13 @@ const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<st
     const ids = new Set(written.map(({ id }) => id));
     return lists.map(() => ids);
   },
+  { sizeOf: (rows) => rows.length, isOnes: isTimeout },
 );
+
+/** SQLSTATE query_canceled: the statement took too long, perhaps because of one list or a lock on one of its quotes. */
+function isTimeout(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "57014";
+}
 
 /** Returns rows as JSON, with amounts as text, because JSON has no exact numbers. */
 const toJson = (rows: readonly NewOption[]): string =>

@@ -53,6 +53,20 @@ describe("calls made at about the same time", () => {
   });
 });
 
+test("a list that is longer than a batch runs alone, and shorter ones share a batch up to its size", async () => {
+  const batches: number[][] = [];
+  const insert = batchStatements(
+    async (_db: { isTransaction: boolean }, lists: readonly number[]) => {
+      batches.push([...lists]);
+      return lists;
+    },
+    { sizeOf: (length) => length },
+  );
+  const db = { isTransaction: false };
+  await Promise.all([150, 50, 1, 500, 2, 3].map((length) => insert(db, length)));
+  expect(batches).toEqual([[150, 50], [1], [500], [2, 3]]);
+});
+
 describe("a batch that fails", () => {
   const failing = (bad: number) =>
     batchCalls(
