@@ -240,7 +240,7 @@ export async function assignTransfers(
     to: "assigned",
     at: args.at,
     detail: { lane: args.laneId, nonce: args.nonce },
-    where: sql`(lane_id is null or lane_id = ${args.laneId}) and ${isUnchanged(args.calls)}`,
+    where: sql`(transfer.lane_id = ${args.laneId} or ${isUnreserved("transfer")}) and ${isUnchanged(args.calls)}`,
     set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
   });
 }

@@ -66,9 +66,20 @@ describe("a transfer", () => {
     const { id, chain } = await makeTransfer();
     const [mine, other] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
     await db.updateTable("transfer").set({ lane_id: mine.id }).where("id", "=", id).execute();
+    const until = new Date(Date.now() + 60_000);
+    await db.updateTable("lane").set({ lease_until: until }).where("id", "=", mine.id).execute();
     expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: other.id, nonce: 0, at })).toEqual([]);
     expect(await readTransfer(id)).toMatchObject({ state: "ready", lane_id: mine.id });
     expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: mine.id, nonce: 0, at })).toEqual([id]);
+  });
+
+  test("a transfer that was claimed by a lane which no worker holds any more is assigned by another lane", async () => {
+    const { id, chain } = await makeTransfer();
+    const [former, present] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
+    await db.updateTable("transfer").set({ lane_id: former.id }).where("id", "=", id).execute();
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: present.id, nonce: 0, at })).toEqual([
+      id,
+    ]);
   });
 
   test("an assigned transfer keeps its lane when a slow process holds it", async () => {
