@@ -3,6 +3,7 @@
  * in progress are batched into the next run: a single call runs at once, and under load many calls share a statement, a
  * commit or a request. Runs never overlap.
  * @param options.most the maximum number of items in one run
+ * @param options.sizeOf the number of items that an item counts as (1 when unset); one that exceeds `most` runs alone
  * @param options.keyOf limits a run to one item per key, in the order of arrival, so that many items of one key do not
  * delay the others
  * @param options.isOnes returns true for an error that a single item may have caused; every item is then run alone, and
@@ -10,7 +11,12 @@
  */
 export function batchCalls<I, O>(
   many: (items: I[]) => Promise<readonly O[]>,
-  options: { most: number; keyOf?: (item: I) => string; isOnes?: (cause: unknown) => boolean },
+  options: {
+    most: number;
+    sizeOf?: ((item: I) => number) | undefined;
+    keyOf?: (item: I) => string;
+    isOnes?: (cause: unknown) => boolean;
+  },
 ): (item: I) => Promise<O> {
   type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
   let waiting: Waiting[] = [];
@@ -29,7 +35,7 @@ export function batchCalls<I, O>(
     // Calls from the same iteration of the event loop join the first run.
     await new Promise(setImmediate);
     while (waiting.length > 0) {
-      const batch = pick(waiting, options.most, options.keyOf);
+      const batch = pick(waiting, options);
       const taken = new Set(batch);
       waiting = waiting.filter((one) => !taken.has(one));
       await runBatch(batch);
@@ -45,9 +51,19 @@ export function batchCalls<I, O>(
     });
 }
 
-/** Returns the first `most` items, with at most one item per key. */
-function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, keyOf?: (item: I) => string): W[] {
-  if (!keyOf) return waiting.slice(0, most);
+/** Returns the first items up to a size of `most`, at least one, with at most one item per key. */
+function pick<I, W extends { item: I }>(
+  waiting: readonly W[],
+  { most, sizeOf, keyOf }: { most: number; sizeOf?: ((item: I) => number) | undefined; keyOf?: (item: I) => string },
+): W[] {
+  if (!keyOf) {
+    let size = 0;
+    const end = waiting.findIndex(({ item }, index) => {
+      size += sizeOf?.(item) ?? 1;
+      return size > most && index > 0;
+    });
+    return end < 0 ? [...waiting] : waiting.slice(0, end);
+  }
   const first = new Map<string, W>();
   for (const one of waiting) {
     const key = keyOf(one.item);
@@ -57,20 +73,28 @@ function pick<I, W extends { item: I }>(waiting: readonly W[], most: number, key
   return [...first.values()];
 }
 
-/** SQLSTATE classes 22 and 23: an invalid value or a violated constraint of one row, which must not fail the others. */
-const isOneRows = (cause: unknown) => cause instanceof Error && "code" in cause && /^2[23]/.test(String(cause.code));
+/**
+ * SQLSTATE classes 22 and 23, an invalid value or a violated constraint of one row; 40001 and 40P01, a conflict or a deadlock
+ * over one row. Neither must fail the other rows, and Postgres has undone the statement.
+ */
+const isOneRows = (cause: unknown) =>
+  cause instanceof Error && "code" in cause && /^(2[23]|40001$|40P01$)/.test(String(cause.code));
 
 /**
  * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see
  * the transaction's own changes.
+ * @param options.sizeOf the number of rows of an item (1 when unset); a run has 200 rows, or one item
+ * @param options.isOnes returns true for further errors after which every item runs alone
  */
 export function batchStatements<D extends object & { isTransaction: boolean }, I, O>(
   many: (db: D, items: readonly I[]) => Promise<readonly O[]>,
+  { sizeOf, isOnes }: { sizeOf?: (item: I) => number; isOnes?: (cause: unknown) => boolean } = {},
 ): (db: D, item: I) => Promise<O> {
   const queues = new WeakMap<D, (item: I) => Promise<O>>();
   return async (db, item) => {
     if (db.isTransaction) return (await many(db, [item]))[0] as O;
-    const queue = queues.get(db) ?? batchCalls((items: I[]) => many(db, items), { most: 200, isOnes: isOneRows });
+    const options = { most: 200, sizeOf, isOnes: (cause: unknown) => isOneRows(cause) || isOnes?.(cause) === true };
+    const queue = queues.get(db) ?? batchCalls((items: I[]) => many(db, items), options);
     queues.set(db, queue);
     return queue(item);
   };

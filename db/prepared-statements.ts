@@ -6,7 +6,7 @@ const MAX_PREPARED = 400;
 const MAX_COUNTED = 2_000;
 
 /** The result of `select *` and `returning *` changes when a migration adds a column, which a prepared statement refuses. */
-const RETURNS_ALL = /(?:\bselect|\bdistinct|\breturning|,)\s+(?:"?\w+"?\.)?\*/i;
+const RETURNS_ALL = /(?:\bselect|\bdistinct(?:\s+on\s*\([^*]*?\))?|\breturning|,)\s+(?:"?\w+"?\.)?\*/i;
 
 /**
  * Creates the function that names the statements which are worth preparing: Postgres then parses and plans them once per

@@ -4,23 +4,24 @@ import { createStatementNames } from "./prepared-statements.ts";
 
 /**
  * Wraps a pool. Its connections prepare the statements that are worth it, and a connection that Postgres has ended is not
- * used again: the error of its last statement arrives before the end of the connection.
+ * used again: the error of its last statement arrives before the end of the connection. Nor is a connection whose prepared statement
+ * a migration has made invalid.
  */
 export function wrapPool(pool: pg.Pool): PostgresPool {
   const nameOf = createStatementNames();
   const clients = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
-    let isEnded = false;
+    let isUnusable = false;
     const query = async (text: string, parameters: readonly unknown[]) => {
       try {
         return await client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
       } catch (error) {
-        isEnded ||= error instanceof pg.DatabaseError && error.severity === "FATAL";
+        isUnusable ||= error instanceof pg.DatabaseError && (error.severity === "FATAL" || hasStalePlan(error));
         throw error;
       }
     };
     // All other members are those of the client.
-    return Object.create(client, { query: { value: query }, release: { value: () => client.release(isEnded) } });
+    return Object.create(client, { query: { value: query }, release: { value: () => client.release(isUnusable) } });
   };
   return {
     async connect() {
@@ -33,3 +34,6 @@ export function wrapPool(pool: pg.Pool): PostgresPool {
     options: pool.options,
   };
 }
+
+/** SQLSTATE feature_not_supported: also "cached plan must not change result type", of a statement prepared before a migration. */
+const hasStalePlan = ({ code, message }: pg.DatabaseError) => code === "0A000" && message.includes("cached plan");

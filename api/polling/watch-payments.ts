@@ -1,4 +1,9 @@
-import { findMovesAfter, findOwnedStatus, listOwnedStatuses } from "../../payments/lifecycle/read-payment.ts";
+import {
+  findEventBefore,
+  findMovesAfter,
+  findOwnedStatus,
+  listOwnedStatuses,
+} from "../../payments/lifecycle/read-payment.ts";
 import type { PaymentDeps } from "../../payments/payment-deps.ts";
 import { type PaymentChangeSubscription, subscribeToPaymentChanges } from "../../queues/payment-changes.ts";
 import { followMoves } from "./follow-moves.ts";
@@ -26,6 +31,7 @@ export function watchPayments(deps: WatchDeps): {
     waiters.wake(paymentId);
   });
   const follower = followMoves({
+    findEventBefore: (ms) => findEventBefore(deps, ms),
     listMovesAfter: (after) => findMovesAfter(deps, after),
     onMove(paymentId) {
       statuses.change(paymentId);

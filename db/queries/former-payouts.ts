@@ -13,7 +13,13 @@ export type ReadyPayout = {
   /** Null for a settlement. */
   payment_id: string | null;
   number: number;
+  /** A transaction has made the payout or was to make it, so one with the present signature may still be included. */
+  was_assigned: boolean;
 };
+
+/** SQL: the transfer (`t`) was assigned to a transaction, also when it became ready again (a reorg, a batch that omitted it). */
+const wasAssigned = sql<boolean>`exists (
+  select from event e where e.machine = 'transfer' and e.subject = t.id and e.to_state in ('assigned', 'included'))`;
 
 /** Returns the payouts of merchants on a chain that are ready and whose payer is not the treasury, oldest first. */
 export async function listPayoutsOfOtherTreasury(
@@ -22,7 +28,8 @@ export async function listPayoutsOfOtherTreasury(
 ): Promise<ReadyPayout[]> {
   const { rows } = await sql<ReadyPayout>`
     select t.id, t.asset, t.amount, t.payer, t.receiver, t.settlement_id, r.payment_id,
-      coalesce(s.merchant_id, r.merchant_id) as merchant_id, coalesce(s.number, r.number) as number
+      coalesce(s.merchant_id, r.merchant_id) as merchant_id, coalesce(s.number, r.number) as number,
+      ${wasAssigned} as was_assigned
     from transfer t
     left join settlement s on s.id = t.settlement_id
     left join refund r on r.id = t.refund_id
@@ -32,13 +39,16 @@ export async function listPayoutsOfOtherTreasury(
   return rows;
 }
 
-/** Sets the treasury that makes a payout, with its signature. Returns false if the payout is not ready any more. */
+/**
+ * Sets the treasury that makes a payout, with its signature. Returns false if the payout is not ready any more, or if it was
+ * ever assigned to a transaction.
+ */
 export async function renewPayout(
   db: Db,
   { payout, treasury, signature }: { payout: ReadyPayout; treasury: string; signature: string | null },
 ): Promise<boolean> {
   const updated = await db
-    .updateTable("transfer")
+    .updateTable("transfer as t")
     .set({
       payer: treasury,
       signature: signature === null ? null : Buffer.from(signature.slice(2), "hex"),
@@ -47,6 +57,7 @@ export async function renewPayout(
     .where("id", "=", payout.id)
     .where("state", "=", "ready")
     .where("payer", "=", payout.payer)
+    .where(sql<boolean>`not ${wasAssigned}`)
     .executeTakeFirst();
   return updated.numUpdatedRows === 1n;
 }

@@ -39,14 +39,7 @@ export async function takeLane(
  * request. Returns false when none of the lanes is leased, so that the caller takes one itself.
  */
 export async function wakeLanes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
-  const result = await db
-    .updateTable("lane")
-    .set({ wake_requested: true })
-    .where("chain", "=", args.chain)
-    .where("address", "in", args.addresses)
-    .where(sql<boolean>`lease_until > clock_timestamp()`)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  return (await requestWakes(db, args)) > 0n;
 }
 
 /**
@@ -54,10 +47,21 @@ export async function wakeLanes(db: Db, args: { chain: string; addresses: readon
  * lanes has an owner that will check; otherwise a job should take the free one.
  */
 export async function wakeEveryLane(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
+  return (await requestWakes(db, args)) === BigInt(args.addresses.length);
+}
+
+/**
+ * Requests a wake of those of these lanes that are leased, and returns their number. Locks the lanes in the order of their ids,
+ * which avoids deadlocks between two requests.
+ */
+async function requestWakes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<bigint> {
   const { numAffectedRows } = await sql`
-    update lane set wake_requested = true
-    where chain = ${args.chain} and address = any(${args.addresses}) and lease_until > clock_timestamp()`.execute(db);
-  return numAffectedRows === BigInt(args.addresses.length);
+    update lane set wake_requested = true where id in (
+      select id from lane
+      where chain = ${args.chain} and address = any(${args.addresses}) and lease_until > clock_timestamp()
+      order by id for update
+    )`.execute(db);
+  return numAffectedRows ?? 0n;
 }
 
 /** Releases a lane, unless a wake was requested meanwhile: then clears the request and keeps the lease, and the owner checks for transfers once more. */

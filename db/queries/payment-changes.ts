@@ -14,3 +14,11 @@ export async function listMovesAfter(db: Db, after: number): Promise<RecentMoves
   );
   return { newest: rows[0]?.newest ?? 0, moves };
 }
+
+/** Returns the id of the newest event older than `ms` milliseconds; 0 when there is none. Reads only the events since then. */
+export async function findEventBefore(db: Db, ms: number): Promise<number> {
+  const { rows } = await sql<{ id: number }>`
+    select id from event where at < clock_timestamp() - ${ms}::float8 * interval '1 millisecond'
+    order by id desc limit 1`.execute(db);
+  return rows[0]?.id ?? 0;
+}

@@ -1,6 +1,7 @@
 import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import { type EvmRow, readFamilyRow, type SolanaRow } from "../chain-families.ts";
+import { sortByText } from "../sort-by-text.ts";
 import type { Db, Tables } from "../tables.ts";
 
 type Row = Selectable<Tables["payment_option"]>;
@@ -54,16 +55,24 @@ export async function insertOptions(db: Db, rows: readonly NewOption[]): Promise
 /** Inserts quotes and returns the ids of those that were inserted. Concurrent calls share a statement and its commit. */
 const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<string>> = batchStatements(
   async (db, lists: readonly (readonly NewOption[])[]) => {
-    const order = (row: NewOption) => `${row.payment_id} ${keyOf(row)}`;
     // The same order in every process, which avoids deadlocks between calls with the same accounts.
-    const rows = lists.flat().toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
+    const rows = sortByText(lists.flat(), (row) => `${row.payment_id} ${keyOf(row)}`);
+    // Only columns that the rows have: a later release may have added others, which get their defaults.
+    const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
     const { rows: written } = await sql<{ id: string }>`
-      insert into payment_option select * from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
+      insert into payment_option (${columns})
+      select ${columns} from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
       on conflict (payment_id, payer, asset, number) do nothing returning id`.execute(db);
     const ids = new Set(written.map(({ id }) => id));
     return lists.map(() => ids);
   },
+  { sizeOf: (rows) => rows.length, isOnes: isTimeout },
 );
+
+/** SQLSTATE query_canceled: the statement took too long, perhaps because of one list or a lock on one of its quotes. */
+function isTimeout(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "57014";
+}
 
 /** Returns rows as JSON, with amounts as text, because JSON has no exact numbers. */
 const toJson = (rows: readonly NewOption[]): string =>

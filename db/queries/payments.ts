@@ -1,5 +1,6 @@
 import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import { sortByText } from "../sort-by-text.ts";
 import type { PaymentState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 import { deducted } from "./settlement-deductions.ts";
@@ -32,8 +33,10 @@ export async function insertPayment(db: Db, row: NewPaymentRow, claim?: ClaimedK
 type ClaimedRow = NewPaymentRow & { claim: ClaimedKey | undefined };
 
 const insertClaimed = batchStatements(async (db: Db, unordered: readonly ClaimedRow[]): Promise<boolean[]> => {
-  // The same order in every process, which avoids deadlocks between requests with the same keys.
-  const rows = unordered.toSorted((a, b) => ((a.claim?.key ?? "") < (b.claim?.key ?? "") ? -1 : 1));
+  // The same order in every process, which avoids deadlocks between requests with the same idempotency keys.
+  const rows = sortByText(unordered, ({ account_id, mode, merchant_id, claim }) =>
+    JSON.stringify([account_id, mode, merchant_id, claim?.operation, claim?.key]),
+  );
   const all = <C extends keyof NewPaymentRow>(column: C) => rows.map((row) => row[column]);
   const allClaimed = <C extends keyof ClaimedKey>(column: C) => rows.map(({ claim }) => claim?.[column] ?? null);
   const { rows: inserted } = await sql<{ id: string }>`

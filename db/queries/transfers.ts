@@ -29,7 +29,7 @@ export async function insertTransfers(db: Db, rows: readonly NewTransfer[], at: 
 
 /**
  * Inserts a ready transfer to the cold address. If the chain's token has one with its payer and nonce, sets the amount, receiver
- * and signature of that one instead, unless it has them or a lane has taken it. Returns the id of the transfer that was inserted or
+ * and signature of that one instead, unless it has them or a lane that a worker holds has reserved it. Returns the id of the transfer that was inserted or
  * changed, otherwise undefined.
  */
 export async function putColdTransfer(
@@ -50,7 +50,7 @@ export async function putColdTransfer(
           hold_until: null,
         }))
         .where("transfer.state", "=", "ready")
-        .where("transfer.lane_id", "is", null)
+        .where(isUnreserved("transfer"))
         .where(sql<boolean>`(transfer.amount, transfer.receiver) <> (excluded.amount, excluded.receiver)`),
     )
     .returning("id")
@@ -104,8 +104,13 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
         and ${ofWallets}
         and not (t.alone and t.purpose = 'payment'
           and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
-        and (t.lane_id is null or t.lane_id = ${args.laneId}
-          or not exists (select from lane l where l.id = t.lane_id and l.lease_until > clock_timestamp()))`;
+        and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
+}
+
+/** SQL: no lane that a worker holds has reserved the transfer. The end of a lane's lease frees its transfers. */
+function isUnreserved(transfer: string): RawBuilder<boolean> {
+  const laneId = sql.ref(`${transfer}.lane_id`);
+  return sql`(${laneId} is null or not exists (select from lane l where l.id = ${laneId} and l.lease_until > clock_timestamp()))`;
 }
 
 /** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */
@@ -208,26 +213,39 @@ export async function countHeld(db: Db): Promise<{ chain: string; is_payment: bo
 /** The number of failures after which a transfer counts as held: about half a minute. */
 const HELD_AFTER = 4;
 
+/** What a transaction of a transfer says. Until the transfer is assigned, `putColdTransfer` and `renewPayout` may change it. */
+export type TransferCall = Pick<TransferRow, "id" | "payer" | "receiver" | "amount" | "signature">;
+
+/** SQL: a row of `transfer` still says what the transaction that was signed for it says. */
+function isUnchanged(calls: readonly TransferCall[]): RawBuilder<boolean> {
+  const column = <K extends keyof TransferCall>(key: K) => calls.map((call) => call[key]);
+  return sql`exists (
+    select from unnest(${column("id")}::text[], ${column("payer")}::text[], ${column("receiver")}::text[],
+      ${column("amount")}::numeric[], ${column("signature")}::bytea[]) as c (id, payer, receiver, amount, signature)
+    where c.id = transfer.id and (c.payer, c.receiver, c.amount) = (transfer.payer, transfer.receiver, transfer.amount)
+      and c.signature is not distinct from transfer.signature)`;
+}
+
 /**
- * Assigns transfers to a lane's nonce, unless they are reserved for another lane. Returns the assigned ids; the caller must
- * roll back when some are missing, because another worker has taken those.
+ * Assigns transfers to a lane's nonce, unless they are reserved for another lane or have changed since they were read. Returns
+ * the assigned ids; the caller must roll back when some are missing, because another worker has taken or changed those.
  */
 export async function assignTransfers(
   db: Db,
-  args: { ids: readonly string[]; laneId: string; nonce: number; at: Date },
+  args: { calls: readonly TransferCall[]; laneId: string; nonce: number; at: Date },
 ): Promise<string[]> {
   return moveRows(db, "transfer", {
-    ids: args.ids,
+    ids: args.calls.map(({ id }) => id),
     from: "ready",
     to: "assigned",
     at: args.at,
     detail: { lane: args.laneId, nonce: args.nonce },
-    where: sql`(lane_id is null or lane_id = ${args.laneId})`,
+    where: sql`(transfer.lane_id = ${args.laneId} or ${isUnreserved("transfer")}) and ${isUnchanged(args.calls)}`,
     set: { lane_id: args.laneId, lane_nonce: args.nonce, due_at: null, hold_until: null },
   });
 }
 
-/** Assigns transfers to numbers of several lanes. The caller has locked the transfers. */
+/** Assigns transfers to numbers of several lanes. The caller has locked the transfers (`lockReady`). */
 export async function assignToLanes(
   db: Db,
   args: { slots: readonly { id: string; laneId: string; nonce: number }[]; at: Date },
@@ -260,12 +278,13 @@ export async function listReady(
   return rows.map(readSolanaRow);
 }
 
-/** Locks those of these transfers that are still ready, until the commit. Returns their ids. */
-export async function lockReady(db: Db, ids: readonly string[]): Promise<Set<string>> {
+/** Locks those of these transfers that are still ready and have not changed, until the commit. Returns their ids. */
+export async function lockReady(db: Db, calls: readonly TransferCall[]): Promise<Set<string>> {
   const rows = await db
     .selectFrom("transfer")
     .select("id")
-    .where(sql<boolean>`id = any(${ids})`)
+    .where(sql<boolean>`id = any(${calls.map(({ id }) => id)})`)
+    .where(isUnchanged(calls))
     .where("state", "=", "ready")
     .orderBy("id")
     .forUpdate()

@@ -56,7 +56,11 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
         const value = await renewPayouts({ db, now, chains, signer }, await actor());
         return Object.keys(value.refused).length === 0
           ? { value }
-          : { value, refusal: "the signer refuses some payouts: its log names each" };
+          : {
+              value,
+              refusal:
+                "some payouts keep their former treasury: those with may_be_sent were in a transaction; the signer's log names the others",
+            };
       } finally {
         signer.close();
       }

@@ -1,5 +1,5 @@
 import { canonicalAsset } from "../../chains/canonical-ids.ts";
-import { listMovesAfter, type RecentMoves } from "../../db/queries/payment-changes.ts";
+import { findEventBefore as findEvent, listMovesAfter, type RecentMoves } from "../../db/queries/payment-changes.ts";
 import {
   findPayment,
   findPaymentOfAnyMode,
@@ -153,4 +153,9 @@ export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: 
     if (token) return tokenMoney(value, token, chain.network);
   }
   return { unit, value, display: { assetSymbol: asset, assetName: asset, decimals: 0 } };
+}
+
+/** Returns the id of the newest event older than `ms` milliseconds; 0 when there is none. */
+export function findEventBefore({ db }: Pick<PaymentDeps, "db">, ms: number): Promise<number> {
+  return findEvent(db, ms);
 }

@@ -3,7 +3,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import type { Accepted, Outcomes } from "./accept-attempts.ts";
 import { type ReadyTransfer, wakeRelays } from "./relay-transfers.ts";
 
-/** Counts accepted attempts, enqueues their transfers and announces their payments. Call it after the commit. */
+/** Counts accepted attempts, announces their payments and has their transfers relayed. Call it after the commit. */
 export async function reportAccepted(
   deps: PaymentDeps,
   attempts: readonly AttemptWithContext[],
@@ -12,11 +12,12 @@ export async function reportAccepted(
   const accepted = attempts.filter(({ attempt }) => transfers.has(attempt.id));
   if (accepted.length === 0) return;
   for (const { payment } of accepted) count(deps, payment.mode);
+  // Buyers who poll learn of the acceptance first: it does not depend on the lanes.
+  await deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id));
   await wakeRelays(
     deps,
     accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []),
   );
-  await deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id));
 }
 
 function count({ metrics }: PaymentDeps, mode: AttemptWithContext["payment"]["mode"]): void {

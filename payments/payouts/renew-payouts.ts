@@ -7,8 +7,11 @@ import type { RefusalReason } from "../../signer/refusals.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { requestPayouts } from "./request-payouts.ts";
 
-/** The number of payouts that the present treasury makes now, and of those that the signer refuses, by reason. */
-type Renewed = { renewed: number; refused: Partial<Record<RefusalReason, number>> };
+/**
+ * The number of payouts that the present treasury makes now, and of those that are refused, by reason. `may_be_sent`: the payout
+ * was in a transaction, which the former treasury's signature may still make valid; all other reasons are the signer's.
+ */
+type Renewed = { renewed: number; refused: Partial<Record<RefusalReason | "may_be_sent", number>> };
 
 /**
  * Has payouts that were not sent signed by the present treasury, after another one has replaced theirs. They keep amount, receiver
@@ -21,7 +24,10 @@ export async function renewPayouts(
   const { db } = deps;
   const result: Renewed = { renewed: 0, refused: {} };
   for (const { chain, treasury } of deps.chains.values()) {
-    const payouts = await listPayoutsOfOtherTreasury(db, { chain, treasury });
+    const ready = await listPayoutsOfOtherTreasury(db, { chain, treasury });
+    const payouts = ready.filter((payout) => !payout.was_assigned);
+    if (payouts.length < ready.length)
+      result.refused.may_be_sent = (result.refused.may_be_sent ?? 0) + ready.length - payouts.length;
     const wanted = payouts.map((payout) => ({
       request: toRequest(payout),
       settlementId: payout.settlement_id ?? undefined,

@@ -233,7 +233,7 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer to the cold address changes its receiver although a lane has taken it",
-        find: '.where("transfer.lane_id", "is", null)',
+        find: '        .where(isUnreserved("transfer"))\n',
         replace: "",
       },
     ],
@@ -244,7 +244,7 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a lane is assigned a transfer that another active lane holds",
-        find: "l.id = t.lane_id and l.lease_until > clock_timestamp()",
+        find: "l.id = ${laneId} and l.lease_until > clock_timestamp()",
         replace: "false",
       },
       {
@@ -254,7 +254,18 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a transfer that another lane holds",
-        find: "where: sql`(lane_id is null or lane_id = ${args.laneId})`,",
+        find: "(lane_id is null or lane_id = ${args.laneId}) and ${isUnchanged",
+        replace: "${isUnchanged",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a lane sends a transfer that has changed since it was signed",
+        find: " and ${isUnchanged(args.calls)}`",
+        replace: "`",
+      },
+      {
+        name: "a Solana transaction makes a transfer that has changed since it was signed",
+        find: "    .where(isUnchanged(calls))\n",
         replace: "",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },

@@ -250,7 +250,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a Solana transaction is stored for transfers that are no longer ready",
-        find: "signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)))",
+        find: "signings.filter(({ transfers }) => transfers.every(({ id }) => ready.has(id)))",
         replace: "[...signings]",
         tests: ["test/integration/transfers/solana/store-transactions.test.ts"],
       },

@@ -31,7 +31,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a batch with a transfer that another lane has taken",
-        find: "return { ok: assigned.length === ids.length };",
+        find: "return { ok: assigned.length === rows.length };",
         replace: "return { ok: true };",
         tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
       },

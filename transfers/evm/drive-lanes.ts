@@ -251,7 +251,7 @@ type Signing = {
 
 /**
  * Uses the nonce, stores the bytes and assigns the transfers in one database transaction. Returns false when this worker no
- * longer holds the lane or one of the transfers.
+ * longer holds the lane or one of the transfers, or when one of them has changed.
  */
 async function store(
   deps: TransferDeps,
@@ -260,7 +260,6 @@ async function store(
   { key, bytes, gas, fees, rows }: Signing,
 ): Promise<boolean> {
   const now = deps.now();
-  const ids = rows.map((row) => row.id);
   const stored = await commitIfOk(deps.db, async (db) => {
     const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
     if (!ours) return { ok: false };
@@ -282,8 +281,8 @@ async function store(
       fee: null,
       reverted: null,
     });
-    const assigned = await assignTransfers(db, { ids, laneId: key.lane_id, nonce: key.nonce, at: now });
-    return { ok: assigned.length === ids.length };
+    const assigned = await assignTransfers(db, { calls: rows, laneId: key.lane_id, nonce: key.nonce, at: now });
+    return { ok: assigned.length === rows.length };
   });
   if (!stored.ok) return false;
   for (const { purpose } of rows)

@@ -76,7 +76,7 @@ export async function closeOldMarkers(
     units: 0,
     unitPrice: 0n,
     expires: { lastValidHeight },
-    transferIds: [],
+    transfers: [],
   };
   const row = { chain: chain.chain, addresses: closed, hash: firstSignature(bytes) };
   const stored = await storeSignings(deps, chain, [signing], epoch, (db) => recordClosing(db, row));

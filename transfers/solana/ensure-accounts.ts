@@ -70,5 +70,5 @@ async function listMissing(deps: TransferDeps, chain: SolanaChain) {
 async function signAsPayer(relayer: SolanaSigner, unsigned: Uint8Array, lastValidHeight: number): Promise<Signing> {
   const bytes = await signWith(unsigned, relayer);
   // So few instructions need no compute budget.
-  return { lane: relayer.address, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transferIds: [] };
+  return { lane: relayer.address, bytes, units: 0, unitPrice: 0n, expires: { lastValidHeight }, transfers: [] };
 }

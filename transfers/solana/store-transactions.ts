@@ -3,18 +3,18 @@ import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { recordBroadcasts, storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
-import { assignToLanes, lockReady } from "../../db/queries/transfers.ts";
+import { assignToLanes, lockReady, type TransferCall } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 
-/** Signed bytes, the lane that pays for them, when they expire, and the ids of the transfers that they make. */
+/** Signed bytes, the lane that pays for them, when they expire, and the transfers that they make, as they were read. */
 export type Signing = {
   lane: string;
   bytes: Uint8Array;
   units: number;
   unitPrice: bigint;
   expires: { lastValidHeight: number } | { nonceAccount: string; nonce: string; slot: number };
-  transferIds: readonly string[];
+  transfers: readonly TransferCall[];
 };
 
 /** Concurrent broadcasts. */
@@ -75,9 +75,9 @@ async function storeTogether(
   const at = deps.now();
   const ready = await lockReady(
     db,
-    signings.flatMap(({ transferIds }) => transferIds),
+    signings.flatMap(({ transfers }) => transfers),
   );
-  const ours = signings.filter(({ transferIds }) => transferIds.every((id) => ready.has(id)));
+  const ours = signings.filter(({ transfers }) => transfers.every(({ id }) => ready.has(id)));
   if (ours.length === 0) return [];
   const byLane = Map.groupBy(ours, ({ lane }) => `${chain.chain}:${lane}`);
   const first = await takeNumbers(db, new Map([...byLane].map(([id, all]) => [id, all.length])));
@@ -87,7 +87,7 @@ async function storeTogether(
   const rows = numbered.map(({ signing, laneId, nonce }) => toRow(chain, { signing, laneId, nonce, at }));
   if ((await storeTransactions(db, rows)) !== rows.length) return undefined;
   const slots = numbered.flatMap(({ signing, laneId, nonce }) =>
-    signing.transferIds.map((id) => ({ id, laneId, nonce })),
+    signing.transfers.map(({ id }) => ({ id, laneId, nonce })),
   );
   if (slots.length > 0) await assignToLanes(db, { slots, at });
   return ours;

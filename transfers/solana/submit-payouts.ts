@@ -181,5 +181,5 @@ async function signBatch(deps: TransferDeps, chain: SolanaChain, args: Draft): P
   const unsigned = buildPayoutTransaction(chain, transaction);
   const bytes = await signWith(withTreasurySignature(unsigned, chain.treasury, signed.signature), relayer);
   const expires = { nonceAccount: at.address, nonce: at.nonce, slot: at.slot };
-  return { lane, bytes, ...budget, expires, transferIds: batch.map(({ row }) => row.id) };
+  return { lane, bytes, ...budget, expires, transfers: batch.map(({ row }) => row) };
 }

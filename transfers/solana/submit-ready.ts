@@ -100,6 +100,6 @@ async function sign(deps: TransferDeps, chain: SolanaChain, row: SolanaTransferR
     bytes: withSignature(parsed, signer.address, await signer.sign(parsed.message)),
     ...readBudget(parsed),
     expires: { lastValidHeight },
-    transferIds: [row.id],
+    transfers: [row],
   };
 }

@@ -19,3 +19,13 @@ test("a statement that runs often is prepared, and every statement still works a
   expect(await listPayments(db, [id])).toMatchObject([{ id, more: null }]);
   expect(await lockPaying(db, [id])).toHaveLength(1);
 });
+
+test("a connection whose prepared statement a migration has made invalid fails once and is not used again", async () => {
+  const { db } = await openTestDb(1);
+  await sql`create table noted (id int, note int)`.execute(db);
+  const read = () => sql`select note from noted where id = ${1}`.execute(db);
+  for (let run = 0; run < 10; run += 1) await read();
+  await sql`alter table noted alter column note type text`.execute(db);
+  await expect(read()).rejects.toThrow("cached plan");
+  expect(await read()).toMatchObject({ rows: [] });
+});

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../db/chain-families.ts";
 import { moveRows } from "../../../db/moves.ts";
@@ -23,7 +24,7 @@ const at = new Date();
 const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("hex")}`;
 const refused = { code: "23505" };
 
-async function makeOption(paymentId: string, payer = hex(20)) {
+async function makeOption(paymentId: string, payer = hex(20), on = db) {
   const row = {
     id: newId("opt"),
     payment_id: paymentId,
@@ -50,7 +51,7 @@ async function makeOption(paymentId: string, payer = hex(20)) {
     owed_amount: null,
     created_at: at,
   };
-  return insertOptions(db, [row]).then(([option]) => option?.id ?? "");
+  return insertOptions(on, [row]).then(([option]) => option?.id ?? "");
 }
 
 const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) => ({
@@ -63,6 +64,14 @@ const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) 
   refusal: null,
   created_at: at,
   due_at: null,
+});
+
+test("a quote of an older release gets the default of a column that a later release has added", async () => {
+  const { db } = await openTestDb();
+  await sql`alter table payment_option add column more text not null default 'usual'`.execute(db);
+  const id = await makeOption(await insertPaymentRow(db, await insertMerchant(db)), hex(20), db);
+  const { rows } = await sql`select more from payment_option where id = ${id}`.execute(db);
+  expect(rows).toEqual([{ more: "usual" }]);
 });
 
 test("one authorization makes one transfer: of ten racing rows with its nonce nine are refused", async () => {

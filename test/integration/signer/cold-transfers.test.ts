@@ -2,6 +2,7 @@ import { Agent, request } from "undici";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { readInventory } from "../../../db/queries/inventory.ts";
+import { freeLane, takeLane } from "../../../db/queries/lanes.ts";
 import { listBalances } from "../../../db/queries/ledger-balances.ts";
 import { newKey } from "../../../local/networks-document.ts";
 import { mintUsdc } from "../../../local/usdc.ts";
@@ -133,19 +134,19 @@ describe("a transfer to the cold address", () => {
     expect([await usdcBalance(chain, cold), await usdcBalance(chain, safer)]).toEqual([0n, 6_000_000n]);
   });
 
-  test("that is stored follows the file to another address, unless a lane has taken it", async () => {
+  test("that is stored follows the file to another address, unless a lane that a worker holds has taken it", async () => {
     const { chain, fixture, cold, keep, run, send, transfers } = await startShop();
     await fixture.pay(await fundBuyer(chain), 900n);
     await run();
-    const lane = await fixture.db.selectFrom("lane").select("id").executeTakeFirstOrThrow();
-    const take = (lane_id: string | null) =>
-      fixture.db.updateTable("transfer").set({ lane_id }).where("purpose", "=", "cold").execute();
+    const { id, address } = await fixture.db.selectFrom("lane").selectAll().executeTakeFirstOrThrow();
+    const wanted = { chain: chain.id, addresses: [address], owner: "other", leaseMs: 60_000 };
+    const lease = await takeLane(fixture.db, wanted);
+    await fixture.db.updateTable("transfer").set({ lane_id: id }).where("purpose", "=", "cold").execute();
     const safer = newKey().address;
     await keep(safer);
-    await take(lane.id);
     await run();
     expect(await transfers()).toMatchObject([{ receiver: cold.toLowerCase() }]);
-    await take(null);
+    if (lease) await freeLane(fixture.db, lease);
     await run();
     expect(await transfers()).toMatchObject([{ receiver: safer.toLowerCase() }]);
     await send();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { batchCalls } from "../../../db/batch-calls.ts";
+import { batchCalls, batchStatements } from "../../../db/batch-calls.ts";
 
 /** Creates a batch function that records its items and waits until the test releases it. */
 function makeStep() {
@@ -53,6 +53,20 @@ describe("calls made at about the same time", () => {
   });
 });
 
+test("a list that is longer than a batch runs alone, and shorter ones share a batch up to its size", async () => {
+  const batches: number[][] = [];
+  const insert = batchStatements(
+    async (_db: { isTransaction: boolean }, lists: readonly number[]) => {
+      batches.push([...lists]);
+      return lists;
+    },
+    { sizeOf: (length) => length },
+  );
+  const db = { isTransaction: false };
+  await Promise.all([150, 50, 1, 500, 2, 3].map((length) => insert(db, length)));
+  expect(batches).toEqual([[150, 50], [1], [500], [2, 3]]);
+});
+
 describe("a batch that fails", () => {
   const failing = (bad: number) =>
     batchCalls(
@@ -73,5 +87,14 @@ describe("a batch that fails", () => {
     const ends = await Promise.allSettled([1, 2, 3].map(one));
     expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
     expect(await one(4)).toBe(4);
+  });
+
+  test.each(["22003", "23505", "40001", "40P01"])("with %s is retried statement by statement", async (code) => {
+    const statement = batchStatements(async (_db: { isTransaction: boolean }, items: readonly number[]) => {
+      if (items.length > 1) throw Object.assign(new Error("refused"), { code });
+      return items;
+    });
+    const db = { isTransaction: false };
+    expect(await Promise.all([1, 2, 3].map((item) => statement(db, item)))).toEqual([1, 2, 3]);
   });
 });

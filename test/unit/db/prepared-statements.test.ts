@@ -18,6 +18,9 @@ test.each([
   'select * from "payment" where "id" = $1',
   'select "p".*, "m"."name" from "payment" as "p" where "p"."id" = $1',
   "select o.id, p.* from payment p where id = $1",
+  "select distinct p.* from payment p where id = $1",
+  "select distinct on (o.payment_id, lower(o.payer)) o.* from payment_option o where payer = $1",
+  'select distinct on ("payer") * from payment_option where id = $1',
   "update transfer set lane_id = $1 returning *",
 ])("a statement that returns all columns is not prepared, because a migration may add one: %s", (text) => {
   expect(runOften(createStatementNames(), text)).toBeUndefined();
@@ -26,6 +29,7 @@ test.each([
 test("a count and a product are no reason not to prepare a statement", () => {
   const nameOf = createStatementNames();
   expect(runOften(nameOf, "select count(*) from payment where id = $1")).toBeDefined();
+  expect(runOften(nameOf, "select distinct on (a) a, b * c from payment where id = $1")).toBeDefined();
   expect(runOften(nameOf, "select a * b from payment where id = $1")).toBeDefined();
 });
 

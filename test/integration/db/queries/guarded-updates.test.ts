@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
+import { renewPayout } from "../../../../db/queries/former-payouts.ts";
 import {
   claimObservation,
   insertObservations,
@@ -25,7 +26,13 @@ import {
   recordBroadcast,
   revertIncluded,
 } from "../../../../db/queries/transactions.ts";
-import { assignTransfers, holdTransfer, lockReady, type TransferRow } from "../../../../db/queries/transfers.ts";
+import {
+  assignTransfers,
+  holdTransfer,
+  lockReady,
+  type TransferRow,
+  unassignTransfers,
+} from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
@@ -59,16 +66,27 @@ describe("a transfer", () => {
     const { id, chain } = await makeTransfer();
     const [mine, other] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
     await db.updateTable("transfer").set({ lane_id: mine.id }).where("id", "=", id).execute();
-    expect(await assignTransfers(db, { ids: [id], laneId: other.id, nonce: 0, at })).toEqual([]);
+    const until = new Date(Date.now() + 60_000);
+    await db.updateTable("lane").set({ lease_until: until }).where("id", "=", mine.id).execute();
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: other.id, nonce: 0, at })).toEqual([]);
     expect(await readTransfer(id)).toMatchObject({ state: "ready", lane_id: mine.id });
-    expect(await assignTransfers(db, { ids: [id], laneId: mine.id, nonce: 0, at })).toEqual([id]);
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: mine.id, nonce: 0, at })).toEqual([id]);
+  });
+
+  test("a transfer that was claimed by a lane which no worker holds any more is assigned by another lane", async () => {
+    const { id, chain } = await makeTransfer();
+    const [former, present] = [await insertLaneRow(db, chain), await insertLaneRow(db, chain)];
+    await db.updateTable("transfer").set({ lane_id: former.id }).where("id", "=", id).execute();
+    expect(await assignTransfers(db, { calls: [await readTransfer(id)], laneId: present.id, nonce: 0, at })).toEqual([
+      id,
+    ]);
   });
 
   test("an assigned transfer keeps its lane when a slow process holds it", async () => {
     const { id, chain } = await makeTransfer();
     const lane = await insertLaneRow(db, chain);
     await db.updateTable("transfer").set({ lane_id: lane.id }).where("id", "=", id).execute();
-    await assignTransfers(db, { ids: [id], laneId: lane.id, nonce: 3, at });
+    await assignTransfers(db, { calls: [await readTransfer(id)], laneId: lane.id, nonce: 3, at });
     await holdTransfer(db, { id, error: "it would fail", now: at });
     expect(await readTransfer(id)).toMatchObject({ state: "assigned", lane_id: lane.id, lane_nonce: 3, retries: 0 });
   });
@@ -76,7 +94,32 @@ describe("a transfer", () => {
   test("a transfer is locked for a Solana transaction only while it is ready", async () => {
     const [ready, assigned] = [await makeTransfer(), await makeTransfer()];
     await move(assigned.id, "assigned");
-    expect(await lockReady(db, [ready.id, assigned.id])).toEqual(new Set([ready.id]));
+    expect(await lockReady(db, [ready, assigned])).toEqual(new Set([ready.id]));
+  });
+
+  test("a payout changes its treasury only if no transaction has ever made it", async () => {
+    const [unsent, omitted] = [await makeTransfer(), await makeTransfer()];
+    const { id: laneId } = await insertLaneRow(db, omitted.chain);
+    await assignTransfers(db, { calls: [omitted], laneId, nonce: 0, at });
+    await unassignTransfers(db, { ids: [omitted.id], reason: "no trace", now: at });
+    const treasury = hex(20);
+    const renew = ({ id, asset, amount, payer, receiver }: TransferRow) => {
+      const merchantId = merchant.merchantId;
+      const of = { settlement_id: null, merchant_id: merchantId, payment_id: null, number: 1, was_assigned: false };
+      return renewPayout(db, { payout: { id, asset, amount, payer, receiver, ...of }, treasury, signature: hex(65) });
+    };
+    expect([await renew(unsent), await renew(omitted)]).toEqual([true, false]);
+    expect([(await readTransfer(unsent.id)).payer, await readTransfer(omitted.id)]).toMatchObject([
+      treasury,
+      { payer: omitted.payer, signature: omitted.signature },
+    ]);
+  });
+
+  test("a transfer is not locked for a Solana transaction that pays another amount than the transfer now says", async () => {
+    const signed = await makeTransfer();
+    await db.updateTable("transfer").set({ amount: 2n }).where("id", "=", signed.id).execute();
+    expect(await lockReady(db, [signed])).toEqual(new Set());
+    expect(await lockReady(db, [await readTransfer(signed.id)])).toEqual(new Set([signed.id]));
   });
 
   test("a transfer does not claim a movement that is booked as an exception", async () => {

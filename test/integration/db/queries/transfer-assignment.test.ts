@@ -37,6 +37,9 @@ async function makeChain(lanes: number, transfers: number) {
   return { chain, lanes: held, ids, claim };
 }
 
+const readCalls = (ids: readonly string[]) =>
+  db.selectFrom("transfer").select(["id", "payer", "receiver", "amount", "signature"]).where("id", "in", ids).execute();
+
 describe("assigning transfers to a lane", () => {
   test("a lane is assigned the oldest transfers first", async () => {
     const { lanes, ids, claim } = await makeChain(1, 7);
@@ -100,7 +103,8 @@ describe("storing an assignment", () => {
     const { lanes, ids, claim } = await makeChain(2, 3);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
     await claim(mine);
-    const assign = (laneId: string) => assignTransfers(db, { ids, laneId, nonce: 0, at: now });
+    const calls = await readCalls(ids);
+    const assign = (laneId: string) => assignTransfers(db, { calls, laneId, nonce: 0, at: now });
     expect(await assign(other)).toEqual([]);
     const assigned = await Promise.all([assign(mine), assign(mine), assign(mine)]);
     expect(assigned.flat().sort()).toEqual(ids.toSorted());
@@ -112,15 +116,33 @@ describe("storing an assignment", () => {
       listClaimable(db, { chain, laneId, kinds: ["eip3009"], now: later(60_000), limit: 10, mostInclusions: 3 }),
     );
     expect((await Promise.all(found)).map((rows) => rows.map(({ id }) => id))).toEqual([ids, ids]);
-    const assigned = lanes.map(({ id: laneId }) => assignTransfers(db, { ids, laneId, nonce: 0, at: now }));
+    const calls = await readCalls(ids);
+    const assigned = lanes.map(({ id: laneId }) => assignTransfers(db, { calls, laneId, nonce: 0, at: now }));
     expect((await Promise.all(assigned)).flat()).toEqual(ids);
+  });
+
+  test.each([
+    ["its receiver and signature", { receiver: `0x${"b2".repeat(20)}`, signature: Buffer.alloc(65, 1) }],
+    ["its amount", { amount: 9n }],
+    ["its payer and signature", { payer: `0x${"b2".repeat(20)}`, signature: null }],
+  ])("a transfer is not assigned to the transaction that was signed before %s changed", async (_what, change) => {
+    const { lanes, ids } = await makeChain(1, 2);
+    const laneId = lanes[0]?.id ?? "";
+    const signed = await readCalls(ids);
+    await db
+      .updateTable("transfer")
+      .set(change)
+      .where("id", "=", ids[0] ?? "")
+      .execute();
+    expect(await assignTransfers(db, { calls: signed, laneId, nonce: 0, at: now })).toEqual([ids[1]]);
+    expect(await assignTransfers(db, { calls: await readCalls(ids), laneId, nonce: 0, at: now })).toEqual([ids[0]]);
   });
 
   test("a transfer that is unassigned without a trace becomes ready again, and any lane retries it alone after a delay", async () => {
     const { lanes, ids, claim: claimFor } = await makeChain(2, 1);
     const [mine, other] = lanes.map(({ id }) => id) as [string, string];
     await claimFor(mine);
-    await assignTransfers(db, { ids, laneId: mine, nonce: 0, at: now });
+    await assignTransfers(db, { calls: await readCalls(ids), laneId: mine, nonce: 0, at: now });
     expect(await unassignTransfers(db, { ids, reason: "no trace", now })).toEqual(ids);
     const claim = {
       chain: lanes[0]?.chain ?? "",

@@ -12,12 +12,13 @@ afterEach(() => {
 });
 
 /** Follows a list of events that the test changes. Events of other machines count only for the newest id. */
-async function setUp() {
+async function setUp(more: { before?: number } = {}) {
   const events: { id: number; paymentId?: string }[] = [{ id: 1, paymentId: "pay_old" }];
-  const state = { fails: false, reads: 0 };
+  const state = { fails: false, reads: 0, before: 1, ...more };
   const found: string[] = [];
   const rewinds: number[] = [];
   const follower = followMoves({
+    findEventBefore: async () => state.before,
     async listMovesAfter(after) {
       state.reads += 1;
       if (state.fails) throw new Error("no database");
@@ -51,6 +52,15 @@ test("a move is reported whose transaction commits after one with a higher id", 
   events.push({ id: 2, paymentId: "pay_a" });
   await second();
   expect(found).toEqual(["pay_b", "pay_a"]);
+});
+
+test("a move is reported whose transaction commits 15 seconds after one with a higher id, also one that began before the start", async () => {
+  const { events, found, second } = await setUp({ before: 0 });
+  events.push({ id: 4, paymentId: "pay_c" });
+  for (let count = 0; count < 15; count += 1) await second();
+  events.push({ id: 3, paymentId: "pay_b" });
+  for (let count = 0; count < 5; count += 1) await second();
+  expect(found).toEqual(["pay_old", "pay_c", "pay_b"]);
 });
 
 test("a database with fewer events was restored, and later moves are reported again", async () => {
