@@ -254,7 +254,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends a transfer that another lane holds",
-        find: "(lane_id is null or lane_id = ${args.laneId}) and ${isUnchanged",
+        find: '(transfer.lane_id = ${args.laneId} or ${isUnreserved("transfer")}) and ${isUnchanged',
         replace: "${isUnchanged",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
