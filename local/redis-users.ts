@@ -52,7 +52,7 @@ export async function dropRedisUsers(ownerUrl: string, { suffix }: RedisUsers): 
   });
 }
 
-/** Stores the users in the file of a Redis that has one; another Redis belongs to somebody else, and is not restarted here. */
+/** Stores the users in the file of a Redis that has one; another Redis is not ours to restart. */
 async function saveUsers(redis: Redis): Promise<void> {
   await redis.call("ACL", "SAVE").catch((error: unknown) => {
     if (!/not configured to use an ACL file/.test(String(error))) throw error;

@@ -11,7 +11,7 @@ type Options<K> = {
 type Kept<V> = { value: V; readAt: number };
 
 /**
- * Returns a read that repeats what it has read for a short time. It keeps only what exists, so that nobody can fill it, or
+ * Returns a read that repeats what it has read for a short time. It keeps only what exists, so that no stranger can fill it, or
  * drop what others use, by asking for what does not exist. `forget` drops everything, also what is being read now.
  */
 export function keepBriefly<D, K, V>(

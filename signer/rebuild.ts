@@ -42,11 +42,12 @@ type Rebuilt = {
 
 /**
  * Records the payouts that the chains show, for a store that was lost, and retires the treasuries: they sign nothing again.
- * The lost store has signed payouts that nobody knows. They move money of its treasuries and no other, so nothing is recorded
+ * The lost store has signed payouts that are unknown now. They move money of its treasuries and no other, so nothing is recorded
  * until the treasuries are empty at the end of the history that was read. From then on no unknown signature can move anything.
  * The deposits must have been claimed before: they name the merchants and payments whose payouts are looked for. Records nothing
  * while one transfer out of the treasury belongs to no payout, unless the operator accepts it. Throws an Error if the store was
- * not lost, or has no deposits.
+ * not lost or has no deposits, if the history lacks one of them or differs from the balances, and if a deposit was verified
+ * while it was read.
  */
 export async function rebuildPayouts(deps: Deps, { from, accepted, left }: RebuildOptions): Promise<Rebuilt> {
   const { store } = deps;

@@ -44,7 +44,7 @@ const tables: Readonly<Record<string, string>> = {
     amount text not null,
     receiver text not null,
     signed_at integer not null`,
-  // A treasury of a store that was lost. Signatures that nobody knows can move its money, so it signs no payout again. While one
+  // A treasury of a store that was lost. Signatures that are unknown now can move its money, so it signs no payout again. While one
   // is `begun` and not `ended`, the payouts that the chain shows are not recorded yet, and nothing is signed at all.
   retired_treasury: `
     id integer primary key,

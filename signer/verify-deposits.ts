@@ -53,7 +53,8 @@ function splitByTransaction(claims: readonly DepositClaim[]): DepositClaim[][] {
 
 /**
  * Records verified deposits. A claim whose log was recorded while the chain was read, as another deposit or as a return to its
- * sender, gets the result of that record: such a log must not back a payout as well.
+ * sender, gets the result of that record: such a log must not back a payout as well. Records nothing for a treasury whose
+ * rebuild has ended meanwhile.
  */
 function recordVerified(
   deps: Deps,

@@ -19,7 +19,7 @@ export type Waiters = {
    * @param ms longest wait; `onGone` registers a callback for the client's disconnection
    */
   open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
-  /** Marks a payment as changed. It is read soon, in one query with other changed payments; not read when nobody waits. */
+  /** Marks a payment as changed. It is read soon, in one query with other changed payments; not read when no request waits. */
   wake(paymentId: string): void;
   /** Ends all present watches, and every later one at once. */
   drain(): void;
@@ -73,7 +73,7 @@ export function createWaiters(deps: WaiterDeps): Waiters {
     });
     deliver(statuses);
   }
-  /** Takes payments that somebody still waits for. */
+  /** Takes payments that a request still waits for. */
   function takeNext(): string[] {
     const ids: string[] = [];
     for (const id of changed) {
