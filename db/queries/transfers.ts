@@ -1,16 +1,10 @@
 import { type Insertable, type RawBuilder, type Selectable, sql } from "kysely";
-import {
-  type EvmKind,
-  type EvmRow,
-  readEvmRow,
-  readFamilyRow,
-  readSolanaRow,
-  type SolanaRow,
-} from "../chain-families.ts";
+import { type EvmRow, readFamilyRow, readSolanaRow, type SolanaRow } from "../chain-families.ts";
 import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
+import { isUnreserved } from "./claim-transfers.ts";
 
 type Row = Selectable<Tables["transfer"]>;
 export type EvmTransferRow = EvmRow<Row>;
@@ -68,79 +62,6 @@ export async function sumUnfinishedPayouts(
     where chain = ${chain} and asset = ${asset} and state not in ('confirmed', 'ended')
       and purpose in ('settlement', 'refund')`.execute(db);
   return rows[0]?.amount ?? 0n;
-}
-
-/** Contract wallets whose transfers a lane must not send now: these payers, and payers with these code hashes. */
-type ExcludedWallets = { payers: readonly string[]; codes: readonly string[] };
-
-/** Selects the transfers that a lane may send next. */
-type ClaimArgs = {
-  chain: string;
-  laneId: string;
-  kinds: readonly EvmKind[];
-  now: Date;
-  limit: number;
-  mostInclusions: number;
-  /** Only transfers of contract wallets that are not excluded; when unset, only those of other payers. */
-  wallets?: ExcludedWallets | undefined;
-};
-
-/**
- * Returns the transfers that `claimReady` would reserve, without writing to them. For the only lane that takes transfers
- * like these: its lease is the reservation. Should another lane take one of them, then one of the two cannot assign it.
- */
-export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
-  const { rows } = await sql<Row>`
-    select t.* ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit}`.execute(db);
-  return rows.map(readEvmRow);
-}
-
-function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
-  const ofWallets = wallets
-    ? sql`t.smart_wallet and t.payer <> all(${wallets.payers}) and coalesce(t.code_hash, '') <> all(${wallets.codes})`
-    : sql`not t.smart_wallet`;
-  return sql`from transfer t
-      where t.chain = ${args.chain} and t.state = 'ready' and t.kind = any(${args.kinds}) and (t.hold_until is null or t.hold_until <= ${args.now})
-        and ${ofWallets}
-        and not (t.alone and t.purpose = 'payment'
-          and (select count(*) from burned_gas b where b.transfer_id = t.id) >= ${args.mostInclusions})
-        and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
-}
-
-/** SQL: no lane that a worker holds has reserved the transfer. The end of a lane's lease frees its transfers. */
-function isUnreserved(transfer: string): RawBuilder<boolean> {
-  const laneId = sql.ref(`${transfer}.lane_id`);
-  return sql`(${laneId} is null or not exists (select from lane l where l.id = ${laneId} and l.lease_until > clock_timestamp()))`;
-}
-
-/** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */
-export async function countReady(
-  db: Db,
-  args: { chain: string; kinds: readonly EvmKind[]; now: Date; limit: number },
-): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from (
-      select from transfer where chain = ${args.chain} and state = 'ready' and kind = any(${args.kinds})
-        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) ready`.execute(
-    db,
-  );
-  return rows[0]?.count ?? 0;
-}
-
-/**
- * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
- * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
- * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
- */
-export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmTransferRow[]> {
-  const { rows } = await sql<Row>`
-    update transfer set lane_id = ${args.laneId} where id in (
-      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
-    )
-    returning *`.execute(db);
-  return rows
-    .map(readEvmRow)
-    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
 }
 
 /** Returns at most two ready transfers: one of a contract wallet, and one of another payer. */

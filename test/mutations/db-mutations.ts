@@ -228,6 +228,22 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/claim-transfers.ts",
+    tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
+    mutations: [
+      {
+        name: "a lane is assigned a transfer that another active lane holds",
+        find: "l.id = ${laneId} and l.lease_until > clock_timestamp()",
+        replace: "false",
+      },
+      {
+        name: "a lane is assigned a delayed transfer",
+        find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
+        replace: "\n",
+      },
+    ],
+  },
+  {
     file: "db/queries/transfers.ts",
     tests: ["test/integration/signer/cold-transfers.test.ts"],
     mutations: [
@@ -242,16 +258,6 @@ export const dbMutations: readonly MutationGroup[] = [
     file: "db/queries/transfers.ts",
     tests: ["test/integration/db/queries/transfer-assignment.test.ts"],
     mutations: [
-      {
-        name: "a lane is assigned a transfer that another active lane holds",
-        find: "l.id = ${laneId} and l.lease_until > clock_timestamp()",
-        replace: "false",
-      },
-      {
-        name: "a lane is assigned a delayed transfer",
-        find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
-        replace: "\n",
-      },
       {
         name: "a lane sends a transfer that another lane holds",
         find: '(transfer.lane_id = ${args.laneId} or ${isUnreserved("transfer")}) and ${isUnchanged',

@@ -7,6 +7,7 @@ import { getEvmChain } from "../../chains/open-chains.ts";
 import type { EvmKind } from "../../db/chain-families.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
 import { findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { claimReady, countReady, listClaimable } from "../../db/queries/claim-transfers.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
 import {
   countUnincluded,
@@ -15,13 +16,7 @@ import {
   recordBroadcast,
   type TransactionKey,
 } from "../../db/queries/transactions.ts";
-import {
-  assignTransfers,
-  claimReady,
-  countReady,
-  type EvmTransferRow,
-  listClaimable,
-} from "../../db/queries/transfers.ts";
+import { assignTransfers, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";

@@ -1,13 +1,8 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { freeLane, releaseLane, takeLane, wakeEveryLane } from "../../../../db/queries/lanes.ts";
-import {
-  assignTransfers,
-  claimReady,
-  holdTransfer,
-  listClaimable,
-  unassignTransfers,
-} from "../../../../db/queries/transfers.ts";
+import { assignTransfers, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 
