@@ -2,17 +2,19 @@ import type { Command } from "commander";
 import {
   allowWalletCancellation,
   listAccounts,
-  listApps,
-  revokeApp,
   setDestinationWait,
 } from "../../payments/maintenance/operator-actions.ts";
-import { createAccount, createAppId } from "../../payments/merchants/accounts.ts";
+import { createAccount } from "../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../payments/merchants/api-keys.ts";
+import { createAppId, listAppIds, revokeApp } from "../../payments/merchants/app-ids.ts";
 import { addDestinations } from "../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../payments/merchants/merchants.ts";
 import { pinVersion } from "../../payments/merchants/pin-version.ts";
 import { type AddAction, type Context, oneOf, parseMode, RefusedError, UsageError, unwrap } from "./command.ts";
 import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";
+
+/** App ids that are listed at most, the newest. */
+const APP_IDS = 1_000;
 
 /** Adds the commands for accounts and their app ids. */
 export function addAccountCommands(program: Command, addAction: AddAction): void {
@@ -88,18 +90,19 @@ function addAppCommands(program: Command, addAction: AddAction): void {
     async (context, _args, { account = "", mode }) => {
       await requireAccount(context, account);
       const actor = await context.actor();
-      return { value: await createAppId(context, { actor, accountId: account, mode: parseMode(mode) }) };
+      const args = { actor, accountId: account, mode: parseMode(mode) };
+      return { value: { appId: unwrap(await createAppId(context, args)).id } };
     },
   );
   addAction(
     apps.command("list").description("list the app ids of an account").requiredOption("--account <id>", "the account"),
     async (context, _args, { account = "" }) => {
       await requireAccount(context, account);
-      return { value: await listApps(context, account) };
+      return { value: unwrap(await listAppIds(context, { accountId: account, limit: APP_IDS })).items };
     },
   );
   addAction(apps.command("revoke <app>").description("revoke an app id"), async (context, [id = ""]) => {
-    return { value: unwrap(await revokeApp(context, { actor: await context.actor(), id })) };
+    return { value: { id: unwrap(await revokeApp(context, { actor: await context.actor(), id })).id } };
   });
 }
 
@@ -139,7 +142,7 @@ function addNewAccount(program: Command, addAction: AddAction): void {
       const { id: merchantId } = await createMerchant(deps, { ...owner, name: merchant, email });
       if (asset !== undefined && destination !== undefined)
         unwrap(await addDestinations(deps, { ...owner, merchantId, settlements: [{ asset, destination }] }));
-      const { appId } = await createAppId(deps, owner);
+      const { id: appId } = unwrap(await createAppId(deps, owner));
       const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }));
       return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
-import type { StoredEntry } from "../../db/audit-chain.ts";
 import { listAuditEntries, readAuditEntries } from "../../db/queries/audit-entries.ts";
-import type { AuditHead } from "../../db/queries/audit-heads.ts";
+import { acceptSignerLog } from "../../payments/maintenance/signer-log.ts";
 import { verifyAudit } from "../../payments/maintenance/verify-audit.ts";
-import { type AddAction, describeEach, UsageError, wholeNumber } from "./command.ts";
+import type { AuditHead, StoredEntry } from "../../runtime/audit-chain.ts";
+import { readHeadLines } from "../../runtime/audit-head-lines.ts";
+import { type AddAction, describeEach, UsageError, unwrap, wholeNumber } from "./command.ts";
 
 /** Adds the commands that read, verify and export the audit log. */
 export function addAuditCommands(program: Command, addAction: AddAction): void {
@@ -53,6 +54,16 @@ export function addAuditCommands(program: Command, addAction: AddAction): void {
   );
   addAction(
     audit
+      .command("accept-signer")
+      .description("accept the audit log that the signer has now, after its store was rebuilt")
+      .addHelpText(
+        "after",
+        "\nThe alert SignerLogContradicted says that the log was shortened or changed (ops/runbooks/signer-log.md).",
+      ),
+    async (context) => ({ value: unwrap(await acceptSignerLog(context, { actor: await context.actor("approver") })) }),
+  );
+  addAction(
+    audit
       .command("export")
       .description("print the entries of a day as JSON lines, oldest first, with all that their hashes cover")
       .requiredOption("--day <date>", "the day, UTC", day),
@@ -69,23 +80,10 @@ const toJson = (entry: StoredEntry) => ({
   hash: entry.hash.toString("hex"),
 });
 
-const headLine = z.object({ day: z.iso.date(), sequence: z.int(), hash: z.string().regex(/^[0-9a-f]{64}$/) });
-
 function readHeads(file: string): AuditHead[] {
-  const lines = readFileSync(file, "utf8").split("\n");
-  return lines.filter(Boolean).map((line, index) => {
-    const parsed = headLine.safeParse(parseJson(line));
-    if (!parsed.success) throw new UsageError(`--heads: line ${index + 1} is not a head of the audit log`);
-    return parsed.data;
-  });
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+  const heads = readHeadLines(readFileSync(file, "utf8"), "service");
+  if ("problem" in heads) throw new UsageError(`--heads: ${heads.problem}`);
+  return heads;
 }
 
 function day(text: string): string {

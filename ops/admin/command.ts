@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { checkSchema } from "../../db/check-schema.ts";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
@@ -81,7 +82,12 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
   };
   try {
     // Some commands need no database. Those that do report an unreachable one themselves.
-    await clock.measure().catch(() => undefined);
+    const isReachable = await clock.measure().then(
+      () => true,
+      () => false,
+    );
+    const schema = isReachable ? await checkSchema(db) : undefined;
+    if (schema?.state === "newer") throw new ConfigError(schema.refusal);
     return await work({
       db,
       env,

@@ -1,20 +1,20 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { listFeePolicies } from "../../db/queries/fee-policies.ts";
 import { correctLedger, readBalances } from "../../payments/accounting/corrections.ts";
-import { readStatements, toCsv } from "../../payments/accounting/merchant-statements.ts";
 import {
   assignException,
   bookException,
   listExceptions,
   returnException,
 } from "../../payments/accounting/resolve-exceptions.ts";
+import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
+import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
 import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
 import { clearFee, setFee } from "../../payments/merchants/fee-policies.ts";
 import {
   type AddAction,
   type Context,
-  describe,
   describeEach,
   oneOf,
   RefusedError,
@@ -103,10 +103,11 @@ function addStatementCommand(program: Command, addAction: AddAction): void {
     async (context, [merchantId = ""], { from = "", until = "", format }) => {
       if (!(await findMerchantOwner(context, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
       if (from > until) throw new UsageError("--until: is before --from");
-      const value = await readStatements(context, { merchantId, from, until });
-      if (format === "csv") return { value, lines: toCsv(value) };
-      const lines = value.flatMap(({ lines, ...head }) => ["", ...describe(head), "", ...describe(lines)]);
-      return { value, lines: lines.length > 0 ? lines.slice(1) : ["none"] };
+      const value: StatementLine[] = [];
+      for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
+      if (format !== "csv") return { value };
+      // The command line does not read the networks file, which has the decimals.
+      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, null))] };
     },
   );
 }

@@ -40,7 +40,9 @@ export function addWithdrawalCommands(program: Command, addAction: AddAction): v
     addSigningOptions(
       program
         .command("approve-withdrawal")
-        .description("sign your approval of a withdrawal of the operator's capital; the signer requires two operators")
+        .description(
+          "sign your approval of a withdrawal from a treasury for the file of `signer withdraw`, on EVM chains and Solana; the signer requires two operators",
+        )
         .requiredOption("--asset <caip19>", "the asset")
         .requiredOption("--amount <minor units>", "the amount", minorUnits)
         .requiredOption("--receiver <address>", "the account that receives it")

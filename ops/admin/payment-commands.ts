@@ -1,9 +1,13 @@
 import type { Command } from "commander";
+import { listPaymentsNamed } from "../../db/queries/payment-references.ts";
 import { readCollected } from "../../payments/buyer-data/collected-data.ts";
 import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
+
+/** How many payments are listed of those that one id names, such as the payments of a payout. */
+const MOST_NAMED = 1_000;
 
 const parseState = oneOf("requires_action", "processing", "succeeded", "failed", "expired", "cancelled");
 
@@ -31,12 +35,24 @@ export function addPaymentCommands(program: Command, addAction: AddAction): void
   );
   addAction(
     payments
-      .command("show <payment>")
+      .command("show <id>")
       .description("show a payment: events, attempts, transfers, transactions, payout, ledger entries, webhooks")
-      .addHelpText("after", "\nExample:\n  npm run admin -- payments show pay_0123…"),
-    async (context, [id = ""]) => {
-      const report = await readPaymentReport(context, id);
-      if (!report) throw new RefusedError(`there is no payment ${id}`);
+      .addHelpText(
+        "after",
+        `
+The id is that of a payment, option, attempt, transfer, payout or refund, a transaction's hash or signature, or the
+merchant's reference. When it names several payments, they are listed, 1,000 at most.
+
+Examples:
+  npm run admin -- payments show pay_0123…
+  npm run admin -- payments show 0x4567…`,
+      ),
+    async (context, [named = ""]) => {
+      const [id, ...others] = await listPaymentsNamed(context.db, named, MOST_NAMED);
+      if (id !== undefined && others.length > 0)
+        return { value: await listPaymentLines(context, { ids: [id, ...others], limit: MOST_NAMED }) };
+      const report = id === undefined ? undefined : await readPaymentReport(context, id);
+      if (!report) throw new RefusedError(`there is no payment ${named}, and none to which it belongs`);
       return { value: report, lines: describeReport(report) };
     },
   );

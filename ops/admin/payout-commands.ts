@@ -25,7 +25,7 @@ export function addPayoutCommands(program: Command, addAction: AddAction): void 
   addAction(
     payouts
       .command("claim-deposits")
-      .description("let the signer verify the deposits of every payment; needed after its records were lost")
+      .description("let the signer verify the deposits of every payment, and exceptions that were assigned to payments")
       .addHelpText("after", "\nSIGNER selects the signer.\n\nExample:\n  npm run admin -- payouts claim-deposits"),
     async (context) => {
       const { db } = context;

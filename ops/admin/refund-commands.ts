@@ -1,24 +1,36 @@
 import type { Command } from "commander";
 import { approveReturn } from "../../payments/payouts/approve-return.ts";
-import { listWaitingRefunds, withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
+import { findRefundView, listRefundViews } from "../../payments/payouts/find-refunds.ts";
+import { type RefundStatus, refundStatuses } from "../../payments/payouts/refund-views.ts";
+import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
-import { type AddAction, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { type AddAction, oneOf, UsageError, unwrap, wholeNumber } from "./command.ts";
 import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
 
-/** Adds the commands that list and withdraw refunds that have not begun. */
+const parseStatus = oneOf(...refundStatuses);
+
+/** Adds the commands that show and list refunds, and withdraw those that have not begun. */
 export function addRefundCommands(program: Command, addAction: AddAction): void {
   const refunds = program.command("refunds").description("refunds to buyers");
   addAction(
     refunds
       .command("list")
       .description(
-        "list refunds that have not begun, oldest first; due: waits for the merchant's balance, held: the receiver is not served",
+        "list refunds, the newest first; pending: waits for the merchant's balance, held: the receiver is not served",
       )
       .option("--merchant <id>", "only of this merchant")
+      .option("--payment <id>", "only of this payment")
+      .option("--status <status>", `${refundStatuses.join(", ")}; default: pending and held`, parseStatus)
       .option("--limit <number>", "most refunds to list", wholeNumber, "200"),
-    async (context, _args, { merchant: merchantId, limit }) => ({
-      value: await listWaitingRefunds(context, { merchantId, limit: Number(limit) }),
-    }),
+    async (context, _args, { merchant, payment: paymentId, status, limit }) => {
+      const statuses: readonly RefundStatus[] = status === undefined ? ["pending", "held"] : [parseStatus(status)];
+      const filter = { merchantIds: merchant === undefined ? undefined : [merchant], paymentId, statuses };
+      return { value: unwrap(await listRefundViews(context, { ...filter, limit: Number(limit) })).items };
+    },
+  );
+  addAction(
+    refunds.command("show <refund>").description("show a refund with its status and its transaction"),
+    async (context, [refundId = ""]) => ({ value: unwrap(await findRefundView(context, { refundId })) }),
   );
   addAction(
     refunds

@@ -1,10 +1,11 @@
 import { Registry } from "prom-client";
+import { releaseVersion, watchSchema } from "../../db/check-schema.ts";
 import { createClock, keepMeasured } from "../../db/clock.ts";
-import { isMigrated } from "../../db/migrate.ts";
 import { openDb } from "../../db/open.ts";
 import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
+import { setBuildInfo } from "../../runtime/build-info.ts";
 import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
 import { createDecrypt } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
@@ -21,6 +22,7 @@ async function serve(config: BoardConfig): Promise<void> {
 
   const registry = new Registry();
   const metrics = createMetrics(registry, "bull-board");
+  setBuildInfo(metrics, process.env, releaseVersion);
   const db = openDb(config.DATABASE_URL, {
     max: Math.min(config.DATABASE_POOL, 2),
     applicationName: "pay-bull-board",
@@ -33,14 +35,17 @@ async function serve(config: BoardConfig): Promise<void> {
   const { queues, close } = openJobQueues({ redis, prefix: config.REDIS_PREFIX, log, metrics });
   shutdown.onClose("queues", close);
 
+  const isSchemaReady = watchSchema(db, log);
+  const state = { listening: false };
   const probes = await startProbes({
     host: config.HOST,
     port: config.METRICS_PORT,
     registry,
     isDraining: () => shutdown.signal.aborted,
     ready: async () => {
-      const checks = { migrated: await isMigrated(db).catch(() => false), redis: redis.status === "ready" };
-      return { ok: checks.migrated && checks.redis, checks };
+      const migrated = await isSchemaReady().catch(() => false);
+      const checks = { migrated, redis: redis.status === "ready", listening: state.listening };
+      return { ok: Object.values(checks).every(Boolean), checks };
     },
   });
   shutdown.onClose("probes", () => probes.close());
@@ -62,6 +67,7 @@ async function serve(config: BoardConfig): Promise<void> {
   });
   shutdown.onClose("board", () => board.close());
   log.info({ url: await board.listen({ host: config.HOST, port: config.PORT }) }, "listening");
+  state.listening = true;
 }
 
 try {

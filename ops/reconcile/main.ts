@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
 import { openChains } from "../../chains/open-chains.ts";
+import { checkSchema } from "../../db/check-schema.ts";
 import type { Finding } from "../../db/findings.ts";
 import { openDb } from "../../db/open.ts";
 import { checkLedger } from "../../payments/accounting/check-ledger.ts";
@@ -43,6 +44,8 @@ async function reconcile(args: {
   const findings: Finding[] = [];
   let agrees = true;
   try {
+    const { refusal } = await checkSchema(db);
+    if (refusal !== undefined) throw new ConfigError(refusal);
     for (const chain of args.chain === undefined ? chains.keys() : [args.chain]) {
       try {
         const compared = await reconcileChain(deps, { chain, block: args.block });
