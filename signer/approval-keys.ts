@@ -1,3 +1,4 @@
+import { type Actor, insertAudited, ownActor } from "./audit/entries.ts";
 import type { Store } from "./store.ts";
 
 /** The Ed25519 public key, in hex, by which a merchant approves and rejects changes of its destinations. */
@@ -19,36 +20,50 @@ const HOUR_MS = 3_600_000;
 export function recordApprovalKeys(
   store: Store,
   keys: readonly ApprovalKey[],
-  { at, waitingHours }: { at: Date; waitingHours: number },
+  { at, waitingHours, actor }: { at: Date; waitingHours: number; actor: Actor },
 ): ApprovalKey[] {
-  const insert = store.prepare(
-    `insert into approval_key (merchant_id, public_key, claimed_at, applies_at) values (?, ?, ?, ?)
-    on conflict (merchant_id, public_key) do nothing`,
-  );
-  const appliesAt = at.getTime() + waitingHours * HOUR_MS;
-  return keys.filter(
-    ({ merchantId, publicKey }) => insert.run(merchantId, publicKey, at.getTime(), appliesAt).changes > 0,
-  );
+  const times = { claimed_at: at.getTime(), applies_at: at.getTime() + waitingHours * HOUR_MS };
+  return keys.filter(({ merchantId, publicKey }) => {
+    const row = { merchant_id: merchantId, public_key: publicKey, ...times };
+    const id = insertAudited(store, { table: "approval_key", row, action: "approval_key.claimed", actor, at });
+    return id !== undefined;
+  });
 }
 
 /**
  * Revokes a key for good, also one that was never reported. Nobody has to prove that they may: a revocation only lengthens
  * waiting periods. Returns false when it was revoked before. Call it inside a transaction.
- * @param by the signed statement, or null for a report of a worker
+ * @param by.text the signed statement; null for a report of a worker
  */
 export function revokeApprovalKey(
   store: Store,
   key: ApprovalKey,
-  { at, waitingHours, by }: { at: Date; waitingHours: number; by: { text: string; signer: string } | null },
+  by: { at: Date; waitingHours: number; text: string | null; actor: Actor },
 ): boolean {
-  recordApprovalKeys(store, [key], { at, waitingHours });
-  const insert = store.prepare(
-    `insert into approval_key_event (approval_key_id, kind, statement, signer, at)
-    select id, 'revoked', ?, ?, ? from approval_key where merchant_id = ? and public_key = ?
-    on conflict (approval_key_id, kind) do nothing`,
-  );
-  const { text = null, signer = null } = by ?? {};
-  return insert.run(text, signer, at.getTime(), key.merchantId, key.publicKey).changes > 0;
+  recordApprovalKeys(store, [key], by);
+  const { id } =
+    store
+      .prepare("select id from approval_key where merchant_id = ? and public_key = ?")
+      .get(key.merchantId, key.publicKey) ?? {};
+  return insertEvent(store, { id: Number(id), kind: "revoked", ...by });
+}
+
+/** Returns false if the key has such an event already. */
+function insertEvent(
+  store: Store,
+  {
+    id,
+    kind,
+    at,
+    text,
+    actor,
+  }: { id: number; kind: "applied" | "revoked"; at: Date; text: string | null; actor: Actor },
+): boolean {
+  const signer = text === null ? null : actor.id;
+  const row = { approval_key_id: id, kind, statement: text, signer, at: at.getTime() };
+  const before = { table: "approval_key", id } as const;
+  const action = `approval_key.${kind}`;
+  return insertAudited(store, { table: "approval_key_event", row, before, action, actor, at }) !== undefined;
 }
 
 /** A key that does not count yet; `appliesAt` in Unix milliseconds. */
@@ -69,9 +84,8 @@ export function listWaitingKeys(store: Store): WaitingKey[] {
  * inside a transaction.
  */
 export function applyDueKeys(store: Store, at: Date): WaitingKey[] {
-  const insert = store.prepare("insert into approval_key_event (approval_key_id, kind, at) values (?, 'applied', ?)");
   const due = listWaitingKeys(store).filter(({ appliesAt }) => appliesAt <= at.getTime());
-  for (const { id } of due) insert.run(id, at.getTime());
+  for (const { id } of due) insertEvent(store, { id, kind: "applied", at, text: null, actor: ownActor });
   return due;
 }
 

@@ -1,10 +1,12 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { getChainDriver } from "../chains/find-chain-driver.ts";
 import type { Token } from "../chains/open-chains.ts";
+import { appendApproved } from "./audit/approved-payouts.ts";
+import { logWaiting } from "./claim-destinations.ts";
 import { findDestinationRefusal, isNewMerchant, recordDestination } from "./destinations.ts";
 import type { AssetLimits, Limits } from "./limits.ts";
-import { chainOfAsset, payoutNonce } from "./payout-nonce.ts";
-import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused, ReturnRequest } from "./protocol.ts";
+import { chainOfAsset, type PayoutWithNonce, payoutNonce } from "./payout-nonce.ts";
+import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused } from "./protocol.ts";
 import {
   findAuthorized,
   insertPayout,
@@ -14,6 +16,7 @@ import {
   sumMerchantPayouts,
   sumRefunds,
   sumWindow,
+  wasAuthorized,
 } from "./records.ts";
 import { isTransientRefusal } from "./refusals.ts";
 import { refuse } from "./refuse.ts";
@@ -21,42 +24,49 @@ import { findRetirementRefusal } from "./retired-treasuries.ts";
 import { type DecimalAmount, findFundsRefusal, findLimitRefusal, findRefundRefusal } from "./rules.ts";
 import { signAuthorized } from "./sign-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
-import { isAuthorized } from "./solana/transaction-records.ts";
+import { findHoldEnd } from "./stops.ts";
 import { inStoreTransaction } from "./store.ts";
-import { verifyDeposits } from "./verify-deposits.ts";
-import { findReturnRefusal, verifyReturn } from "./verify-returns.ts";
+import { readDeposits, reportDeposits } from "./verify-deposits.ts";
+import { findReturnApprovers, verifyReturn } from "./verify-returns.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The nonce of a payout, and what the files say about its asset. */
-type Decidable = { nonce: string; treasury: string; token: Token; limits: Limits; assetLimits: AssetLimits };
+/** What all decisions of a request have in common. `isHeld`: no destination applies at once, because of a stop. */
+type Moment = { at: Date; limits: Limits | undefined; isHeld: boolean; retired: ReadonlyMap<string, Refused> };
+/** What the files say about a payout's asset. */
+type Decidable = Moment & { treasury: string; token: Token; limits: Limits; assetLimits: AssetLimits };
+type Return = Extract<PayoutWithNonce, { kind: "return" }>;
 
 /**
- * Decides on payouts and signs those that are authorized. First verifies the deposits that the requests name. Then decides and
- * records all payouts in one transaction, before any signature exists: if the process ends in between, the same request is
- * signed again and counts nothing more. Returns one result for each payout, in their order.
+ * Decides on payouts and signs those that are authorized. First reads the deposits that the requests name from the chain. Then
+ * records them, decides on all payouts and records these in one transaction, before any signature exists: if the process ends in
+ * between, the same request is signed again and counts nothing more. Returns one result for each payout, in their order.
  */
 export async function authorizePayouts(deps: SignerDeps, payouts: readonly PayoutRequest[]): Promise<PayoutResult[]> {
   const claims = payouts.flatMap((payout) => ("deposits" in payout ? payout.deposits : []));
-  const verified = deps.readLimits() === undefined ? [] : await verifyDeposits(deps, claims);
-  const results = new Map<DepositClaim, DepositResult>(
-    claims.map((claim, at) => [claim, verified[at] ?? { ok: true }]),
-  );
-  const decided = payouts.map(canonical);
+  const recordDeposits = deps.readLimits() === undefined ? () => [] : await readDeposits(deps, claims);
+  const decided = payouts.map((payout) => toDecided(deps, payout));
   const returns = await Promise.all(
     decided.map((one) => (one.kind === "return" ? verifyReturn(deps, one) : undefined)),
   );
   const unserved = await findUnserved(deps, decided);
   // Read again after the chain has answered: a pause applies at once.
   const limits = deps.readLimits();
-  const refusals = inStoreTransaction(deps.store, () =>
-    decided.map((payout, index) => {
-      const refused =
-        unserved.get(chainOfAsset(payout.asset)) ?? decide(deps, payout, { limits, notReturned: returns[index] });
+  const { verified, refusals } = inStoreTransaction(deps.store, () => {
+    const verified = recordDeposits();
+    const results = new Map<DepositClaim, DepositResult>(
+      claims.map((claim, at) => [claim, verified[at] ?? { ok: true }]),
+    );
+    const moment = { ...readMoment(deps, decided), limits };
+    const refusals = decided.map((payout, index) => {
+      const notReturned = returns[index];
+      const refused = unserved.get(chainOfAsset(payout.asset)) ?? decide(deps, payout, { ...moment, notReturned });
       return refused && explain(refused, payouts[index], results);
-    }),
-  );
+    });
+    return { verified, refusals };
+  });
+  reportDeposits(deps, claims, verified);
   const authorized = decided.filter((_payout, index) => refusals[index] === undefined);
   const signed = new Map((await signAuthorized(deps, authorized)).map((result, at) => [authorized[at], result]));
   return decided.map((payout, index) => {
@@ -76,17 +86,31 @@ async function findUnserved(
   return new Map(checked.flatMap(({ id, refused }) => (refused ? [[id, refused] as const] : [])));
 }
 
-function canonical(payout: PayoutRequest): PayoutRequest {
+/** Reads what no decision of the request changes. Call it in the transaction that decides. */
+function readMoment({ store, chains, now }: SignerDeps, payouts: readonly PayoutRequest[]): Omit<Moment, "limits"> {
+  const at = now();
+  const retired = [...new Set(payouts.map(({ asset }) => chainOfAsset(asset)))].flatMap((id): [string, Refused][] => {
+    const chain = chains.get(id);
+    const refused = chain && findRetirementRefusal(store, chain);
+    return refused ? [[id, refused]] : [];
+  });
+  return { at, isHeld: findHoldEnd(store, at) > 0, retired: new Map(retired) };
+}
+
+/** Returns a payout in its canonical form, with its nonce. */
+function toDecided({ deployment }: SignerDeps, payout: PayoutRequest): PayoutWithNonce {
   const asset = canonicalAsset(payout.asset);
-  return { ...payout, asset, receiver: canonicalAddress(chainOfAsset(asset), payout.receiver) };
+  const canonical = { ...payout, asset, receiver: canonicalAddress(chainOfAsset(asset), payout.receiver) };
+  return { ...canonical, nonce: payoutNonce(deployment, canonical) };
 }
 
 /** Decides on one payout and records it when it is authorized. */
 function decide(
   deps: SignerDeps,
-  payout: PayoutRequest,
-  { limits, notReturned }: { limits: Limits | undefined; notReturned: Refused | undefined },
+  payout: PayoutWithNonce,
+  { notReturned, ...moment }: Moment & { notReturned: Refused | undefined },
 ): Refused | undefined {
+  const { limits } = moment;
   if (!limits) return refuse("limits_invalid");
   if (limits.paused) return refuse("paused");
   const chain = deps.chains.get(chainOfAsset(payout.asset));
@@ -94,12 +118,12 @@ function decide(
   const assetLimits = limits.assets[payout.asset];
   if (!chain || !token || !assetLimits) return refuse("unknown_asset");
   if (!getChainDriver(payout.asset).isAddress(payout.receiver)) return refuse("invalid_request");
-  const nonce = payoutNonce(deps.deployment, payout);
+  const { nonce } = payout;
   const { treasury } = chain;
-  const retired = findRetirementRefusal(deps.store, chain);
+  const retired = moment.retired.get(chain.chain);
   if (retired) return retired;
   if (isOfOtherTreasury(deps.store, { nonce, asset: payout.asset, treasury })) return refuse("treasury_changed");
-  const decidable = { nonce, treasury, token, limits, assetLimits };
+  const decidable = { ...moment, treasury, token, limits, assetLimits };
   switch (payout.kind) {
     case "settlement":
     case "refund":
@@ -111,16 +135,15 @@ function decide(
 
 function decideForMerchant(
   deps: SignerDeps,
-  { nonce, treasury, token, limits, assetLimits }: Decidable,
-  payout: Exclude<PayoutRequest, { kind: "return" }>,
+  { at, isHeld, treasury, token, limits, assetLimits }: Decidable,
+  payout: Exclude<PayoutWithNonce, Return>,
 ): Refused | undefined {
   const { store } = deps;
-  const { asset, amount, merchantId, receiver } = payout;
-  const at = deps.now();
+  const { nonce, asset, amount, merchantId, receiver } = payout;
   const before = findAuthorized(store, { nonce, asset });
   const increase = amount > before ? amount - before : 0n;
   const paymentId = payout.kind === "refund" ? payout.paymentId : null;
-  const waiting = { at, waitingHours: limits.destinationWaitingHours, isPaused: limits.paused };
+  const waiting = { at, waitingHours: limits.destinationWaitingHours, isHeld, actor: deps.caller };
 
   const reason =
     (paymentId === null ? undefined : findRefundReason(deps, { merchantId, paymentId, asset, receiver, increase })) ??
@@ -138,11 +161,12 @@ function decideForMerchant(
   if (reason) return refuse(reason);
   if (payout.kind === "settlement") {
     // A destination is recorded only for a payout that everything else allows, so that invented settlements register none.
-    recordDestination(store, { merchantId, asset, receiver }, waiting);
+    if (recordDestination(store, { merchantId, asset, receiver }, waiting))
+      logWaiting(deps.log, { merchantId, asset, receiver });
     const refused = findDestinationRefusal(store, { merchantId, asset, receiver });
     if (refused) return refuse(refused);
   }
-  if (increase > 0n || !isAuthorized(store, { nonce, treasury, asset, amount, receiver }))
+  if (!wasAuthorized(store, { nonce, treasury, asset, amount, receiver }))
     insertPayout(
       store,
       { nonce, kind: payout.kind, treasury, asset, amount, counted: increase, receiver, merchantId, paymentId },
@@ -153,13 +177,12 @@ function decideForMerchant(
 
 function decideReturn(
   deps: SignerDeps,
-  { nonce, treasury, limits, assetLimits }: Decidable,
-  payout: ReturnRequest,
+  { at, treasury, limits, assetLimits }: Decidable,
+  payout: Return,
 ): Refused | undefined {
-  const { asset, amount, receiver } = payout;
-  const refused = findReturnRefusal(deps, payout, limits);
-  if (refused) return refused;
-  const at = deps.now();
+  const { nonce, asset, amount, receiver } = payout;
+  const approved = findReturnApprovers(deps, payout, limits);
+  if ("reason" in approved) return approved;
   const before = findAuthorized(deps.store, { nonce, asset });
   const increase = amount > before ? amount - before : 0n;
   const assetHour = sumWindow(deps.store, { asset }, { at, windowMs: HOUR_MS });
@@ -182,7 +205,16 @@ function decideReturn(
     merchantId: null,
     paymentId: null,
   };
-  if (increase > 0n) insertPayout(deps.store, row, at);
+  if (!wasAuthorized(deps.store, row)) {
+    insertPayout(deps.store, row, at);
+    appendApproved(deps.store, {
+      row,
+      action: "return.signed",
+      subject: `${payout.txHash}/${payout.logIndex}`,
+      ...approved,
+      at,
+    });
+  }
   return undefined;
 }
 

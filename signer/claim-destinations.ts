@@ -7,28 +7,31 @@ import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DestinationsRequest, DestinationsResponse, Statement } from "./protocol.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { findHoldEnd } from "./stops.ts";
 import { inStoreTransaction } from "./store.ts";
 
 type Deps = Pick<SignerDeps, "store" | "readLimits" | "deployment" | "log" | "now">;
+type Report = Deps & Pick<SignerDeps, "caller">;
 
 /**
  * Records the destinations and approval keys that a worker reports, so that their waiting periods begin, and decides by the
  * signed statements. Returns undefined while the limits file is missing or invalid: it names the periods and the operators.
  */
-export function claimDestinations(deps: Deps, request: DestinationsRequest): DestinationsResponse | undefined {
+export function claimDestinations(deps: Report, request: DestinationsRequest): DestinationsResponse | undefined {
   const limits = deps.readLimits();
   if (!limits) return undefined;
-  const { store, log } = deps;
+  const { store, log, caller: actor } = deps;
   const at = deps.now();
-  const period = { at, waitingHours: limits.destinationWaitingHours, isPaused: limits.paused };
+  const isHeld = limits.paused || findHoldEnd(store, at) > 0;
+  const period = { at, waitingHours: limits.destinationWaitingHours, isHeld, actor };
   return inStoreTransaction(store, () => {
     for (const { merchantId: merchant, publicKey } of recordApprovalKeys(store, request.approvalKeys, period))
       log.warn({ merchant, publicKey }, "new approval key waits");
     for (const key of request.revokedKeys)
-      if (revokeApprovalKey(store, key, { ...period, by: null }))
+      if (revokeApprovalKey(store, key, { ...period, text: null }))
         log.warn({ merchant: key.merchantId, publicKey: key.publicKey }, "approval key is revoked");
     const destinations = request.destinations.map(toCanonical);
-    for (const one of destinations) if (reportDestination(store, one, period)) logWaiting(deps, one);
+    for (const one of destinations) if (reportDestination(store, one, period)) logWaiting(log, one);
     // Statements first: a rejection may have waited for a signer that was down when the claim became due.
     const statements = request.statements.map((statement) => decide(deps, statement, { limits, at }));
     if (!limits.paused) applyDue(deps, at);
@@ -60,14 +63,16 @@ function decide(
   return result;
 }
 
-function logWaiting({ log }: Deps, { merchantId: merchant, asset, receiver }: Destination): void {
+/** Logs that the waiting period of a destination begins. */
+export function logWaiting(log: SignerDeps["log"], { merchantId: merchant, asset, receiver }: Destination): void {
   log.warn({ merchant, asset, receiver }, "destination waits");
 }
 
-function describe({ store }: Deps, one: Destination): DestinationsResponse["destinations"][number] {
+function describe({ store, now }: Deps, one: Destination): DestinationsResponse["destinations"][number] {
   if (findDestinationRefusal(store, one) === undefined) return { state: "applied", appliesAt: null };
   const waiting = findWaiting(store, one);
-  return waiting ? { state: "waiting", appliesAt: waiting.appliesAt } : { state: "rejected", appliesAt: null };
+  if (!waiting) return { state: "rejected", appliesAt: null };
+  return { state: "waiting", appliesAt: Math.max(waiting.appliesAt ?? 0, findHoldEnd(store, now())) };
 }
 
 function toCanonical({ merchantId, asset: given, receiver }: Destination): Destination {

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import {
+  auditHeadResponse,
   type DepositResult,
   type DestinationsRequest,
   type DestinationsResponse,
@@ -108,6 +109,7 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
         return answer?.results ?? deposits.map(() => refuse("signer_unavailable"));
       }),
     claimDestinations,
+    readAuditHead: (request) => post("/v1/audit-head", request, auditHeadResponse),
     async moveExcess(request) {
       return (await post("/v1/excess", request, excessResponse)) ?? refuse("signer_unavailable");
     },

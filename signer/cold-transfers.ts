@@ -1,5 +1,6 @@
 import type { Hex } from "viem";
 import { coldKey, deriveNonce } from "../chains/natural-key.ts";
+import { insertAudited, ownActor } from "./audit/entries.ts";
 import type { Store } from "./store.ts";
 
 /** A transfer of a treasury's excess to the cold address. `number` counts the treasury's transfers of the asset from 1. */
@@ -28,9 +29,6 @@ export function findLastColdTransfer(
 /** Records a transfer before it is signed. Call it inside a transaction. */
 export function insertColdTransfer(store: Store, transfer: ColdTransfer, at: Date): void {
   const { treasury, asset, number, amount, receiver } = transfer;
-  store
-    .prepare(
-      "insert into cold_transfer (treasury, asset, number, amount, receiver, signed_at) values (?, ?, ?, ?, ?, ?)",
-    )
-    .run(treasury, asset, number, String(amount), receiver, at.getTime());
+  const row = { treasury, asset, number, amount: String(amount), receiver, signed_at: at.getTime() };
+  insertAudited(store, { table: "cold_transfer", row, action: "cold_transfer.signed", actor: ownActor, at });
 }

@@ -3,10 +3,12 @@ import { ConfigError, type SignerConfig } from "../runtime/config.ts";
 import { createLog } from "../runtime/log.ts";
 import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
 import { listWaitingKeys } from "./approval-keys.ts";
+import { recordLimits } from "./audit/limits-changes.ts";
 import { decideStatements } from "./claim-destinations.ts";
 import { listWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { type Statement, statement } from "./protocol.ts";
+import { findHoldEnd } from "./stops.ts";
 import { openStore } from "./store.ts";
 
 // The commands by which an operator decides on the signer's own machine, beside a signer that runs or without one.
@@ -22,19 +24,29 @@ export function decideFile(config: SignerConfig, [file = ""]: readonly string[])
   const log = createLog({ level: config.LOG_LEVEL, role: "signer" }, process.stderr);
   const { deployment } = readNetworks(config.NETWORKS_FILE);
   const statements = readStatements(file);
-  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
-  const deps = { store: openStore(config.SIGNER_STORE), readLimits, deployment, log, now: () => new Date() };
+  const [store, now] = [openStore(config.SIGNER_STORE), () => new Date()];
+  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log, observe: recordLimits({ store, now }) });
+  const deps = { store, readLimits, deployment, log, now };
   const results = decideStatements(deps, statements);
   if (!results) throw new ConfigError("the limits file is missing or invalid");
   for (const result of results) console.log(JSON.stringify(result));
   if (results.some(({ ok }) => !ok)) process.exitCode = 1;
 }
 
-/** Prints the destinations and approval keys that wait, from the signer's own records. */
+/**
+ * Prints the destinations and approval keys that wait, from the signer's own records. What the signer holds back because it was
+ * stopped says so; while the signer is still stopped, the time counts from now on.
+ */
 export function showWaiting(config: SignerConfig): void {
   const store = openStore(config.SIGNER_STORE);
-  for (const { id: _id, appliesAt, ...claim } of [...listWaiting(store), ...listWaitingKeys(store)])
-    console.log(JSON.stringify({ ...claim, appliesAt: new Date(appliesAt).toISOString() }));
+  const holdEnd = findHoldEnd(store, new Date());
+  for (const { id: claim, appliesAt, ...subject } of [...listWaiting(store), ...listWaitingKeys(store)]) {
+    const isHeld = appliesAt < holdEnd;
+    const at = new Date(isHeld ? holdEnd : appliesAt).toISOString();
+    console.log(
+      JSON.stringify({ claim, ...subject, appliesAt: at, ...(isHeld && { held: "the signer was stopped" }) }),
+    );
+  }
 }
 
 function readStatements(file: string): Statement[] {

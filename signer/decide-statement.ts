@@ -1,5 +1,6 @@
 import { canonicalAddress, canonicalAsset } from "../chains/canonical-ids.ts";
 import { findKeyState, revokeApprovalKey } from "./approval-keys.ts";
+import type { Actor } from "./audit/entries.ts";
 import { findApplied, findWaiting, insertEvent, listDecisions, rejectLater } from "./destinations.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
@@ -32,20 +33,21 @@ export function decideStatement(deps: Deps, statement: Statement, at: Date): Dec
   const tooOld = findAgeRefusal(read.at, at);
   if (tooOld) return no(tooOld);
   const { destinationWaitingHours: waitingHours } = deps.limits;
-  return yes(
-    revokeApprovalKey(deps.store, subject, { at, waitingHours, by: statement }) ? "revoked" : "revoked before",
-  );
+  const by = { at, waitingHours, text: statement.text, actor: actorOf(deps.limits, statement) };
+  return yes(revokeApprovalKey(deps.store, subject, by) ? "revoked" : "revoked before");
 }
 
 function decideDestination(
   { store, limits }: Deps,
   {
-    statement: { text, signer },
+    statement,
     subject: { merchantId, asset: given, receiver, action },
     signedAt,
     at,
   }: { statement: Statement; subject: Extract<Subject, { receiver: string }>; signedAt: Date; at: Date },
 ): Decision {
+  const { text, signer } = statement;
+  const actor = actorOf(limits, statement);
   const asset = canonicalAsset(given);
   const one = { merchantId, asset, receiver: canonicalAddress(chainOfAsset(asset), receiver) };
   const decisions = listDecisions(store, one);
@@ -61,7 +63,7 @@ function decideDestination(
   const kind = action === "approve destination" ? "approved" : "rejected";
   const waiting = findWaiting(store, one);
   if (waiting) {
-    insertEvent(store, { id: waiting.id, kind, at, statement: text, signer });
+    insertEvent(store, { id: waiting.id, kind, at, statement: text, actor });
     return yes(kind);
   }
   const applied = findApplied(store, one);
@@ -69,13 +71,21 @@ function decideDestination(
   if (kind === "rejected" && isApplied) return no("the destination applies already");
   if (kind === "rejected") {
     // The report that ends the claim may come before its rejection, and a rejection before any claim.
-    rejectLater(store, one, { at, statement: text, signer });
+    rejectLater(store, one, { at, statement: text, actor });
     return yes("no claim waits: later ones are rejected");
   }
   if (!isApplied) return no("no such destination waits");
   // Recorded, so that a copy does not bring the receiver back after the merchant has left it.
-  insertEvent(store, { id: applied.id, kind, at, statement: text, signer });
+  insertEvent(store, { id: applied.id, kind, at, statement: text, actor });
   return yes("nothing to decide");
+}
+
+/** Returns who has signed a statement whose signature is valid. */
+function actorOf({ operators }: Limits, { signer }: Statement): Actor {
+  const operator = operators.find(({ name }) => name === signer);
+  return operator
+    ? { kind: "operator", id: signer, address: operator.publicKey }
+    : { kind: "merchant", id: signer, address: null };
 }
 
 /**

@@ -1,4 +1,6 @@
+import { type Actor, insertAudited, ownActor } from "./audit/entries.ts";
 import type { RefusalReason } from "./refusals.ts";
+import { mayHaveLostDestinations } from "./retired-treasuries.ts";
 import type { Store } from "./store.ts";
 
 /** A receiver of a merchant's settlements of one asset, in the canonical form of its chain. */
@@ -9,35 +11,55 @@ const HOUR_MS = 3_600_000;
 /** The time of a claim that applies only by an approval: the last one that Date can represent, Unix milliseconds. */
 const NEVER = 8_640_000_000_000_000;
 
-/** What decides when a new claim applies. While the limits file says `paused`, none does. */
-type Period = { at: Date; waitingHours: number; isPaused: boolean };
+/** Who reports a claim, and what decides when it applies. `isHeld`: none applies now, because of a pause or after a stop. */
+type Period = { at: Date; waitingHours: number; isHeld: boolean; actor: Actor };
 
 /**
- * Records a destination that a worker reports for the first time. A new merchant's first destination of an asset applies at
- * once until the merchant is paid, any other after the waiting period. A receiver that a statement has rejected applies only
- * by an approval. Call it inside a transaction.
+ * Records a destination that a worker names for the first time. A new merchant's first destination of an asset applies at
+ * once until the merchant is paid, any other after the waiting period, as does every one that the loss of a store may have made
+ * the first. A receiver that a statement has rejected applies only by an approval. Returns true if its waiting period begins now. Call it inside a transaction.
  */
 export function recordDestination(
   store: Store,
   { merchantId, asset, receiver }: Destination,
-  { at, waitingHours, isPaused }: Period,
-): void {
+  { at, waitingHours, isHeld, actor }: Period,
+): boolean {
   const [newest] = listDestinations(store, { merchantId, asset });
-  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver) return;
+  if (newest?.receiver === receiver || findApplied(store, { merchantId, asset })?.receiver === receiver) return false;
   const isFirst =
     !wasClaimed(store, { merchantId, asset }) &&
     !wasPaid(store, merchantId) &&
+    !mayHaveLostDestinations(store, merchantId) &&
     isNewMerchant(store, merchantId, { at, waitingHours });
   const waitMs = isFirst ? 0 : waitingHours * HOUR_MS;
-  const isAtOnce = waitMs === 0 && !isPaused;
+  const isAtOnce = waitMs === 0 && !isHeld;
   const appliesAt = wasRejected(store, { merchantId, asset, receiver })
     ? NEVER
     : isAtOnce
       ? null
       : at.getTime() + waitMs;
-  store
-    .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, ?, ?)")
-    .run(merchantId, asset, receiver, at.getTime(), appliesAt);
+  insertDestination(store, { merchantId, asset, receiver }, { at, appliesAt, actor });
+  return appliesAt !== null;
+}
+
+/**
+ * Records a claim. Call it inside a transaction.
+ * @param of.appliesAt null if it applies at once
+ */
+export function insertDestination(
+  store: Store,
+  { merchantId: merchant_id, asset, receiver }: Destination,
+  {
+    at,
+    claimedAt: claimed_at = at.getTime(),
+    appliesAt: applies_at,
+    actor,
+  }: { at: Date; claimedAt?: number; appliesAt: number | null; actor: Actor },
+): number {
+  const row = { merchant_id, asset, receiver, claimed_at, applies_at };
+  const id = insertAudited(store, { table: "destination", row, action: "destination.claimed", actor, at });
+  if (id === undefined) throw new Error("the claim exists already");
+  return id;
 }
 
 /**
@@ -48,11 +70,8 @@ export function recordDestination(
 export function reportDestination(store: Store, one: Destination, period: Period): boolean {
   for (const row of listDestinations(store, one))
     if (row.inForce === 0 && row.receiver !== one.receiver)
-      insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, signer: null });
-  const [before] = listDestinations(store, one);
-  recordDestination(store, one, period);
-  const [newest] = listDestinations(store, one);
-  return newest !== undefined && newest.id !== before?.id && newest.inForce === 0;
+      insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, actor: period.actor });
+  return recordDestination(store, one, period);
 }
 
 /** A claim that waits; `appliesAt` in Unix milliseconds. */
@@ -75,7 +94,7 @@ export function listWaiting(store: Store): WaitingDestination[] {
  */
 export function applyDueDestinations(store: Store, at: Date): WaitingDestination[] {
   const due = listWaiting(store).filter(({ appliesAt }) => appliesAt <= at.getTime());
-  for (const { id } of due) insertEvent(store, { id, kind: "applied", at, statement: null, signer: null });
+  for (const { id } of due) insertEvent(store, { id, kind: "applied", at, statement: null, actor: ownActor });
   return due;
 }
 
@@ -92,28 +111,29 @@ export function findApplied(store: Store, of: Omit<Destination, "receiver">): Ro
 /** Records what ends the waiting period of a claim, or confirms its end. Call it inside a transaction. */
 export function insertEvent(
   store: Store,
-  event: { id: number; kind: "approved" | "rejected" | "applied" | "replaced"; at: Date } & (
-    | { statement: string; signer: string }
-    | { statement: null; signer: null }
-  ),
+  event: {
+    id: number;
+    kind: "approved" | "rejected" | "applied" | "replaced";
+    at: Date;
+    statement: string | null;
+    actor: Actor;
+  },
 ): void {
-  store
-    .prepare("insert into destination_event (destination_id, kind, statement, signer, at) values (?, ?, ?, ?, ?)")
-    .run(event.id, event.kind, event.statement, event.signer, event.at.getTime());
+  const { id, kind, at, statement, actor } = event;
+  const signer = statement === null ? null : actor.id;
+  const row = { destination_id: id, kind, statement, signer, at: at.getTime() };
+  const before = { table: "destination", id } as const;
+  const action = `destination.${kind}`;
+  if (insertAudited(store, { table: "destination_event", row, before, action, actor, at }) === undefined)
+    throw new Error("the statement has decided before");
 }
 
 /**
  * Rejects later claims of a receiver of which none waits: they apply only by an approval. Call it inside a transaction.
  */
-export function rejectLater(
-  store: Store,
-  { merchantId, asset, receiver }: Destination,
-  by: { at: Date; statement: string; signer: string },
-): void {
-  const { lastInsertRowid: id } = store
-    .prepare("insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, ?, ?)")
-    .run(merchantId, asset, receiver, by.at.getTime(), NEVER);
-  insertEvent(store, { id: Number(id), kind: "rejected", ...by });
+export function rejectLater(store: Store, one: Destination, by: { at: Date; statement: string; actor: Actor }): void {
+  const id = insertDestination(store, one, { ...by, appliesAt: NEVER });
+  insertEvent(store, { id, kind: "rejected", ...by });
 }
 
 /** Returns the statements that have decided about claims of a receiver: their texts, and who signed them. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";
@@ -66,12 +67,20 @@ const limitsSchema = z.strictObject({
 });
 export type Limits = Readonly<z.infer<typeof limitsSchema>>;
 
+/** The limits file as it was read last; `sha256` is that of its text, null while it cannot be read. */
+export type LimitsState = { sha256: string | null; state: "valid" | "paused" | "unusable" };
+
 /**
  * Opens the limits file. The returned function reads it again each time and returns undefined while it is missing or invalid.
  * It logs each change.
+ * @param deps.observe is told the state of the file before each result is used
  */
-export function openLimits(file: string, { log }: { log: Pick<Log, "info" | "error"> }): () => Limits | undefined {
+export function openLimits(
+  file: string,
+  { log, observe }: { log: Pick<Log, "info" | "error">; observe: (state: LimitsState) => void },
+): () => Limits | undefined {
   let text: string | undefined;
+  let sha256: string | null = null;
   let error: string | undefined;
   let limits: Limits | undefined;
   const set = (next: { limits: Limits } | { error: string }) => {
@@ -89,11 +98,13 @@ export function openLimits(file: string, { log }: { log: Pick<Log, "info" | "err
     try {
       const found = readFileSync(file, "utf8");
       if (found !== text || error !== undefined) set(parseLimits(found));
+      if (found !== text) sha256 = createHash("sha256").update(found).digest("hex");
       text = found;
     } catch (cause) {
-      text = undefined;
+      [text, sha256] = [undefined, null];
       set({ error: `the file cannot be read (${errorCode(cause) ?? "unknown"})` });
     }
+    observe({ sha256, state: limits === undefined ? "unusable" : limits.paused ? "paused" : "valid" });
     return limits;
   };
 }

@@ -1,7 +1,7 @@
-import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
-import { canonicalAsset } from "../chains/canonical-ids.ts";
 import { openChains } from "../chains/open-chains.ts";
+import { openAuditSink } from "../runtime/audit-sink.ts";
+import { setBuildInfo } from "../runtime/build-info.ts";
 import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { createMetrics } from "../runtime/metrics.ts";
@@ -10,19 +10,28 @@ import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
-import { applyDueClaims } from "./apply-due-claims.ts";
-import { listWaitingKeys } from "./approval-keys.ts";
+import { applyDueClaims, countHeld } from "./apply-due-claims.ts";
+import { runAuditCommand } from "./audit/audit-command.ts";
+import { machineActor } from "./audit/entries.ts";
+import { setLogAges } from "./audit/heads.ts";
+import { keepLog } from "./audit/keep-log.ts";
+import { recordLimits } from "./audit/limits-changes.ts";
+import { countRows } from "./audit/seal-records.ts";
 import { createChainCheck } from "./check-chain.ts";
 import { decideFile, showWaiting } from "./decide-file.ts";
-import { listWaiting } from "./destinations.ts";
 import { openLimits } from "./limits.ts";
 import { openTreasuryKeys } from "./open-treasury-keys.ts";
 import { readListen } from "./read-listen.ts";
 import { rebuildPayouts } from "./rebuild.ts";
+import { readRebuildOptions } from "./rebuild-options.ts";
 import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import type { SignerDeps } from "./signer-deps.ts";
+import { sendWithdrawal } from "./solana/send-withdrawal.ts";
+import { noteRun } from "./stops.ts";
 import { createStore, openStore } from "./store.ts";
+import { usage } from "./usage.ts";
+import { setWaitingGauges } from "./waiting-gauges.ts";
 import { readHotBalances } from "./watch-hot-balances.ts";
 import { withdrawalFile, withdrawCapital } from "./withdraw-capital.ts";
 
@@ -32,6 +41,9 @@ const DRAIN_MS = 20_000;
 /** Interval between reads of the treasury's balances for metrics, milliseconds. */
 const HOT_BALANCES_EVERY_MS = 60_000;
 
+/** Interval at which rows are sealed, days of the audit log end, and their heads are exported, milliseconds. */
+const AUDIT_EVERY_MS = 60_000;
+
 /** Serves payouts until a signal. */
 async function serve(config: SignerConfig, log: Log): Promise<void> {
   const networks = readNetworks(config.NETWORKS_FILE);
@@ -39,9 +51,12 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   installSignals(shutdown, { log });
   const registry = new Registry();
   const metrics = createMetrics(registry, "signer");
+  setBuildInfo(metrics, process.env);
   const store = openStore(config.SIGNER_STORE);
   shutdown.onClose("store", () => store.close());
-  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
+  const now = () => new Date();
+  noteRun({ store, log }, now());
+  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log, observe: recordLimits({ store, now }) });
   const state = { listening: false };
   const probes = await startProbes({
     host: config.HOST,
@@ -59,12 +74,14 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   setPaused();
   // A series that begins with its first refusal would show no increase.
   for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
-  const now = () => new Date();
   const timer = setInterval(() => {
     setPaused();
+    noteRun({ store, log }, now());
     applyDueClaims({ store, readLimits, log, now });
-    metrics.signerDestinationsWaiting.set(listWaiting(store).length);
-    metrics.signerApprovalKeysWaiting.set(listWaitingKeys(store).length);
+    setWaitingGauges({ store, metrics });
+    metrics.signerClaimsHeld.set(countHeld(store, now()));
+    for (const [table, rows] of Object.entries(countRows(store))) metrics.signerStoreRows.set({ table }, rows);
+    setLogAges({ store, metrics, now });
   }, 1_000);
   shutdown.onClose("claims and gauges", () => clearInterval(timer));
 
@@ -72,7 +89,7 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   const treasuryKeys = await openTreasuryKeys(chains);
   const checkChain = createChainCheck({ chains, log, now });
   for (const id of chains.keys()) void checkChain(id);
-  const deps: SignerDeps = {
+  const deps: Omit<SignerDeps, "caller"> = {
     store,
     chains,
     checkChain,
@@ -83,6 +100,12 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
     metrics,
     now,
   };
+  if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the store");
+  const sink = config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined;
+  shutdown.onClose(
+    "audit log",
+    repeatEvery(AUDIT_EVERY_MS, () => keepLog(deps, sink)),
+  );
   shutdown.onClose(
     "hot balances",
     repeatEvery(HOT_BALANCES_EVERY_MS, () => readHotBalances(deps)),
@@ -98,65 +121,76 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
  * none. Prints what an operator has to do before it can end.
  */
 async function rebuild(config: SignerConfig, log: Log, args: string[]): Promise<void> {
-  const many = { type: "string", multiple: true } as const;
-  const {
-    from = [],
-    accept = [],
-    leave = [],
-  } = parseArgs({ args, options: { from: many, accept: many, leave: many } }).values;
+  const options = readRebuildOptions(args);
   const { deployment, ...networks } = readNetworks(config.NETWORKS_FILE);
-  const store = createStore(config.SIGNER_STORE);
-  const chains = openChains({ deployment, ...networks }, createMetrics(new Registry(), "signer"));
-  const pairs = (given: readonly string[]) =>
-    given.map((text) => text.split("=")).map(([name = "", value = "0"]) => [name, value] as const);
-  const { recorded, unattributed, held } = await rebuildPayouts(
-    { store, chains, deployment, log, now: () => new Date() },
-    {
-      from: new Map(pairs(from).map(([chain, block]) => [chain, Number(block)])),
-      accepted: new Set(accept),
-      left: new Map(pairs(leave).map(([asset, amount]) => [canonicalAsset(asset), BigInt(amount)])),
-    },
-  );
+  const store = createStore(config.SIGNER_STORE, { command: "rebuild", at: new Date() });
+  const metrics = createMetrics(new Registry(), "signer");
+  const chains = openChains({ deployment, ...networks }, metrics);
+  const deps = { store, chains, deployment, log, metrics, now: () => new Date() };
+  const { recorded, unattributed, held } = await rebuildPayouts(deps, options);
   for (const { chain, txHash, logIndex, amount } of unattributed)
     console.log(`${chain} ${txHash}/${logIndex} ${amount} belongs to no payout`);
-  for (const { asset, amount } of held)
+  for (const { treasury, asset, amount } of held)
     console.log(
-      `the treasury holds ${amount} of ${asset}: move it to the new treasury, because lost signatures can take it`,
+      `${treasury} holds ${amount} of ${asset}: move it to the new treasury, because lost signatures can take it`,
     );
   console.log(`${recorded} payouts recorded`);
   if (unattributed.length + held.length > 0) process.exitCode = 1;
 }
 
-/** Signs the withdrawal that a file describes, and prints the call that makes it. */
+/**
+ * Signs the withdrawal that a file describes, and prints the call that makes it. On Solana it sends the transaction once, and
+ * prints its signature; a repetition sends it again.
+ */
 async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): Promise<void> {
   const networks = readNetworks(config.NETWORKS_FILE);
   const { deployment } = networks;
   const metrics = createMetrics(new Registry(), "signer");
   const chains = openChains(networks, metrics);
   const store = openStore(config.SIGNER_STORE);
-  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log });
+  const now = () => new Date();
+  const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log, observe: recordLimits({ store, now }) });
   const treasuryKeys = await openTreasuryKeys(chains);
   const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));
-  const now = () => new Date();
   const checkChain = createChainCheck({ chains, log, now });
-  const deps = { store, chains, checkChain, deployment, treasuryKeys, readLimits, log, metrics, now };
+  const deps = {
+    store,
+    chains,
+    checkChain,
+    deployment,
+    treasuryKeys,
+    readLimits,
+    log,
+    metrics,
+    now,
+    caller: machineActor(),
+  };
   const { ok, ...result } = await withdrawCapital(deps, parsed.data);
-  console.log(JSON.stringify(result));
+  const sent = "transaction" in result ? await sendWithdrawal(chains, { ...parsed.data, ...result }) : result;
+  console.log(JSON.stringify(sent));
   if (!ok) process.exitCode = 1;
 }
 
 const [command = "serve", ...args] = process.argv.slice(2);
+if (command === "--help") {
+  console.log(usage);
+  process.exit(0);
+}
 try {
   const config = readSignerConfig(process.env);
   const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
   if (command === "serve") await serve(config, log);
-  else if (command === "init") createStore(config.SIGNER_STORE).close();
+  else if (command === "init") createStore(config.SIGNER_STORE, { command, at: new Date() }).close();
   else if (command === "rebuild") await rebuild(config, log, args);
   else if (command === "withdraw") await withdraw(config, log, args);
   else if (command === "decide") decideFile(config, args);
   else if (command === "waiting") showWaiting(config);
-  else throw new ConfigError(`unknown command ${command}; expected serve, init, rebuild, withdraw, decide or waiting`);
+  else if (command === "audit") runAuditCommand(config, args);
+  else
+    throw new ConfigError(
+      `unknown command ${command}; expected serve, init, rebuild, withdraw, decide, waiting or audit`,
+    );
 } catch (error) {
   console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);

@@ -8,6 +8,9 @@ export function chainOfAsset(asset: string): string {
   return parseAssetId(asset)?.chain ?? asset;
 }
 
+/** A payout, and the nonce by which the chain makes it once. */
+export type PayoutWithNonce = PayoutRequest & { nonce: Hex };
+
 /** Returns the nonce of a payout on chain. The signer and the worker derive it from the same natural key. */
 export function payoutNonce(deployment: string, payout: PayoutRequest): Hex {
   return deriveNonce(deployment, keyOf(payout));

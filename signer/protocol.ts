@@ -21,8 +21,21 @@ const amount = z
 /** A movement into the treasury: the transaction and the log's index in its block, or on Solana in its transaction. */
 const place = { txHash: z.string().min(1).max(128), logIndex: number };
 
-/** A claim that a movement paid a payment of a merchant. The movement's nonce on chain proves or refutes it. */
-const depositClaim = z.strictObject({ asset, merchantId: id, paymentId: id, ...place });
+/** The longest transaction on Solana (1232 bytes), in base64. */
+const MAX_TRANSACTION_LENGTH = 1_644;
+
+/**
+ * A claim that a movement paid a payment of a merchant. The movement's nonce on chain proves or refutes it. `transaction` has
+ * the signed bytes of a buyer's transaction on Solana, in base64. The signer believes them by their signature, and needs
+ * only the chain's word that they have succeeded.
+ */
+const depositClaim = z.strictObject({
+  asset,
+  merchantId: id,
+  paymentId: id,
+  ...place,
+  transaction: z.base64().max(MAX_TRANSACTION_LENGTH).optional(),
+});
 
 /**
  * A text that an operator or a merchant has signed with Ed25519. `signer` is the operator's name in the limits file or the
@@ -107,6 +120,20 @@ export const excessResponse = z.discriminatedUnion("ok", [
   refused,
 ]);
 
+/** Asks for the newest entry of the signer's audit log, and for the hash of the one that the service knows as the newest. */
+export const auditHeadRequest = z.strictObject({
+  known: z.strictObject({ day: z.iso.date(), sequence: number }).nullable(),
+});
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+export const auditHeadResponse = z.strictObject({
+  /** Null when someone has deleted the log: it begins with the store. */
+  head: z.strictObject({ day: z.iso.date(), sequence: number, hash }).nullable(),
+  /** Null if the log has no such entry. */
+  knownHash: hash.nullable(),
+});
+
+export type AuditHeadRequest = z.output<typeof auditHeadRequest>;
+export type AuditHeadResponse = z.output<typeof auditHeadResponse>;
 export type ExcessRequest = z.output<typeof excessRequest>;
 export type ExcessResult = z.output<typeof excessResponse>;
 export type DepositClaim = z.output<typeof depositClaim>;

@@ -8,17 +8,18 @@ const CONCURRENCY = 8;
 
 /**
  * Reads transactions from the signer's own endpoints, together, and each alone when that fails: a hash that no endpoint can
- * answer must not hold up the others. Leaves out the transactions that cannot be read. Stops when several in a row cannot,
- * because the endpoints are down then.
+ * answer must not hold up the others. `signed` has signed bytes as workers claim them (see the driver). Leaves out the
+ * transactions that cannot be read. Stops when several in a row cannot, because the endpoints are down then.
  */
 export async function readTransactions(
   { log }: Pick<SignerDeps, "log">,
   chain: Chain,
   hashes: readonly string[],
+  signed: ReadonlyMap<string, Uint8Array> = new Map(),
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
   const read = async (some: readonly string[]) => {
     try {
-      return await getChainDriver(chain.chain).readFinalMovements(chain, some);
+      return await getChainDriver(chain.chain).readFinalMovements(chain, some, signed);
     } catch (err) {
       log.warn({ err, chain: chain.chain, hashes: some.slice(0, CONCURRENCY) }, "transactions cannot be read");
       return undefined;

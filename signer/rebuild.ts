@@ -1,115 +1,79 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
-import { getChainDriver } from "../chains/find-chain-driver.ts";
-import { coldKey, deriveNonce, refundKey, returnKey, settlementKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { TokenMovement } from "../chains/token-movement.ts";
-import {
-  type AuthorizedPayout,
-  countRecords,
-  type Deposit,
-  findAuthorized,
-  insertPayout,
-  listClaimedPayments,
-  listDepositPlaces,
-} from "./records.ts";
-import { isRetired, recordRetirement } from "./retired-treasuries.ts";
+import { attributeOutflows, type Outflow } from "./attribute-outflows.ts";
+import { machineActor } from "./audit/entries.ts";
+import { recordExceptions } from "./audit/rebuild-exceptions.ts";
+import { insertDestination } from "./destinations.ts";
+import { countRecords, insertPayout, isOfTreasury, listDepositPlaces } from "./records.ts";
+import { type FormerTreasuries, recordRetirement, retireTreasuries } from "./retired-treasuries.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction, type Store } from "./store.ts";
+import { compareBalances, type Held, type Histories, placeOf, readHistories } from "./treasury-histories.ts";
 
-/** Numbers in a row that no payout has, after which no higher number is looked for. */
-const SETTLEMENT_GAP = 1_000;
-const REFUND_GAP = 20;
-
-type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "now">;
-type Outflow = { chain: string; asset: string; movement: TokenMovement };
+type Deps = Pick<SignerDeps, "store" | "chains" | "deployment" | "log" | "metrics" | "now">;
 
 /** What the operator knows about the treasuries. */
-type RebuildOptions = {
-  /** The first block to read, by CAIP-2 id; 0 by default. It must be before the first transfer into the treasury. */
+export type RebuildOptions = {
+  /** The treasuries that were replaced before the loss. Nothing but the operator's own records may name them. */
+  former: FormerTreasuries;
+  /** The first block to read, by CAIP-2 id; 0 by default. It must be before the first transfer into any of the treasuries. */
   from: ReadonlyMap<string, number>;
-  /** Transfers out of the treasury that belong to no payout, as `txHash/logIndex`. */
+  /** Transfers out of a treasury that belong to no payout, as `txHash/logIndex`. */
   accepted: ReadonlySet<string>;
-  /** Most that may stay in a treasury, by asset, minor units; 0 by default. Lost signatures can still take it. */
+  /** Most that may stay in each treasury, by asset, minor units; 0 by default. Lost signatures can still take it. */
   left: ReadonlyMap<string, bigint>;
 };
 
-/** The payouts that were recorded, the transfers out of the treasury that belong to no payout, and what is still in it. */
+/** The payouts that were recorded, the transfers out of a treasury that belong to no payout, and what is still in one. */
 type Rebuilt = {
   recorded: number;
   unattributed: { chain: string; txHash: string; logIndex: number; amount: bigint }[];
-  held: { asset: string; amount: bigint }[];
+  held: Held[];
 };
 
 /**
  * Records the payouts that the chains show, for a store that was lost, and retires the treasuries: they sign nothing again.
  * The lost store has signed payouts that are unknown now. They move money of its treasuries and no other, so nothing is recorded
- * until the treasuries are empty at the end of the history that was read. From then on no unknown signature can move anything.
+ * until every treasury is empty at the end of the history that was read. From then on no unknown signature can move anything.
  * The deposits must have been claimed before: they name the merchants and payments whose payouts are looked for. Records nothing
- * while one transfer out of the treasury belongs to no payout, unless the operator accepts it. Throws an Error if the store was
- * not lost or has no deposits, if the history lacks one of them or differs from the balances, and if a deposit was verified
- * while it was read.
+ * while one transfer out of a treasury belongs to no payout, unless the operator accepts it. Throws an Error if the store was
+ * not lost or has no deposits, if a history has no movement, lacks a deposit or differs from the balances, and if a deposit was
+ * verified while it was read.
  */
-export async function rebuildPayouts(deps: Deps, { from, accepted, left }: RebuildOptions): Promise<Rebuilt> {
-  const { store } = deps;
-  const chains = [...deps.chains.values()];
-  if (countRecords(store).payouts > 0 && !chains.every((chain) => isRetired(store, chain)))
-    throw new Error("the store has payouts: rebuild an empty one");
-  for (const chain of chains) recordRetirement(store, chain, { state: "begun", at: deps.now() });
-  if (countRecords(store).deposits === 0)
+export async function rebuildPayouts(deps: Deps, options: RebuildOptions): Promise<Rebuilt> {
+  const { store, now } = deps;
+  const { from, accepted, left } = options;
+  const treasuries = retireTreasuries(deps, options.former);
+  const { deposits } = countRecords(store);
+  if (deposits === 0)
     throw new Error(
       "the store has no deposits: start the signer and run `admin payouts claim-deposits`, then repeat this",
     );
-  const outflows: Outflow[] = [];
-  const returns = new Map<string, string>();
-  const balances = new Map<string, bigint>();
-  const seen = new Set<string>();
-  const { deposits } = countRecords(store);
-  for (const chain of chains) {
-    deps.log.info({ chain: chain.chain }, "reading the treasury's history");
-    for await (const movements of getChainDriver(chain.chain).readTreasuryHistory(chain, from.get(chain.chain) ?? 0))
-      for (const movement of movements) {
-        const asset = findAsset(chain, movement);
-        // A transfer from the treasury to itself moves nothing.
-        if (asset === undefined || movement.payer === movement.receiver) continue;
-        const isOut = movement.payer === chain.treasury;
-        seen.add(placeOf({ chain: chain.chain, ...movement }));
-        balances.set(asset, (balances.get(asset) ?? 0n) + (isOut ? -movement.amount : movement.amount));
-        if (isOut) outflows.push({ chain: chain.chain, asset, movement });
-        else returns.set(deriveNonce(deps.deployment, returnKey({ chain: chain.chain, ...movement })), movement.txHash);
-      }
-  }
-  const missing = listDepositPlaces(store).find((place) => !seen.has(placeOf(place)));
-  if (missing)
-    throw new Error(
-      `the history lacks the deposit ${placeOf(missing)}: it begins too late, or the endpoint leaves out movements`,
-    );
-  await compareBalances(chains, balances, left);
-  const nonces = new Set(outflows.flatMap(({ movement }) => movement.authorizationNonce ?? []));
-  const known = attribute(deps, nonces);
-  for (const nonce of returns.keys())
-    if (nonces.has(nonce)) known.set(nonce, { kind: "return", merchantId: null, paymentId: null });
+  const histories = await readHistories(deps, treasuries, from);
+  requireMovements(deps, treasuries, histories);
+  requireDeposits(deps, histories);
+  await compareBalances(treasuries, histories.held, left);
 
-  const placed = outflows.map((one) => ({ ...one, of: known.get(one.movement.authorizationNonce ?? "") }));
+  const outflows = attributeOutflows(deps, histories);
   const isAccepted = ({ movement }: Outflow) => accepted.has(`${movement.txHash}/${movement.logIndex}`);
-  // A withdrawal that two operators have approved, to empty the treasury.
-  const isRecorded = ({ asset, movement: { authorizationNonce: nonce } }: Outflow) =>
-    nonce !== null && findAuthorized(store, { nonce, asset }) > 0n;
-  const unattributed = placed.filter((one) => !one.of && !isRecorded(one) && !isAccepted(one));
-  // A negative balance means that the history begins too late.
-  const isLeft = (asset: string, amount: bigint) => amount >= 0n && amount <= (left.get(asset) ?? 0n);
-  const held = [...balances].flatMap(([asset, amount]) => (isLeft(asset, amount) ? [] : { asset, amount }));
+  const unattributed = outflows.filter((one) => !one.of && !isRecorded(store, one) && !isAccepted(one));
+  // A negative amount means that the history begins too late.
+  const isLeft = ({ asset, amount }: Held) => amount >= 0n && amount <= (left.get(asset) ?? 0n);
+  const held = histories.held.filter((one) => !isLeft(one));
   const isComplete = unattributed.length === 0 && held.length === 0;
-  const inOrder = placed.toSorted((a, b) => a.movement.blockNumber - b.movement.blockNumber);
   if (isComplete)
     inStoreTransaction(store, () => {
       // A deposit that was verified meanwhile may be younger than the history, and an old signature may have taken its money.
       if (countRecords(store).deposits !== deposits)
         throw new Error("deposits were verified during the rebuild: stop the signer, and repeat this");
-      for (const one of inOrder) record(store, one);
-      for (const chain of chains) recordRetirement(store, chain, { state: "ended", at: deps.now() });
+      recordOutflows(store, outflows);
+      recordDestinations(deps, outflows);
+      recordExceptions(deps, { accepted, left });
+      for (const one of treasuries) recordRetirement(store, one, { state: "ended", at: now() });
     });
   return {
-    recorded: isComplete ? placed.length : 0,
+    recorded: isComplete ? outflows.length : 0,
     unattributed: unattributed.map(({ chain, movement }) => {
       const { txHash, logIndex, amount } = movement;
       return { chain, txHash, logIndex, amount };
@@ -118,83 +82,77 @@ export async function rebuildPayouts(deps: Deps, { from, accepted, left }: Rebui
   };
 }
 
-const placeOf = ({ chain, txHash, logIndex }: Pick<Deposit, "chain" | "txHash" | "logIndex">) =>
-  `${chain} ${txHash}/${logIndex}`;
+/** Throws an Error if a former treasury has no movement: it was named wrongly, or the history begins after it. */
+function requireMovements({ chains }: Deps, treasuries: readonly Chain[], { held }: Histories): void {
+  const isEmpty = ({ chain, treasury }: Chain) =>
+    chains.get(chain)?.treasury !== treasury && !held.some((one) => one.chain === chain && one.treasury === treasury);
+  const wrong = treasuries.find(isEmpty);
+  if (wrong)
+    throw new Error(
+      `no transfer of the former treasury ${wrong.treasury} was found on ${wrong.chain}: begin with an earlier block; if the address is wrong, delete the store and begin again`,
+    );
+}
+
+/** Throws an Error if a history lacks a deposit that was verified. */
+function requireDeposits({ store }: Deps, { inflows }: Histories): void {
+  const seen = new Set(inflows.map(({ chain, movement }) => placeOf({ chain, ...movement })));
+  const missing = listDepositPlaces(store).find((place) => !seen.has(placeOf(place)));
+  if (missing)
+    throw new Error(
+      `the history lacks the deposit ${placeOf(missing)}: it begins too late, or the endpoint leaves out movements`,
+    );
+}
+
+/** Returns true if the store has this payout of this treasury, for example a withdrawal that has emptied it. */
+function isRecorded(store: Store, { asset, movement }: Outflow): boolean {
+  return isOfTreasury(store, { nonce: nonceOf(movement), asset, treasury: movement.payer });
+}
+
+const nonceOf = ({ authorizationNonce, txHash, logIndex }: TokenMovement) =>
+  authorizationNonce ?? `${txHash}/${logIndex}`;
+
+/** Records payouts. Windows of limits do not count them. Two treasuries may have made the same one, and both count. */
+function recordOutflows(store: Store, outflows: readonly Outflow[]): void {
+  const added = outflows.filter((one) => !isRecorded(store, one));
+  for (const one of added) {
+    const { amount, payer: treasury } = one.movement;
+    const { kind, merchantId, paymentId } = one.of ?? { kind: "accepted", merchantId: null, paymentId: null };
+    const of = { asset: one.asset, receiver: receiverOf(one), merchantId, paymentId };
+    const payout = { ...of, nonce: nonceOf(one.movement), kind, treasury, amount, counted: amount };
+    insertPayout(store, payout, new Date(0), { isPast: true });
+  }
+}
+
+const receiverOf = ({ chain, movement }: Outflow) => canonicalAddress(chain, movement.receiver);
 
 /**
- * Compares the sums of the history with the balances on chain. An endpoint that leaves out movements of old blocks would
- * otherwise show an empty treasury. Throws an Error for a difference beyond what may stay in the treasury.
+ * Records the receiver of a merchant's last settlement of an asset as its destination: the last one by time, whichever treasury
+ * has made it, if it is also the receiver of the highest number. Otherwise an attacker may have submitted a signature that they
+ * had kept, for an account that the merchant has replaced, and the next receiver has to wait.
  */
-async function compareBalances(
-  chains: readonly Chain[],
-  sums: ReadonlyMap<string, bigint>,
-  left: RebuildOptions["left"],
-): Promise<void> {
-  for (const chain of chains)
-    for (const asset of chain.tokens.keys()) {
-      const of = { asset, nonce: undefined };
-      const { balance } = await getChainDriver(chain.chain).readFinalBalance(chain, of);
-      const difference = balance - (sums.get(asset) ?? 0n);
-      if (difference > (left.get(asset) ?? 0n) || -difference > (left.get(asset) ?? 0n))
-        throw new Error(
-          `the treasury has ${balance} of ${asset}, and its history sums to ${sums.get(asset) ?? 0n}: repeat this, with an earlier block or another endpoint`,
-        );
-    }
-}
-
-function findAsset(chain: Chain, { token }: TokenMovement): string | undefined {
-  return [...chain.tokens.values()].find((one) => one.token === token)?.asset;
-}
-
-/** What a nonce belongs to. */
-type Purpose = Pick<AuthorizedPayout, "kind" | "merchantId" | "paymentId">;
-
-/** Returns what each of these nonces belongs to: the settlements and refunds of every merchant and payment with a deposit. */
-function attribute({ store, chains, deployment }: Deps, nonces: ReadonlySet<string>): Map<string, Purpose> {
-  const found = new Map<string, Purpose>();
-  const search = (gap: number, keyOf: (number: number) => string[], purpose: Purpose) => {
-    for (let number = 1, missed = 0; missed < gap; number += 1) {
-      const nonce = deriveNonce(deployment, keyOf(number));
-      missed = nonces.has(nonce) ? 0 : missed + 1;
-      if (nonces.has(nonce)) found.set(nonce, purpose);
-    }
-  };
-  const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
-  const payments = listClaimedPayments(store);
-  for (const asset of assets)
-    search(SETTLEMENT_GAP, (number) => coldKey({ asset, number }), { kind: "cold", merchantId: null, paymentId: null });
-  for (const merchantId of new Set(payments.map((one) => one.merchantId)))
-    for (const asset of assets)
-      search(SETTLEMENT_GAP, (number) => settlementKey({ merchantId, asset, number }), {
-        kind: "settlement",
-        merchantId,
-        paymentId: null,
-      });
-  for (const { merchantId, paymentId } of payments)
-    search(REFUND_GAP, (number) => refundKey({ merchantId, paymentId, number }), {
-      kind: "refund",
-      merchantId,
-      paymentId,
-    });
-  return found;
-}
-
-/**
- * Records a payout, and the receiver of a settlement as the merchant's destination. Windows of limits do not count it. Keeps a
- * payout that the store has: operators may have withdrawn from the retired treasury.
- */
-function record(store: Store, { chain, asset, movement, of }: Outflow & { of: Purpose | undefined }): void {
-  const { amount, payer: treasury } = movement;
-  const receiver = canonicalAddress(chain, movement.receiver);
-  const purpose = of ?? { kind: "accepted", merchantId: null, paymentId: null };
-  const nonce = movement.authorizationNonce ?? `${movement.txHash}/${movement.logIndex}`;
-  if (findAuthorized(store, { nonce, asset }) > 0n) return;
-  const payout = { nonce, treasury, asset, amount, counted: amount, receiver, ...purpose };
-  insertPayout(store, payout, new Date(0), { isPast: true });
-  if (purpose.kind === "settlement" && purpose.merchantId !== null)
-    store
-      .prepare(
-        "insert into destination (merchant_id, asset, receiver, claimed_at, applies_at) values (?, ?, ?, 0, null)",
-      )
-      .run(purpose.merchantId, asset, receiver);
+function recordDestinations(
+  { store, log, now }: Pick<Deps, "store" | "log" | "now">,
+  outflows: readonly Outflow[],
+): void {
+  const settled = outflows.flatMap((one) => {
+    const merchantId = one.of?.kind === "settlement" ? one.of.merchantId : null;
+    const { asset, movement, of } = one;
+    const number = of?.number ?? 0;
+    return merchantId === null
+      ? []
+      : [{ merchantId, asset, receiver: receiverOf(one), number, block: movement.blockNumber }];
+  });
+  for (const some of Map.groupBy(settled, ({ merchantId, asset }) => `${merchantId} ${asset}`).values()) {
+    const last = some.toSorted((a, b) => a.block - b.block || a.number - b.number).at(-1);
+    const highest = some.toSorted((a, b) => a.number - b.number || a.block - b.block).at(-1);
+    if (!last) continue;
+    const { merchantId, asset, receiver } = last;
+    if (receiver === highest?.receiver)
+      insertDestination(
+        store,
+        { merchantId, asset, receiver },
+        { at: now(), claimedAt: 0, appliesAt: null, actor: machineActor() },
+      );
+    else log.warn({ merchantId, asset }, "the chain does not show the merchant's destination: it has to wait");
+  }
 }

@@ -31,13 +31,14 @@ export function findDeposit(
 export function insertDeposits(store: Store, deposits: readonly Deposit[], at: Date): void {
   const insert =
     store.prepare(`insert into deposit (chain, tx_hash, log_index, asset, amount, payer, merchant_id, payment_id,
-    block_number, merchant_total, verified_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
-  for (const one of deposits) {
-    if (findDeposit(store, one)) continue;
-    const { chain, txHash, logIndex, asset, amount, payer, merchantId, paymentId, blockNumber } = one;
-    const total = sumDeposits(store, one) + amount;
-    const place = [chain, txHash, logIndex, asset, String(amount), payer, merchantId, paymentId, blockNumber] as const;
-    insert.run(...place, String(total), at.getTime());
+    block_number, merchant_total, verified_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (chain, tx_hash, log_index) do nothing`);
+  for (const some of Map.groupBy(deposits, ({ merchantId, asset }) => `${merchantId} ${asset}`).values()) {
+    let total = some[0] ? sumDeposits(store, some[0]) : 0n;
+    for (const { chain, txHash, logIndex, asset, amount, payer, merchantId, paymentId, blockNumber } of some) {
+      const paid = [asset, String(amount), payer, merchantId, paymentId, blockNumber, String(total + amount)] as const;
+      if (insert.run(chain, txHash, logIndex, ...paid, at.getTime()).changes === 1) total += amount;
+    }
   }
 }
 
@@ -104,6 +105,33 @@ export function findAuthorized(store: Store, { nonce, asset }: { nonce: string; 
   return rows.reduce((sum, row) => sum + toAmount(row["counted"]), 0n);
 }
 
+/** Returns true if a return may have been authorized. A rebuild cannot tell what some payouts of the chain's history were for. */
+export function mayHaveReturns(store: Store): boolean {
+  const found = store.prepare("select 1 from payout where kind not in ('settlement', 'refund') limit 1").get();
+  return found !== undefined;
+}
+
+/** Returns true if exactly this payout was authorized: a nonce can have several receivers and amounts, of which the chain makes one. */
+export function wasAuthorized(
+  store: Store,
+  of: Pick<AuthorizedPayout, "nonce" | "treasury" | "asset" | "amount" | "receiver">,
+): boolean {
+  const found = store
+    .prepare(
+      "select 1 from payout where nonce = ? and treasury = ? and asset = ? and amount = ? and receiver = ? limit 1",
+    )
+    .get(of.nonce, of.treasury, of.asset, String(of.amount), of.receiver);
+  return found !== undefined;
+}
+
+/** Returns the assets in which payouts of a nonce were authorized for a treasury. */
+export function listAuthorizedAssets(store: Store, of: { nonce: string; treasury: string }): string[] {
+  return store
+    .prepare("select distinct asset from payout where nonce = ? and treasury = ?")
+    .all(of.nonce, of.treasury)
+    .map((row) => text(row["asset"]));
+}
+
 /** Returns true if a payout was authorized for another treasury, which has the same nonces. */
 export function isOfOtherTreasury(
   store: Store,
@@ -111,6 +139,17 @@ export function isOfOtherTreasury(
 ): boolean {
   const found = store
     .prepare("select 1 from payout where nonce = ? and asset = ? and treasury <> ? limit 1")
+    .get(nonce, asset, treasury);
+  return found !== undefined;
+}
+
+/** Returns true if a payout was recorded for this treasury. */
+export function isOfTreasury(
+  store: Store,
+  { nonce, asset, treasury }: { nonce: string; asset: string; treasury: string },
+): boolean {
+  const found = store
+    .prepare("select 1 from payout where nonce = ? and asset = ? and treasury = ? limit 1")
     .get(nonce, asset, treasury);
   return found !== undefined;
 }

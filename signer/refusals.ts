@@ -22,6 +22,11 @@ export const refusals = {
   treasury_changed: { transient: false, message: "the payout was signed for another treasury" },
   rebuild_unfinished: { transient: false, message: "the signer's records were lost and are not rebuilt yet" },
   treasury_retired: { transient: false, message: "the treasury's records were lost: another treasury has to pay" },
+  treasury_unknown: {
+    transient: false,
+    message:
+      "the transaction moves nothing into a treasury that the rebuild knows: was a former treasury not named with `signer rebuild --former`? Believe only your own records of its address",
+  },
   payout_unauthorized: { transient: false, message: "a payout of the transaction was not authorized" },
   payout_closed: { transient: false, message: "a payout of the transaction was made, and its marker was closed" },
   fee_payer_unknown: { transient: false, message: "the fee payer is not a relayer of the networks file" },
@@ -32,6 +37,7 @@ export const refusals = {
     message: "a payout is not final, or one of its transactions could still be included",
   },
   invalid_request: { transient: false, message: "the signer cannot read the payout" },
+  withdrawal_failing: { transient: false, message: "the chain would not make the withdrawal now" },
   approval_missing: { transient: false, message: "approvals of two operators are required" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 

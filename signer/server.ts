@@ -1,11 +1,15 @@
 import { chmodSync, rmSync } from "node:fs";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { z } from "zod";
 import { describeBriefly } from "../runtime/redaction.ts";
+import { type Actor, workerActor } from "./audit/entries.ts";
+import { readAuditHead } from "./audit/heads.ts";
 import { authorizePayouts } from "./authorize-payouts.ts";
 import { claimDestinations } from "./claim-destinations.ts";
 import { moveExcess } from "./move-excess.ts";
-import { depositsRequest, destinationsRequest, excessRequest, payoutsRequest } from "./protocol.ts";
+import { auditHeadRequest, depositsRequest, destinationsRequest, excessRequest, payoutsRequest } from "./protocol.ts";
 import { countRecords } from "./records.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { authorizeMarkerClosing, authorizePayoutTransaction } from "./solana/authorize-transactions.ts";
@@ -16,31 +20,35 @@ import { verifyDeposits } from "./verify-deposits.ts";
 export type Listen = { socketPath: string } | { host: string; port: number; ca: Buffer; cert: Buffer; key: Buffer };
 
 /** Most of a request, bytes: 200 payouts and 1,000 deposits need less. */
-const BODY_LIMIT = 1_000_000;
+const BODY_LIMIT = 3_000_000;
 
 /** Serves the protocol of signer/protocol.ts. Returns the server and its address. */
-export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ url: string; close(): Promise<void> }> {
+export async function startServer(
+  deps: Omit<SignerDeps, "caller">,
+  listen: Listen,
+): Promise<{ url: string; close(): Promise<void> }> {
   const app = createApp(listen);
   // Amounts are strings on the wire.
   app.setReplySerializer((answer) =>
     JSON.stringify(answer, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
   );
   /** Serves one path: a request that its schema refuses gets 400 with the names of the members and none of their values. */
-  const serve = <T>(path: string, schema: z.ZodType<T>, answer: (body: T) => Promise<unknown>) =>
+  const serve = <T>(path: string, schema: z.ZodType<T>, answer: (body: T, deps: SignerDeps) => Promise<unknown>) =>
     app.post(path, async (request, reply) => {
       const body = schema.safeParse(request.body);
       if (!body.success) return reply.code(400).send({ error: body.error.issues.map(({ path }) => path.join(".")) });
       const end = deps.metrics.signerRequestSeconds.startTimer({ path });
-      const result = await answer(body.data);
+      const result = await answer(body.data, { ...deps, caller: readCaller(request.socket) });
       end();
       return result ?? reply.code(503).send({ error: "the limits file is missing or invalid" });
     });
-  serve("/v1/payouts", payoutsRequest, async ({ payouts }) => ({ results: await authorizePayouts(deps, payouts) }));
-  serve("/v1/deposits", depositsRequest, async ({ deposits }) => ({ results: await verifyDeposits(deps, deposits) }));
-  serve("/v1/excess", excessRequest, (request) => moveExcess(deps, request));
-  serve("/v1/destinations", destinationsRequest, async (request) => claimDestinations(deps, request));
-  serve("/v1/solana/transactions", payoutTransactionRequest, (request) => authorizePayoutTransaction(deps, request));
-  serve("/v1/solana/markers", markerClosingRequest, (request) => authorizeMarkerClosing(deps, request));
+  serve("/v1/payouts", payoutsRequest, async ({ payouts }, of) => ({ results: await authorizePayouts(of, payouts) }));
+  serve("/v1/deposits", depositsRequest, async ({ deposits }, of) => ({ results: await verifyDeposits(of, deposits) }));
+  serve("/v1/excess", excessRequest, (request, of) => moveExcess(of, request));
+  serve("/v1/destinations", destinationsRequest, async (request, of) => claimDestinations(of, request));
+  serve("/v1/audit-head", auditHeadRequest, async ({ known }) => readAuditHead(deps, known));
+  serve("/v1/solana/transactions", payoutTransactionRequest, (request, of) => authorizePayoutTransaction(of, request));
+  serve("/v1/solana/markers", markerClosingRequest, (request, of) => authorizeMarkerClosing(of, request));
   app.get("/v1/status", async () => {
     const limits = deps.readLimits();
     return {
@@ -59,6 +67,12 @@ export async function startServer(deps: SignerDeps, listen: Listen): Promise<{ u
   }
   const url = await listenOnSocket(app, listen.socketPath);
   return { url, close: () => app.close() };
+}
+
+/** Returns who has sent a request: the name in the client's certificate, or `socket` for a process that has opened the socket. */
+function readCaller(socket: Socket): Actor {
+  const name = socket instanceof TLSSocket ? socket.getPeerCertificate().subject?.CN : undefined;
+  return workerActor([name].flat()[0] ?? "socket");
 }
 
 function createApp(listen: Listen): FastifyInstance {

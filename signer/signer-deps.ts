@@ -2,6 +2,7 @@ import type { Chains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Metrics } from "../runtime/metrics.ts";
+import type { Actor } from "./audit/entries.ts";
 import type { Limits } from "./limits.ts";
 import type { Refused } from "./protocol.ts";
 import type { Store } from "./store.ts";
@@ -18,6 +19,8 @@ export type SignerDeps = {
   treasuryKeys: ReadonlyMap<string, PayoutSigner>;
   /** Returns undefined while the limits file is missing or invalid. */
   readLimits: () => Limits | undefined;
+  /** Who has sent the request that is answered. */
+  caller: Actor;
   log: Log;
   metrics: Metrics;
   /** The signer's own clock, which decides when a destination applies and which payouts a limit counts. */

@@ -1,4 +1,4 @@
-/** The tables of the signer's store. Each has triggers that reject updates and deletions. */
+/** The append-only tables of the signer's store. Each has triggers that reject updates and deletions. */
 const tables: Readonly<Record<string, string>> = {
   // A movement into the treasury that the signer's own endpoints have shown to be final. One log counts once.
   // `merchant_total`: the sum of the merchant's deposits of the asset up to this row.
@@ -112,7 +112,49 @@ const tables: Readonly<Record<string, string>> = {
     at integer not null,
     unique (approval_key_id, kind),
     check ((statement is null) = (signer is null) and (kind = 'revoked' or statement is null))`,
+  // The limits file, each time that its content was another one. `sha256`: of its bytes, null while it cannot be read.
+  limits_file: `
+    id integer primary key,
+    sha256 text,
+    state text not null check (state in ('valid', 'paused', 'unusable')),
+    at integer not null`,
+  // A time in which no signer ran. Claims that became due in it wait for a while after its end.
+  stop: `
+    id integer primary key,
+    from_at integer not null,
+    until_at integer not null`,
+  // The audit log (signer/audit). `before` and `after` are JSON; the hash is that of runtime/audit-chain.ts.
+  audit_entry: `
+    id integer primary key,
+    day text not null,
+    sequence integer not null,
+    at integer not null,
+    actor_kind text not null check (actor_kind in ('operator', 'merchant', 'worker', 'signer')),
+    actor_id text not null,
+    actor_address text,
+    action text not null,
+    subject text not null,
+    before text,
+    after text,
+    hash blob not null,
+    unique (day, sequence)`,
+  // The last entry of each day that has ended. A day with a head takes no more entries.
+  audit_head: `
+    id integer primary key,
+    day text not null unique,
+    sequence integer not null,
+    hash text not null,
+    at integer not null`,
+  // A head that the sink has accepted.
+  exported_head: `
+    id integer primary key,
+    day text not null unique,
+    at integer not null`,
 };
+
+/** The one row that changes: when a signer ran last. It decides nothing but how long claims wait after a stop. */
+const lastRun = `
+  create table if not exists last_run (id integer primary key check (id = 1), at integer not null) strict;`;
 
 const indexes = `
   create index if not exists deposit_merchant on deposit (merchant_id, asset, id);
@@ -123,10 +165,13 @@ const indexes = `
   create index if not exists payout_asset on payout (asset, id);
   create index if not exists payout_asset_time on payout (asset, signed_at);
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
+  create index if not exists payout_without_merchant on payout (id) where kind not in ('settlement', 'refund');
+  create index if not exists payout_withdrawal on payout (treasury) where kind = 'withdrawal';
   create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_waited on destination (id) where applies_at is not null;
-  create index if not exists destination_event_destination on destination_event (destination_id);`;
+  create index if not exists destination_event_destination on destination_event (destination_id);
+  create index if not exists audit_entry_action on audit_entry (action, id);`;
 
 /** The statements that create the store. They change nothing in a store that exists. Times are in Unix milliseconds. */
 export const storeSchema = [
@@ -138,5 +183,6 @@ export const storeSchema = [
       create trigger if not exists ${name}_no_delete before delete on ${name}
         begin select raise(abort, '${name} is append-only'); end;`,
   ),
+  lastRun,
   indexes,
 ].join("\n");

@@ -1,4 +1,6 @@
 import type {
+  AuditHeadRequest,
+  AuditHeadResponse,
   DepositClaim,
   DepositResult,
   DestinationsRequest,
@@ -27,6 +29,8 @@ export type TreasurySigner = {
   claimDeposits(deposits: readonly DepositClaim[]): Promise<DepositResult[]>;
   /** Reports destinations and signed statements about them. Returns undefined while the signer does not answer. */
   claimDestinations(request: DestinationsRequest): Promise<DestinationsResponse | undefined>;
+  /** Reads the newest entry of the signer's audit log. Returns undefined while the signer does not answer, or keeps no log. */
+  readAuditHead(request: AuditHeadRequest): Promise<AuditHeadResponse | undefined>;
   /** Signs the transfer of what the treasury holds above an asset's ceiling. The signer decides its amount and receiver. */
   moveExcess(request: ExcessRequest): Promise<ExcessResult>;
   /** Signs a transaction on Solana that makes payouts which `signPayouts` has authorized. */

@@ -5,44 +5,74 @@ import type { Chain } from "../chains/open-chains.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, Refused } from "./protocol.ts";
 import { readTransactions } from "./read-transactions.ts";
-import { type Deposit, findAuthorized, findDeposit, insertDeposits } from "./records.ts";
+import { type Deposit, findAuthorized, findDeposit, insertDeposits, mayHaveReturns } from "./records.ts";
 import { refuse } from "./refuse.ts";
-import { findRetirementRefusal } from "./retired-treasuries.ts";
+import { findRetirementRefusal, isRebuilding, listDepositTreasuries } from "./retired-treasuries.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { inStoreTransaction } from "./store.ts";
 
 type Deps = Pick<SignerDeps, "store" | "chains" | "checkChain" | "deployment" | "log" | "metrics" | "now">;
-type Checked = { ok: true; deposit: Deposit } | Refused;
+/** A deposit that the chain shows, and the treasury that received it. */
+type Checked = { ok: true; deposit: Deposit; treasury: string } | Refused;
 
-/** Deposits that are recorded together: a claim that ends early has recorded its first ones. */
+/** Deposits that are read and recorded together: a claim that ends early has recorded its first ones. */
 const PART = 100;
+
+/** Verifies deposits as `readDeposits` does, and records all of them. Returns one result for each, in their order. */
+export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]): Promise<DepositResult[]> {
+  const results = (await readDeposits(deps, claims))();
+  reportDeposits(deps, claims, results);
+  return results;
+}
 
 /**
  * Verifies deposits on chain and records them in parts, so that each log counts once. A deposit that is recorded costs no call,
- * and one that cannot be verified holds up no other. Returns one result for each, in their order.
+ * and one that cannot be verified holds up no other. Returns the function that records the last part, in the caller's
+ * transaction if there is one, and returns one result for each deposit, in their order. Report them (`reportDeposits`) when
+ * that transaction has committed.
  */
-export async function verifyDeposits(deps: Deps, claims: readonly DepositClaim[]): Promise<DepositResult[]> {
+export async function readDeposits(deps: Deps, claims: readonly DepositClaim[]): Promise<() => DepositResult[]> {
   const results = new Map<DepositClaim, DepositResult>();
   const open: DepositClaim[] = [];
+  let read: ReadonlyMap<DepositClaim, Checked> = new Map();
+  const record = () => {
+    for (const [claim, result] of recordVerified(deps, read)) results.set(claim, result);
+  };
+  const findRecorded = openRecords(deps);
   for (const claim of claims) {
-    const known = findRecorded(deps, claim);
+    const known = findRecorded(claim);
     if (known) results.set(claim, known);
     else open.push(claim);
   }
   for (const [id, some] of Map.groupBy(open, ({ asset }) => chainOfAsset(asset)))
     for (const part of splitByTransaction(some)) {
-      const checked = recordVerified(deps, await checkOnChain(deps, id, part));
-      for (const [claim, result] of checked) results.set(claim, result);
+      record();
+      read = await checkOnChain(deps, id, part);
       // The endpoints are down: the next parts would wait for them too.
-      if (checked.values().every((result) => !result.ok && result.reason === "chain_unavailable")) break;
+      if (read.values().every((result) => !result.ok && result.reason === "chain_unavailable")) break;
     }
-  return claims.map((claim): DepositResult => {
-    const result = results.get(claim) ?? refuse("chain_unavailable");
-    deps.metrics.signerDeposits.inc({ result: result.ok ? "verified" : result.reason });
-    if (!result.ok)
-      deps.log.warn({ ...claim, reason: result.reason, detail: result.detail }, "deposit is not verified");
-    return result.ok ? { ok: true } : result;
-  });
+  return () => {
+    record();
+    return claims.map((claim) => {
+      const result = results.get(claim) ?? refuse("chain_unavailable");
+      return result.ok ? { ok: true } : result;
+    });
+  };
+}
+
+/** Counts the results of deposits and logs the refused ones. @param results one for each claim, in their order */
+export function reportDeposits(
+  { metrics, log }: Deps,
+  claims: readonly DepositClaim[],
+  results: readonly DepositResult[],
+): void {
+  for (const [at, result] of results.entries()) {
+    metrics.signerDeposits.inc({ result: result.ok ? "verified" : result.reason });
+    const claim = claims[at];
+    if (result.ok || claim === undefined) continue;
+    const { transaction: _bytes, ...named } = claim;
+    log.warn({ ...named, reason: result.reason, detail: result.detail }, "deposit is not verified");
+  }
 }
 
 /** Splits claims into parts, with the claims of a transaction next to each other. Pure. */
@@ -60,31 +90,53 @@ function recordVerified(
   deps: Deps,
   checked: ReadonlyMap<DepositClaim, Checked>,
 ): ReadonlyMap<DepositClaim, DepositResult> {
-  if (checked.values().every(({ ok }) => !ok)) return checked;
+  const verified = [...checked].flatMap(([claim, one]) => (one.ok ? [{ claim, ...one }] : []));
+  if (verified.length === 0) return checked;
   const results = new Map<DepositClaim, DepositResult>(checked);
   inStoreTransaction(deps.store, () => {
-    const deposits = [...checked].flatMap(([claim, one]): Deposit[] => {
-      // A rebuild may have ended while the chain was read.
-      const recorded = one.ok ? (findRetired(deps, one.deposit) ?? findRecorded(deps, claim)) : undefined;
+    const isOpen = findOpenTreasuries(deps, new Set(verified.map(({ deposit }) => deposit.chain)));
+    const findRecorded = openRecords(deps);
+    const deposits = verified.flatMap(({ claim, deposit, treasury }): Deposit[] => {
+      const refused = isOpen(deposit.chain, treasury) ? undefined : refuse("treasury_retired");
+      const recorded = refused ?? findRecorded(claim);
       if (recorded) results.set(claim, recorded);
-      return one.ok && !recorded ? [one.deposit] : [];
+      return recorded ? [] : [deposit];
     });
     insertDeposits(deps.store, deposits, deps.now());
   });
   return results;
 }
 
-/** Returns the result of a claim on a recorded log; undefined when the chain has to be read. */
-function findRecorded({ store, deployment }: Deps, claim: DepositClaim): DepositResult | undefined {
-  const { merchantId, paymentId, txHash, logIndex } = claim;
-  const asset = canonicalAsset(claim.asset);
-  const place = { chain: chainOfAsset(asset), txHash, logIndex };
-  if (findAuthorized(store, { nonce: deriveNonce(deployment, returnKey(place)), asset }) > 0n)
-    return refuse("deposit_mismatch", "the money was returned to its sender");
-  const row = findDeposit(store, place);
-  if (!row) return undefined;
-  const isSame = row.merchantId === merchantId && row.paymentId === paymentId && row.asset === asset;
-  return isSame ? { ok: true } : refuse("deposit_mismatch", "the log is recorded for another payment");
+/**
+ * Returns a function that tells whether deposits into a treasury are recorded now. A rebuild may have ended while the chain was
+ * read: then a deposit into a retired treasury would come without its payouts.
+ */
+function findOpenTreasuries({ store, chains }: Deps, ids: ReadonlySet<string>) {
+  const open = new Set(
+    [...chains.values()]
+      .filter(({ chain }) => ids.has(chain))
+      .flatMap((one) => listDepositTreasuries(store, one).map(({ chain, treasury }) => `${chain} ${treasury}`)),
+  );
+  return (chain: string, treasury: string) => open.has(`${chain} ${treasury}`);
+}
+
+/**
+ * Returns a function that returns the result of a claim on a recorded log; undefined when the chain has to be read. Use it before
+ * anything else is recorded: most stores have no return, and for them it derives no nonce of one.
+ */
+function openRecords({ store, deployment }: Deps): (claim: DepositClaim) => DepositResult | undefined {
+  const mayBeReturned = mayHaveReturns(store);
+  return (claim) => {
+    const { merchantId, paymentId, txHash, logIndex } = claim;
+    const asset = canonicalAsset(claim.asset);
+    const place = { chain: chainOfAsset(asset), txHash, logIndex };
+    const isReturned = () => findAuthorized(store, { nonce: deriveNonce(deployment, returnKey(place)), asset }) > 0n;
+    if (mayBeReturned && isReturned()) return refuse("deposit_mismatch", "the money was returned to its sender");
+    const row = findDeposit(store, place);
+    if (!row) return undefined;
+    const isSame = row.merchantId === merchantId && row.paymentId === paymentId && row.asset === asset;
+    return isSame ? { ok: true } : refuse("deposit_mismatch", "the log is recorded for another payment");
+  };
 }
 
 async function checkOnChain(
@@ -93,37 +145,56 @@ async function checkOnChain(
   claims: readonly DepositClaim[],
 ): Promise<ReadonlyMap<DepositClaim, Checked>> {
   const chain = deps.chains.get(id);
-  const refused = chain
-    ? (findRetired(deps, { chain: id }) ?? (await deps.checkChain(id)))
-    : refuse("unknown_asset", `the signer's networks file lacks ${id}`);
-  if (!chain || refused) return new Map(claims.map((claim) => [claim, refused ?? refuse("unknown_asset")]));
-  const transactions = await readTransactions(deps, chain, [...new Set(claims.map(({ txHash }) => txHash))]);
-  return new Map(claims.map((claim) => [claim, checkClaim(deps, chain, claim, transactions.get(claim.txHash))]));
+  if (!chain) {
+    const refused = refuse("unknown_asset", `the signer's networks file lacks ${id}`);
+    return new Map(claims.map((claim) => [claim, refused]));
+  }
+  const treasuries = listDepositTreasuries(deps.store, chain);
+  const refused = treasuries.length === 0 ? findRetirementRefusal(deps.store, chain) : await deps.checkChain(id);
+  const checked = new Map<DepositClaim, Checked>();
+  // More than one only while a store that was lost is rebuilt.
+  for (const one of refused ? [] : treasuries) {
+    const open = claims.filter((claim) => !checked.has(claim));
+    const hashes = [...new Set(open.map(({ txHash }) => txHash))];
+    const transactions = await readTransactions(deps, one, hashes, listSignedBytes(open));
+    for (const claim of open) {
+      const result = checkClaim(deps, one, claim, transactions.get(claim.txHash));
+      if (result) checked.set(claim, result);
+    }
+  }
+  const elsewhere = isRebuilding(deps.store)
+    ? refuse("treasury_unknown")
+    : refuse("deposit_not_found", "the transaction moves nothing into the treasury there");
+  return new Map(claims.map((claim) => [claim, refused ?? checked.get(claim) ?? elsewhere]));
 }
 
-/** Returns the refusal of a treasury whose rebuild has ended: a deposit would come without its payouts. */
-function findRetired({ store, chains }: Deps, { chain: id }: { chain: string }): Refused | undefined {
-  const chain = chains.get(id);
-  const retired = chain && findRetirementRefusal(store, chain);
-  return retired?.reason === "treasury_retired" ? retired : undefined;
+function listSignedBytes(claims: readonly DepositClaim[]): ReadonlyMap<string, Uint8Array> {
+  const signed = claims.flatMap(({ txHash, transaction }): [string, Uint8Array][] =>
+    transaction === undefined ? [] : [[txHash, Buffer.from(transaction, "base64")]],
+  );
+  return new Map(signed);
 }
 
-/** Compares a claim with its transaction, which is undefined if it could not be read. Pure. */
+/**
+ * Compares a claim with its transaction, which is undefined if it could not be read. Returns undefined if the transaction moves
+ * nothing into the treasury there. Pure.
+ */
 function checkClaim(
   { deployment }: Pick<Deps, "deployment">,
   chain: Chain,
   claim: DepositClaim,
   transaction: FinalTransaction | undefined,
-): Checked {
+): Checked | undefined {
   if (transaction === undefined) return refuse("chain_unavailable");
   if (transaction.state === "not_found") return refuse("deposit_not_found");
   if (transaction.state === "not_final") return refuse("not_final");
   const asset = canonicalAsset(claim.asset);
   const token = chain.tokens.get(asset);
   if (!token) return refuse("unknown_asset");
+  const { treasury } = chain;
   const movement = transaction.movements.find(({ logIndex }) => logIndex === claim.logIndex);
-  if (!movement) return refuse("deposit_not_found", "the transaction has no such movement");
-  if (movement.token !== token.token || movement.receiver !== chain.treasury || movement.payer === chain.treasury)
+  if (movement?.receiver !== treasury) return undefined;
+  if (movement.token !== token.token || movement.payer === treasury)
     return refuse("deposit_mismatch", "the movement is no deposit of the asset into the treasury");
   const { merchantId, paymentId, txHash, logIndex } = claim;
   if (movement.authorizationNonce !== deriveNonce(deployment, paymentKey({ merchantId, paymentId })))
@@ -131,5 +202,5 @@ function checkClaim(
   const payer = canonicalAddress(chain.chain, movement.payer);
   const { amount, blockNumber } = movement;
   const deposit = { chain: chain.chain, txHash, logIndex, asset, amount, payer, merchantId, paymentId, blockNumber };
-  return { ok: true, deposit };
+  return { ok: true, deposit, treasury };
 }

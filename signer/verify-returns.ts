@@ -32,19 +32,19 @@ export async function verifyReturn(deps: Deps, payout: ReturnRequest): Promise<R
 }
 
 /**
- * Returns why a return must not be signed by the records and the limits file: its money paid a payment, or two operators have
- * not approved exactly this return.
+ * Returns the operators who have approved exactly this return, or why it must not be signed: its money paid a payment, or fewer
+ * than two have approved.
  */
-export function findReturnRefusal(
+export function findReturnApprovers(
   { store, deployment }: Pick<SignerDeps, "store" | "deployment">,
   payout: ReturnRequest,
   { operators }: Limits,
-): Refused | undefined {
+): Refused | { approvers: string[] } {
   const { asset, amount, receiver, txHash, logIndex, approvals } = payout;
   if (findDeposit(store, { chain: chainOfAsset(asset), txHash, logIndex }))
     return refuse("deposit_mismatch", "the money has paid a payment: refund that payment");
   const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
   const approvers = verifyApprovals({ operators, deployment }, approvals, subject);
-  if (approvers.length >= REQUIRED_APPROVALS) return undefined;
+  if (approvers.length >= REQUIRED_APPROVALS) return { approvers };
   return refuse("approval_missing", `${approvers.length} of ${REQUIRED_APPROVALS} operators have approved`);
 }

@@ -24,6 +24,7 @@ import {
   insertTransaction,
   isAuthorized,
   listTransactions,
+  listWithdrawals,
   type SignedTransaction,
 } from "./transaction-records.ts";
 
@@ -74,7 +75,7 @@ function recordTransaction(
 /**
  * Signs a transaction that closes markers. A marker is closed only when its payout is final, which its existence shows, and
  * no other transaction that was signed for the payout can still be included, because the durable nonce of each has a new
- * final value. From then on the payout is never signed again.
+ * final value. From then on the payout is never signed again. The markers of withdrawals stay: no worker has to do with them.
  */
 export async function authorizeMarkerClosing(
   deps: SignerDeps,
@@ -83,9 +84,10 @@ export async function authorizeMarkerClosing(
   const opened = await open(deps, request.chain, request.feePayer);
   if ("reason" in opened) return report(deps, opened);
   const { chain, key } = opened;
+  const kept = new Set(listWithdrawals(deps.store, chain).map((nonce) => findMarker(chain.treasury, nonce).address));
   const candidates = request.markers.flatMap((marker) => {
     const transactions = listTransactions(deps.store, { chain: chain.chain, marker: marker.address });
-    return transactions.length > 0 ? [{ ...marker, transactions }] : [];
+    return transactions.length > 0 && !kept.has(marker.address) ? [{ ...marker, transactions }] : [];
   });
   if (candidates.length === 0) return report(deps, refuse("marker_unknown"));
   const read = await ask(() => listEnded(chain, candidates));

@@ -2,24 +2,39 @@ import { ChainError } from "../../chains/errors.ts";
 import type { PayoutSigner } from "../../chains/payout-signer.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { MAX_MARKERS_PER_CLOSE } from "../../chains/solana/payout-markers.ts";
-import { buildMarkerClosing, buildPayoutTransaction, messageOf } from "../../chains/solana/treasury-transactions.ts";
+import {
+  buildMarkerClosing,
+  buildPayoutTransaction,
+  messageOf,
+  type PayoutTransaction,
+} from "../../chains/solana/treasury-transactions.ts";
+import { parseTransaction, withSignature } from "../../chains/solana/wire-format.ts";
 import type { Refused } from "../protocol.ts";
 import { refuse } from "../refuse.ts";
 import type { SignerDeps } from "../signer-deps.ts";
-import type {
-  MarkerClosingRequest,
-  MarkerClosingResult,
-  PayoutTransactionRequest,
-  PayoutTransactionResult,
-} from "./transaction-protocol.ts";
+import type { MarkerClosingRequest, MarkerClosingResult, PayoutTransactionResult } from "./transaction-protocol.ts";
 
 /** Builds a transaction of payouts and signs it, without any check. */
 export function signPayoutBytes(
   chain: SolanaChain,
   key: PayoutSigner,
-  request: PayoutTransactionRequest,
+  transaction: PayoutTransaction,
 ): Promise<PayoutTransactionResult> {
-  return sign(key, buildPayoutTransaction(chain, request));
+  return sign(key, buildPayoutTransaction(chain, transaction));
+}
+
+/** Builds a transaction of which the treasury is the only signer. Returns its signed wire bytes in base64, without any check. */
+export async function signWholeTransaction(
+  chain: SolanaChain,
+  key: PayoutSigner,
+  transaction: PayoutTransaction,
+): Promise<{ ok: true; transaction: string } | Refused> {
+  const unsigned = parseTransaction(buildPayoutTransaction(chain, transaction));
+  if ("error" in unsigned) throw new Error(`a transaction that we built cannot be parsed: ${unsigned.error}`);
+  const signed = await sign(key, unsigned.bytes);
+  if (!signed.ok) return signed;
+  const bytes = withSignature(unsigned, chain.treasury, Buffer.from(signed.signature, "base64"));
+  return { ok: true, transaction: Buffer.from(bytes).toString("base64") };
 }
 
 /** Builds a transaction that closes the first of the markers, as many as fit, and signs it without any check. */

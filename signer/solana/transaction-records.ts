@@ -5,17 +5,29 @@ import type { Store } from "../store.ts";
 /** A transaction that was signed for a payout, and the value of the durable nonce with which it can be included. */
 export type SignedTransaction = { id: number; nonceAccount: string; nonce: string; slot: number };
 
-/** Returns true if this payout was authorized, with exactly this treasury, amount and receiver. */
+/**
+ * Returns true if this payout was authorized, with exactly this treasury, amount and receiver. Withdrawals are not among them:
+ * no worker decides which of two approvals of one reference is used.
+ */
 export function isAuthorized(
   store: Store,
   of: { nonce: string; treasury: string; asset: string; amount: bigint; receiver: string },
 ): boolean {
   const found = store
     .prepare(
-      "select 1 from payout where nonce = ? and treasury = ? and asset = ? and amount = ? and receiver = ? limit 1",
+      `select 1 from payout where nonce = ? and treasury = ? and asset = ? and amount = ? and receiver = ?
+        and kind <> 'withdrawal' limit 1`,
     )
     .get(of.nonce, of.treasury, of.asset, String(of.amount), of.receiver);
   return found !== undefined;
+}
+
+/** Returns the nonces of the withdrawals of a treasury. */
+export function listWithdrawals(store: Store, { treasury }: { treasury: string }): string[] {
+  return store
+    .prepare("select distinct nonce from payout where kind = 'withdrawal' and treasury = ?")
+    .all(treasury)
+    .map((row) => String(row["nonce"]));
 }
 
 /** Records that a transaction is signed which can make the payout of a marker. Call it inside a transaction. */
@@ -44,6 +56,17 @@ export function listTransactions(
       nonce: String(row["nonce"]),
       slot: Number(row["slot"]),
     }));
+}
+
+/** Returns true if a transaction was signed that can be included with this value of a durable nonce. */
+export function isNonceRecorded(
+  store: Store,
+  { chain, nonceAccount, nonce }: { chain: string; nonceAccount: string; nonce: string },
+): boolean {
+  const found = store
+    .prepare("select 1 from payout_transaction where chain = ? and nonce_account = ? and nonce = ? limit 1")
+    .get(chain, nonceAccount, nonce);
+  return found !== undefined;
 }
 
 /**
