@@ -92,13 +92,24 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   openPayoutSigner(chain: C, readers: KeyReaders): Promise<PayoutSigner>;
   /** Returns the call with which any account submits a signed payout. Throws on chains where payouts are not signed so. */
   encodePayout(chain: C, payout: UnsignedPayout, signature: Hex): { to: Hex; data: Hex };
-  /** Reads transactions by hash. Throws ChainError when the chain cannot be read. */
-  readFinalMovements(chain: C, hashes: readonly string[]): Promise<ReadonlyMap<string, FinalTransaction>>;
   /**
-   * Reads the movements of the treasury from a block or slot on, in parts. Movements out of it have their natural keys. Throws
-   * ChainError when the chain cannot be read.
+   * Reads transactions by hash. `signed` has the signed bytes of some of them, supplied by anybody; only Solana uses them.
+   * Throws ChainError when the chain cannot be read.
    */
-  readTreasuryHistory(chain: C, from: number): AsyncIterable<readonly TokenMovement[]>;
+  readFinalMovements(
+    chain: C,
+    hashes: readonly string[],
+    signed?: ReadonlyMap<string, Uint8Array>,
+  ): Promise<ReadonlyMap<string, FinalTransaction>>;
+  /** Returns the same chain with another treasury of the deployment, for reading its movements and balances. */
+  withTreasury(chain: C, treasury: string): C;
+  /** Returns the newest final block, or slot. Throws ChainError. */
+  readFinalHeight(chain: C): Promise<number>;
+  /**
+   * Reads the movements of the treasury in final blocks or slots (both ends included), in parts. Movements out of it have their
+   * natural keys. Throws ChainError when the chain cannot be read.
+   */
+  readTreasuryHistory(chain: C, range: { from: number; to: number }): AsyncIterable<readonly TokenMovement[]>;
   /** Reads a price feed, and the sequencer uptime feed if there is one. Throws ChainError. */
   readPriceFeed(chain: C, args: { feed: string; sequencer: string | undefined }): Promise<FeedState>;
 };

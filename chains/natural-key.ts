@@ -1,4 +1,4 @@
-import { type Hex, keccak256, toHex } from "viem";
+import { type Hex, keccak256 } from "viem";
 
 /**
  * Derives the natural key that binds a transfer to one payment, settlement or refund: the nonce of an authorization on EVM
@@ -7,7 +7,7 @@ import { type Hex, keccak256, toHex } from "viem";
  * @param parts from one of the functions below; a part must not contain a line feed
  */
 export function deriveNonce(deployment: string, parts: readonly string[]): Hex {
-  return keccak256(toHex([deployment, ...parts].join("\n")));
+  return keccak256(Buffer.from([deployment, ...parts].join("\n")));
 }
 
 /**

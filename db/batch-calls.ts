@@ -80,6 +80,11 @@ function pick<I, W extends { item: I }>(
 const isOneRows = (cause: unknown) =>
   cause instanceof Error && "code" in cause && /^(2[23]|40001$|40P01$)/.test(String(cause.code));
 
+/** SQLSTATE query_canceled: the statement took too long, perhaps because of one item or a lock on one of its rows. */
+export function isTimeout(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "57014";
+}
+
 /**
  * Batches calls of a statement, with one queue per database. In a transaction every call runs alone, because it must see
  * the transaction's own changes.

@@ -56,8 +56,51 @@ const decided = {
   ],
 } as const;
 
+/** The columns that the revocation of an approval key changes. */
+const revoked = ["revoked_at", "revoker_kind", "revoker_id", "revoker_address", "reported_at"] as const;
+
 /** The columns that a new secret of an API key changes. */
 const rotatedColumns = ["hash", "hint", "previous_hash", "previous_until"] as const;
+
+/** What an account or an operator changes of a webhook endpoint. */
+const endpointSettings = [
+  "url",
+  "event_types",
+  "merchant_ids",
+  "payload",
+  "key_id",
+  "secret",
+  "previous_key_id",
+  "previous_secret",
+  "previous_until",
+  "failing_since",
+  "disabled_at",
+  "disabled_reason",
+  "deleted_at",
+] as const;
+/** The columns of a webhook endpoint that people may read: no secret. */
+const readableEndpoint = [
+  "id",
+  "account_id",
+  "mode",
+  "url",
+  "event_types",
+  "merchant_ids",
+  "payload",
+  "by_operator",
+  "key_id",
+  "previous_key_id",
+  "failing_since",
+  "failed_at",
+  "disabled_at",
+  "disabled_reason",
+  "owner",
+  "lease_until",
+  "created_at",
+  "deleted_at",
+] as const;
+/** The columns of an event about a webhook endpoint. */
+const endpointEvent = ["account_id", "mode", "merchant_id", "type", "endpoint_id", "detail", "at"] as const;
 
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
 type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
@@ -98,7 +141,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       ],
     },
   },
-  app_id: { api: read, admin: { ...append, update: ["revoked_at"] }, reader: read },
+  app_id: { api: { ...append, update: ["revoked_at"] }, admin: { ...append, update: ["revoked_at"] }, reader: read },
   frame_origin: { api: read, admin: { ...append, delete: true }, reader: read },
   idempotency: {
     api: writeAndDelete,
@@ -165,9 +208,9 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
   approval_key: {
     ...readers,
-    api: { ...append, update: ["revoked_at", "reported_at"] },
+    api: { ...append, update: revoked },
     worker: { select: "all", update: ["reported_at"] },
-    admin: { ...append, update: ["revoked_at", "reported_at"] },
+    admin: { ...append, update: revoked },
   },
   fee_policy: { ...readers, admin: writeAndDelete },
   collection_policy: { ...readers, admin: { ...append, delete: true } },
@@ -183,6 +226,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
         "merchant_id",
         "mode",
         "reference_id",
+        "description",
+        "metadata",
         "unit",
         "value",
         "state",
@@ -253,8 +298,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     ...readers,
     api: {
       select: "all",
-      insert: ["id", "payment_id", "number", "amount", "state", "created_at", "due_at"],
-      update: ["state", "due_at"],
+      insert: ["id", "payment_id", "number", "amount", "state", "created_at", "updated_at", "due_at"],
+      update: ["state", "updated_at", "due_at"],
     },
     worker: write,
     admin: write,
@@ -294,23 +339,36 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   // Webhooks
   webhook_endpoint: {
     // The secrets are encrypted, and the api has no key that decrypts them.
-    api: read,
-    worker: { select: "all", update: ["owner", "lease_until", "due_retries"] },
-    admin: write,
-    reader: { select: ["id", "account_id", "mode", "url", "owner", "lease_until", "created_at", "deleted_at"] },
+    api: { ...append, update: endpointSettings },
+    worker: {
+      select: "all",
+      update: ["owner", "lease_until", "due_retries", "failing_since", "failed_at", "disabled_at", "disabled_reason"],
+    },
+    admin: { ...append, update: endpointSettings },
+    reader: { select: readableEndpoint },
   },
+  // Triggers insert the events of payments and changes, and the deliveries of all events.
+  webhook_event: {
+    api: { select: "all", insert: endpointEvent, update: ["position"] },
+    worker: append,
+    admin: { select: "all", insert: endpointEvent, update: ["position"] },
+    reader: read,
+  },
+  webhook_event_list: { api: write, admin: write, reader: read },
   webhook_delivery: {
-    // Sends an event again.
-    api: { select: "all", update: ["state", "attempts_made", "delivered_at", "due_at"] },
-    worker: write,
-    admin: { select: "all", update: "all" },
+    // Sends events again.
+    api: { ...append, update: ["state", "attempts_made", "last_outcome", "delivered_at", "due_at"] },
+    worker: { select: "all", update: "all" },
+    admin: { ...append, update: ["state", "attempts_made", "last_outcome", "delivered_at", "due_at"] },
     reader: read,
   },
-  webhook_fanout: {
-    worker: { select: "all", update: ["after_payment"], delete: true },
-    admin: { select: "all", delete: true },
-    reader: read,
+  webhook_attempt: {
+    api: read,
+    worker: { ...append, delete: true },
+    admin: read,
+    reader: { select: ["event_id", "endpoint_id", "id", "at", "duration_ms", "outcome"] },
   },
+  webhook_fanout: { worker: { select: "all", update: ["after_payment"], delete: true }, reader: read },
 };
 
 /** Functions that a role may call, by their signature. Trigger functions need no privilege, and no other role may call them. */

@@ -2,7 +2,7 @@ import { type Insertable, type RawBuilder, sql } from "kysely";
 import type { Tables } from "./tables.ts";
 
 /** Tables without a column of type json, whose values could not be told from text here. */
-type Table = "transfer" | "observation";
+type Table = "transfer" | "observation" | "transaction";
 
 /**
  * Returns the beginning of an insert statement for rows: `insert into … select …`. The rows are one parameter, so the text

@@ -5,6 +5,13 @@ import { applyGrants } from "./apply-grants.ts";
 import { buildIndexes, type ConcurrentIndexes } from "./concurrent-indexes.ts";
 import { migrationNames } from "./migration-names.ts";
 import { openDb } from "./open.ts";
+import {
+  compareVersions,
+  describeRefusal,
+  highestVersion,
+  readMigrationNames,
+  SchemaTooNewError,
+} from "./schema-version.ts";
 import { listTransitions } from "./states.ts";
 import type { Pool } from "./tables.ts";
 
@@ -45,12 +52,21 @@ export async function readMigrations(): Promise<Migrations> {
  *
  * Several replicas may call it at the same time: one migrates and the others wait for it. Each migration is one
  * transaction, which never waits long for a lock and is retried. Large indexes are built after the transaction, without
- * blocking writes. Finally each role gets the privileges of this release. Throws the database's error when a migration fails, whose transaction is then rolled back.
+ * blocking writes. Finally each role gets the privileges of this release.
+ *
+ * It changes nothing on a database that the next release has migrated: that release's privileges include those of this one.
+ * Throws `SchemaTooNewError` for a database of a later release, and the database's error when a migration fails, whose
+ * transaction is then rolled back.
  * @param db a pool of at least two connections
  */
 async function migrate(db: Pool, { onWait, migrations }: MigrateOptions = {}): Promise<string[]> {
   const all = migrations ?? (await readMigrations());
+  const release = highestVersion(Object.keys(all));
   return whileLocked(db, async () => {
+    const database = highestVersion(await readMigrationNames(db));
+    const state = compareVersions(database, release);
+    if (state === "newer") throw new SchemaTooNewError(describeRefusal(state, database, release));
+    if (state === "next") return [];
     const ran = await migrateEach(db, all, onWait);
     // Adds the moves of this release. The moves of earlier releases stay, because events refer to them.
     await db
@@ -132,11 +148,4 @@ export async function migrateDatabase(url: string, options: MigrateOptions = {})
   } finally {
     await db.destroy();
   }
-}
-
-/** Returns true when every migration of this release has run. Readiness depends on it; an unfinished index only costs time. */
-export async function isMigrated(db: Pool): Promise<boolean> {
-  const provider = { getMigrations: async () => ({ ...(await readMigrations()) }) };
-  const known = await new Migrator({ db, provider }).getMigrations();
-  return known.every((migration) => migration.executedAt !== undefined);
 }

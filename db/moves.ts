@@ -36,9 +36,10 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
   },
 ): Promise<string[]> {
   if (move.ids.length === 0) return [];
-  const version = machine === "payment" ? [sql`state_version = state_version + 1`, sql`updated_at = ${move.at}`] : [];
+  const version = machine === "payment" ? [sql`state_version = state_version + 1`] : [];
+  const stamp = machine === "payment" || machine === "refund" ? [sql`updated_at = ${move.at}`] : [];
   const updates = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
-  const set = sql.join([sql`state = ${move.to}`, ...version, ...updates]);
+  const set = sql.join([sql`state = ${move.to}`, ...version, ...stamp, ...updates]);
   const table = sql.table(machine);
   const result = await sql<{ subject: string }>`
     with moved as (

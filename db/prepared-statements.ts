@@ -5,8 +5,12 @@ const MAX_PREPARED = 400;
 /** Texts whose runs are counted at most, so that texts which never repeat do not accumulate. */
 const MAX_COUNTED = 2_000;
 
-/** The result of `select *` and `returning *` changes when a migration adds a column, which a prepared statement refuses. */
-const RETURNS_ALL = /(?:\bselect|\bdistinct(?:\s+on\s*\([^*]*?\))?|\breturning|,)\s+(?:"?\w+"?\.)?\*/i;
+/**
+ * The result of `select *` and `returning *` changes when a migration adds a column, which a prepared statement refuses. Rows
+ * that are a parameter keep their columns.
+ */
+const RETURNS_ALL =
+  /(?:\bselect|\bdistinct(?:\s+on\s*\([^*]*?\))?|\breturning|,)\s+(?:"?\w+"?\.)?\*(?!\s+from\s+(?:unnest|jsonb?_to_recordset)\()/i;
 
 /**
  * Creates the function that names the statements which are worth preparing: Postgres then parses and plans them once per

@@ -1,6 +1,23 @@
 import { sql } from "kysely";
 import { isRowError } from "./row-errors.ts";
-import type { Db } from "./tables.ts";
+import type { Db, Pool } from "./tables.ts";
+
+/** How the rows of a step are written within an open transaction: see `runInSavepoints`. */
+export type RunRows = typeof runInSavepoints;
+
+/**
+ * Runs a transaction whose steps call `runRows` for their rows. The first run writes all rows of a step at once. When a row
+ * makes it fail, the transaction runs again with `runInSavepoints`, which costs two statements for each step.
+ */
+export async function transactByRows<T>(db: Pool, work: (db: Db, runRows: RunRows) => Promise<T>): Promise<T> {
+  const run = (runRows: RunRows) => db.transaction().execute((transaction) => work(transaction, runRows));
+  try {
+    return await run(async (_db, rows, step) => (rows.length === 0 ? [] : [await step.work(rows)]));
+  } catch (error) {
+    if (!isRowError(error)) throw error;
+    return run(runInSavepoints);
+  }
+}
 
 /**
  * Runs `work` on all rows at once within an open transaction. When a row makes it fail, rolls back to a savepoint and

@@ -76,9 +76,14 @@ create table approval_key (
   created_at timestamp with time zone not null,
   applies_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  revoker_kind text,
+  revoker_id text,
+  revoker_address text,
   reported_at timestamp with time zone,
+  CHECK ((((revoker_kind IS NULL) = (revoker_id IS NULL)) AND ((revoked_at IS NOT NULL) OR (revoker_kind IS NULL)))),
   CHECK ((public_key ~ '^[0-9a-f]{64}$'::text)),
   CHECK ((registrar_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  CHECK ((revoker_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (merchant_id, public_key)
 );
@@ -238,9 +243,11 @@ create table database_epoch (
 
 create table destination_change (
   id text not null,
+  number bigint generated always as identity not null,
   merchant_id text not null,
   destination_id text not null,
   asset text not null,
+  given_asset text,
   before text,
   after text,
   state text not null,
@@ -260,6 +267,7 @@ create table destination_change (
   CHECK (((state = 'applied'::text) = (applied_at IS NOT NULL))),
   CHECK (((state = 'rejected'::text) = (rejection IS NOT NULL))),
   CHECK ((decider_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
+  CHECK ((lower(given_asset) = lower(asset))),
   CHECK ((rejection = ANY (ARRAY['decided'::text, 'withdrawn'::text, 'replaced'::text]))),
   CHECK ((requester_kind = ANY (ARRAY['key'::text, 'operator'::text]))),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
@@ -525,6 +533,8 @@ create table payment (
   merchant_id text not null,
   mode text not null,
   reference_id text,
+  description text,
+  metadata jsonb,
   unit text not null,
   value numeric(78,0) not null,
   state text not null,
@@ -552,6 +562,7 @@ create table payment (
   CHECK (((failure_code IS NULL) OR (state = 'failed'::text))),
   CHECK (((requester IS NOT NULL) OR (NOT has_other_requesters))),
   CHECK (((state <> 'succeeded'::text) OR ((tx_id IS NOT NULL) AND (paid_asset IS NOT NULL) AND (paid_amount IS NOT NULL)))),
+  CHECK ((jsonb_typeof(metadata) = 'object'::text)),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   CHECK ((value > (0)::numeric)),
   FOREIGN KEY (account_id) REFERENCES account(id),
@@ -646,6 +657,8 @@ create table refund (
   payment_id text,
   number integer not null,
   exception_id bigint,
+  account_id text,
+  mode text,
   merchant_id text,
   asset text not null,
   amount numeric(78,0) not null,
@@ -654,13 +667,17 @@ create table refund (
   receiver text,
   state text not null,
   created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  tx_hash text,
   paid_at timestamp with time zone,
   due_at timestamp with time zone,
   due_retries integer not null default 0,
   CHECK (((payment_id IS NULL) <> (exception_id IS NULL))),
-  CHECK (((payment_id IS NULL) = (merchant_id IS NULL))),
   CHECK ((amount > (0)::numeric)),
+  CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  CHECK ((num_nulls(payment_id, merchant_id, account_id, mode) = ANY (ARRAY[0, 4]))),
   CHECK ((owed_amount > (0)::numeric)),
+  FOREIGN KEY (account_id) REFERENCES account(id),
   FOREIGN KEY (exception_id) REFERENCES ledger_group(id),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
@@ -708,6 +725,7 @@ create table settlement_destination (
   id text not null,
   merchant_id text not null,
   asset text not null,
+  given_asset text,
   destination text not null,
   accumulation_ms integer,
   accumulation_amount numeric(78,0),
@@ -720,6 +738,7 @@ create table settlement_destination (
   CHECK (((minimum IS NULL) OR (accumulation_ms IS NOT NULL))),
   CHECK ((accumulation_amount > (0)::numeric)),
   CHECK ((accumulation_ms > 0)),
+  CHECK ((lower(given_asset) = lower(asset))),
   CHECK ((minimum > (0)::numeric)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
@@ -821,28 +840,35 @@ create table transition (
   PRIMARY KEY (machine, from_state, to_state)
 );
 
-create table webhook_delivery (
-  id text not null,
+create table webhook_attempt (
+  event_id text not null,
   endpoint_id text not null,
-  payment_id text,
-  change_id text,
-  type text not null,
-  state_version integer not null,
+  id bigint generated always as identity not null,
+  at timestamp with time zone not null,
+  duration_ms integer not null,
+  outcome text not null,
+  response_type text,
+  response_body text,
+  FOREIGN KEY (event_id, endpoint_id) REFERENCES webhook_delivery(event_id, endpoint_id),
+  PRIMARY KEY (event_id, endpoint_id, id)
+);
+
+create table webhook_delivery (
+  event_id text not null,
+  endpoint_id text not null,
+  priority smallint not null,
   at timestamp with time zone not null,
   state text not null default 'pending'::text,
   attempts_made integer not null default 0,
   last_outcome text,
   delivered_at timestamp with time zone,
   due_at timestamp with time zone,
+  CHECK (((priority >= 0) AND (priority <= 2))),
   CHECK (((state = 'pending'::text) = (due_at IS NOT NULL))),
-  CHECK ((num_nonnulls(payment_id, change_id) = 1)),
   CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'given_up'::text]))),
-  FOREIGN KEY (change_id) REFERENCES destination_change(id),
   FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
-  FOREIGN KEY (payment_id) REFERENCES payment(id),
-  PRIMARY KEY (id),
-  UNIQUE (change_id, endpoint_id, type),
-  UNIQUE (payment_id, endpoint_id, type)
+  FOREIGN KEY (event_id) REFERENCES webhook_event(id),
+  PRIMARY KEY (event_id, endpoint_id)
 );
 
 create table webhook_endpoint (
@@ -850,33 +876,88 @@ create table webhook_endpoint (
   account_id text not null,
   mode text not null,
   url text not null,
+  event_types text[],
+  merchant_ids text[],
+  payload text not null default 'full'::text,
+  by_operator boolean not null,
   key_id text not null,
   secret bytea not null,
   previous_key_id text,
   previous_secret bytea,
   previous_until timestamp with time zone,
+  failing_since timestamp with time zone,
+  failed_at timestamp with time zone,
+  disabled_at timestamp with time zone,
+  disabled_reason text,
   owner text,
   lease_until timestamp with time zone,
   due_retries integer not null default 0,
   created_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
+  CHECK (((disabled_at IS NULL) = (disabled_reason IS NULL))),
+  CHECK ((cardinality(event_types) > 0)),
+  CHECK ((cardinality(merchant_ids) > 0)),
+  CHECK ((disabled_reason = ANY (ARRAY['failing'::text, 'requested'::text]))),
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  CHECK ((payload = ANY (ARRAY['full'::text, 'thin'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (id)
 );
 
+create table webhook_event (
+  id text not null default ('evt_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)),
+  sequence bigint generated always as identity not null,
+  account_id text not null,
+  mode text not null,
+  merchant_id text,
+  type text not null,
+  priority smallint not null default 
+CASE
+    WHEN (type = 'payment.settled'::text) THEN 2
+    WHEN ((type ~~ 'payment.%'::text) OR (type ~~ 'refund.%'::text)) THEN 1
+    ELSE 0
+END,
+  payment_id text,
+  change_id text,
+  refund_id text,
+  approval_key text,
+  endpoint_id text,
+  detail jsonb,
+  state_version integer not null default 0,
+  at timestamp with time zone not null,
+  position bigint,
+  CHECK (((approval_key IS NULL) OR (merchant_id IS NOT NULL))),
+  CHECK (((endpoint_id IS NULL) = (detail IS NULL))),
+  CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  CHECK ((num_nonnulls(payment_id, change_id, refund_id, approval_key, endpoint_id) = 1)),
+  FOREIGN KEY (change_id) REFERENCES destination_change(id),
+  FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
+  FOREIGN KEY (merchant_id, approval_key) REFERENCES approval_key(merchant_id, public_key),
+  FOREIGN KEY (payment_id) REFERENCES payment(id),
+  FOREIGN KEY (refund_id) REFERENCES refund(id),
+  PRIMARY KEY (id)
+);
+
+create table webhook_event_list (
+  account_id text not null,
+  mode text not null,
+  last_position bigint not null,
+  CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode)
+);
+
 create table webhook_fanout (
   settlement_id text not null,
-  endpoint_id text not null,
   at timestamp with time zone not null,
   after_payment text not null default ''::text,
-  FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
-  PRIMARY KEY (settlement_id, endpoint_id)
+  PRIMARY KEY (settlement_id)
 );
 
 CREATE INDEX api_key_account ON public.api_key USING btree (account_id);
 CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by) WHERE (created_by IS NOT NULL);
+CREATE INDEX app_id_account ON public.app_id USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX approval_key_reported ON public.approval_key USING btree (reported_at);
 CREATE INDEX attempt_due ON public.attempt USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merchant_id, due_at) WHERE (due_at IS NOT NULL);
@@ -894,7 +975,7 @@ CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id I
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
-CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset);
+CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset, id);
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
 CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
@@ -903,6 +984,8 @@ CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHER
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
 CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX merchant_named ON public.merchant USING btree (account_id, mode, lower(email), lower(name)) WHERE (deleted_at IS NULL);
+CREATE INDEX merchant_owned ON public.merchant USING btree (account_id, mode, id);
 CREATE INDEX observation_authorization ON public.observation USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
 CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
@@ -915,6 +998,7 @@ CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, cr
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
+CREATE INDEX payment_metadata ON public.payment USING gin (metadata jsonb_path_ops) WHERE (metadata IS NOT NULL);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
@@ -922,6 +1006,8 @@ CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id
 CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain, created_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
 CREATE INDEX payout_queue_due ON public.payout_queue USING btree (kind, chain, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX refund_account ON public.refund USING btree (account_id, mode, created_at DESC, id DESC);
+CREATE INDEX refund_merchant ON public.refund USING btree (merchant_id, created_at DESC, id DESC);
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
@@ -943,12 +1029,16 @@ CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_n
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
 CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
-CREATE INDEX webhook_delivery_changes_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE ((due_at IS NOT NULL) AND (change_id IS NOT NULL));
-CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX webhook_delivery_given_up ON public.webhook_delivery USING btree (endpoint_id, at) WHERE (state = 'given_up'::text);
-CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at);
+CREATE INDEX webhook_attempt_at ON public.webhook_attempt USING btree (at);
+CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, priority, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (endpoint_id, at, event_id);
 CREATE INDEX webhook_delivery_pending ON public.webhook_delivery USING btree (at) WHERE (state = 'pending'::text);
-CREATE INDEX webhook_fanout_endpoint ON public.webhook_fanout USING btree (endpoint_id, at, settlement_id);
+CREATE INDEX webhook_delivery_unaccepted ON public.webhook_delivery USING btree (endpoint_id, state, at, event_id) WHERE (state <> 'delivered'::text);
+CREATE INDEX webhook_endpoint_created ON public.webhook_endpoint USING btree (account_id, mode, created_at);
+CREATE INDEX webhook_endpoint_deleted ON public.webhook_endpoint USING btree (deleted_at);
+CREATE INDEX webhook_event_at ON public.webhook_event USING btree (account_id, mode, at, id);
+CREATE INDEX webhook_event_unnumbered ON public.webhook_event USING btree (account_id, mode, sequence) WHERE ("position" IS NULL);
+CREATE INDEX webhook_fanout_at ON public.webhook_fanout USING btree (at, settlement_id);
 CREATE UNIQUE INDEX attempt_one_verified ON public.attempt USING btree (payment_id) WHERE (state = 'verified'::text);
 CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree (attempt_id, requester) WHERE (attempt_id IS NOT NULL);
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
@@ -959,53 +1049,90 @@ CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree 
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
-CREATE UNIQUE INDEX webhook_endpoint_one ON public.webhook_endpoint USING btree (account_id, mode) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX webhook_endpoint_url ON public.webhook_endpoint USING btree (account_id, mode, md5(url)) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX webhook_event_approval_key ON public.webhook_event USING btree (merchant_id, approval_key, type) WHERE (approval_key IS NOT NULL);
+CREATE UNIQUE INDEX webhook_event_change ON public.webhook_event USING btree (change_id, type) WHERE (change_id IS NOT NULL);
+CREATE UNIQUE INDEX webhook_event_payment ON public.webhook_event USING btree (payment_id, type) WHERE (payment_id IS NOT NULL);
+CREATE UNIQUE INDEX webhook_event_position ON public.webhook_event USING btree (account_id, mode, "position") WHERE ("position" IS NOT NULL);
+CREATE UNIQUE INDEX webhook_event_refund ON public.webhook_event USING btree (refund_id, type) WHERE (refund_id IS NOT NULL);
 
-CREATE OR REPLACE FUNCTION public.add_created_deliveries()
+CREATE OR REPLACE FUNCTION public.add_approval_key_events()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.created', p.state_version,
-      p.updated_at, p.updated_at
-    from added p join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    insert into webhook_event (account_id, mode, merchant_id, type, approval_key, state_version, at)
+    select m.account_id, m.mode, m.id,
+      case when new.revoked_at is null then 'approval_key.registered' else 'approval_key.revoked' end, new.public_key,
+      case when new.revoked_at is null then 0 else 1 end, coalesce(new.revoked_at, new.created_at)
+    from merchant m where m.id = new.merchant_id;
     return null;
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.add_destination_deliveries()
+CREATE OR REPLACE FUNCTION public.add_created_events()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
-      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end,
-      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end, moved.at, moved.at
-    from (select coalesce(new.applied_at, new.decided_at, new.created_at) as at) moved, merchant m
-    join webhook_endpoint e on e.account_id = m.account_id and e.mode = m.mode and e.deleted_at is null
-    where m.id = new.merchant_id;
+    insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
+    select p.account_id, p.mode, p.merchant_id, 'payment.created', p.id, p.state_version, p.updated_at from added p;
     return null;
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.add_state_deliveries()
+CREATE OR REPLACE FUNCTION public.add_destination_events()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id, 'payment.' || new.state,
-      new.state_version, new.updated_at, new.updated_at
-    from webhook_endpoint e
-    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
+    insert into webhook_event (account_id, mode, merchant_id, type, change_id, state_version, at)
+    select m.account_id, m.mode, m.id,
+      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end, new.id,
+      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end,
+      coalesce(new.applied_at, new.decided_at, new.created_at)
+    from merchant m where m.id = new.merchant_id;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.add_refund_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_event (account_id, mode, merchant_id, type, refund_id, state_version, at)
+    select new.account_id, new.mode, new.merchant_id, 'refund.' || named.stage, new.id,
+      case named.stage when 'created' then 0 when 'held' then 1 else 2 end, new.updated_at
+    from unnest(case
+      when tg_op = 'INSERT' and new.state = 'marked' then array['created', 'succeeded']
+      when tg_op = 'INSERT' then array['created']
+      when new.state = 'held' then array['held']
+      when new.state = 'paid' then array['succeeded']
+      when new.state = 'withdrawn' then array['failed'] end) as named (stage)
+    -- A refund of an exception belongs to no account.
+    where new.account_id is not null;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.add_state_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
+    values (new.account_id, new.mode, new.merchant_id, 'payment.' || new.state, new.id, new.state_version, new.updated_at);
     return null;
   end $function$
 ;
@@ -1028,6 +1155,25 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.add_webhook_deliveries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+    select a.id, e.id, a.priority, a.at, a.at
+    from added a
+    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
+    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id
+      else e.id is distinct from a.endpoint_id
+        and (e.event_types is null or a.type = any(e.event_types))
+        and (e.merchant_ids is null or a.merchant_id = any(e.merchant_ids)) end;
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1035,10 +1181,7 @@ CREATE OR REPLACE FUNCTION public.add_webhook_fanout()
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    insert into webhook_fanout (settlement_id, endpoint_id, at)
-    select new.id, e.id, new.paid_at from merchant m
-    join webhook_endpoint e on e.account_id = m.account_id and e.mode = new.mode and e.deleted_at is null
-    where m.id = new.merchant_id;
+    insert into webhook_fanout (settlement_id, at) values (new.id, new.paid_at);
     return null;
   end $function$
 ;
@@ -1054,8 +1197,8 @@ AS $function$
       delete from settlement_destination
         where id = new.destination_id and merchant_id = new.merchant_id and asset = new.asset;
     else
-      insert into settlement_destination as d (id, merchant_id, asset, destination, created_at, updated_at)
-        values (new.destination_id, new.merchant_id, new.asset, new.after, new.applied_at, new.applied_at)
+      insert into settlement_destination as d (id, merchant_id, asset, given_asset, destination, created_at, updated_at)
+        values (new.destination_id, new.merchant_id, new.asset, new.given_asset, new.after, new.applied_at, new.applied_at)
         on conflict (id) do update set destination = excluded.destination, updated_at = excluded.updated_at
         where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset;
       if not found then
@@ -1256,20 +1399,30 @@ AS $function$
   $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.record_transaction_event()
+CREATE OR REPLACE FUNCTION public.record_transaction_inserts()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    if tg_op = 'INSERT' then
-      insert into event (machine, subject, from_state, to_state, at)
-      values ('transaction', new.hash, 'new', new.state, new.created_at);
-    elsif old.state <> new.state then
-      insert into event (machine, subject, from_state, to_state, at)
-      values ('transaction', new.hash, old.state, new.state, clock_timestamp());
-    end if;
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transaction', hash, 'new', state, created_at from added;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.record_transaction_moves()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET enable_nestloop TO 'off'
+AS $function$
+  begin
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transaction', moved.hash, former.state, moved.state, clock_timestamp()
+    from moved join former using (lane_id, nonce, replacement) where moved.state <> former.state;
     return null;
   end $function$
 ;
@@ -1322,10 +1475,10 @@ CREATE OR REPLACE FUNCTION public.set_refund_place()
  LANGUAGE plpgsql
 AS $function$
   begin
-    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
+    select p.account_id, p.mode, coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
       coalesce(new.owed_asset, p.owed_asset),
       coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
-    into new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
+    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
     return new;
   end $function$
@@ -1412,14 +1565,16 @@ AS $function$
 
 CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_ledger_group_balance();
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
+CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
+CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();
 CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destination_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
-CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_deliveries();
+CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
-CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_deliveries();
+CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
@@ -1430,13 +1585,15 @@ CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
-CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_deliveries();
+CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
-CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_state_deliveries();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_state_events();
 CREATE TRIGGER refund_insert_events AFTER INSERT ON public.refund REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
+CREATE TRIGGER refund_insert_webhook AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION add_refund_events();
 CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();
+CREATE TRIGGER refund_state_webhook AFTER UPDATE OF state ON public.refund FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_refund_events();
 CREATE TRIGGER settlement_destination_added AFTER INSERT ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_destination_changed AFTER UPDATE ON public.settlement_destination REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION wake_settlements_of_destinations();
 CREATE TRIGGER settlement_insert_events AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
@@ -1444,5 +1601,7 @@ CREATE TRIGGER settlement_minimum_wakes AFTER UPDATE OF amount ON public.settlem
 CREATE TRIGGER settlement_paid_webhook AFTER UPDATE OF state ON public.settlement FOR EACH ROW WHEN (((old.state <> 'paid'::text) AND (new.state = 'paid'::text))) EXECUTE FUNCTION add_webhook_fanout();
 CREATE TRIGGER settlement_queued AFTER INSERT ON public.settlement REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION queue_new_settlements();
 CREATE TRIGGER settlement_requeued AFTER UPDATE OF due_at ON public.settlement FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_settlement();
-CREATE TRIGGER transaction_event AFTER INSERT OR UPDATE OF state ON public.transaction FOR EACH ROW EXECUTE FUNCTION record_transaction_event();
+CREATE TRIGGER transaction_insert_events AFTER INSERT ON public.transaction REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_transaction_inserts();
+CREATE TRIGGER transaction_move_events AFTER UPDATE ON public.transaction REFERENCING OLD TABLE AS former NEW TABLE AS moved FOR EACH STATEMENT EXECUTE FUNCTION record_transaction_moves();
 CREATE TRIGGER transfer_insert_events AFTER INSERT ON public.transfer REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
+CREATE TRIGGER webhook_event_deliveries AFTER INSERT ON public.webhook_event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_webhook_deliveries();

@@ -73,7 +73,7 @@ export const machines = {
   refund: {
     new: ["due", "marked"],
     due: ["paying", "held", "withdrawn"],
-    held: ["due", "withdrawn"],
+    held: ["withdrawn"],
     paying: ["paid"],
     paid: [],
     marked: [],

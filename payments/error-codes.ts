@@ -1,6 +1,14 @@
+/** Error codes of the specification (part 7) that concern resources which this service does not have. Nothing returns them. */
+export const reservedCodes = [
+  "partner_not_found",
+  "customer_not_found",
+  "wallet_not_found",
+  "executor_not_found",
+] as const;
+
 /**
- * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`). The last five
- * are reserved: nothing returns them yet. api/http/http-errors.ts maps each code to an HTTP status.
+ * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`; those of app ids and
+ * webhooks are additions), and the reserved ones. api/http/http-errors.ts maps each code to an HTTP status.
  */
 export const errorCodes = [
   "rate_limited",
@@ -22,6 +30,9 @@ export const errorCodes = [
   "not_sandbox_api_key",
   "merchant_not_found",
   "api_key_not_found",
+  "app_id_not_found",
+  "webhook_endpoint_not_found",
+  "event_not_found",
   "missing_app_id",
   "missing_client_id",
   "invalid_app_id",
@@ -35,10 +46,7 @@ export const errorCodes = [
   "already_refunded",
   "settlement_asset_conflict",
   "merchant_exists",
-  "partner_not_found",
-  "customer_not_found",
-  "wallet_not_found",
-  "executor_not_found",
+  ...reservedCodes,
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];

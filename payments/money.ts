@@ -34,6 +34,12 @@ const oddDecimals = new Map<string, number>([
 ]);
 const currencyNames = new Intl.DisplayNames("en", { type: "currency" });
 
+/** Returns the form in which units are compared: that of the asset behind `caip19/`. */
+export function canonicalUnit(unit: string): string {
+  const [prefix, asset] = ["caip19/", unit.slice("caip19/".length)];
+  return unit.startsWith(prefix) ? `${prefix}${canonicalAsset(asset)}` : unit;
+}
+
 /** Returns the decimals of an ISO 4217 currency's minor unit; undefined when there is no such currency. */
 export function currencyDecimals(code: string): number | undefined {
   return currencies.has(code) ? (oddDecimals.get(code) ?? 2) : undefined;
@@ -49,9 +55,7 @@ export function toTokenAmount(
   token: { asset: string; peg: string; decimals: number },
   rates: Rates = new Map(),
 ): { value: bigint; rate: string | null } | undefined {
-  const named = amount.unit.slice("caip19/".length);
-  if (amount.unit.toLowerCase().startsWith("caip19/") && canonicalAsset(named) === token.asset)
-    return { value: amount.value, rate: null };
+  if (canonicalUnit(amount.unit) === `caip19/${token.asset}`) return { value: amount.value, rate: null };
   const decimals = amount.unit.startsWith("iso4217/")
     ? currencyDecimals(amount.unit.slice("iso4217/".length))
     : undefined;

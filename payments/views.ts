@@ -23,6 +23,8 @@ export type PaymentStatus = {
   /** True when the state is final (specification, part 3). */
   isFinal: boolean;
   stateVersion: number;
+  /** When the state changed last. */
+  changedAt: Date;
   failureCode: "declined_user" | null;
   info: { txId: string; optionAmount: Money } | null;
 };
@@ -40,6 +42,9 @@ export type PaymentView = PaymentStatus & {
 
 /** A payment with the fields that only its merchant sees. `settlement` is set once the payment has been paid out. */
 export type PaymentDetail = PaymentView & {
+  description: string | null;
+  /** The merchant's own values by their own names. */
+  metadata: Record<string, string>;
   checkout: { successUrl: string; errorUrl: string } | null;
   settlement: { txId: string; amount: Money } | null;
 };

@@ -1,11 +1,24 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
+import type { WaitForOthers } from "../runtime/alongside.ts";
 import type { Metrics } from "../runtime/metrics.ts";
+import { withTimeout } from "../runtime/timeout.ts";
 import { catalog, type JobData, jobId, type QueueName, queueNames } from "./catalog.ts";
 
-/** One job to enqueue: its payload, its retry number (the sweep counts up) and its delay in milliseconds. */
-export type JobRequest<N extends QueueName = QueueName> = { data: JobData<N>; retry?: number; delayMs?: number };
+/**
+ * One job to enqueue: its payload, its retry number (the sweep counts up) and its delay in milliseconds. `ended` settles when
+ * the caller has learned of the end of the work; see `MAX_HOLD_MS`. `others` waits for the requests that are on their way to
+ * the same queue; see `MAX_ALONGSIDE_MS`.
+ */
+export type JobRequest<N extends QueueName = QueueName> = {
+  data: JobData<N>;
+  retry?: number;
+  delayMs?: number;
+  ended?: Promise<unknown> | undefined;
+  others?: WaitForOthers | undefined;
+};
 
 /**
  * Adds jobs to a queue. Never throws and never waits for an unavailable Redis: the rows behind the jobs have a due time, and
@@ -22,8 +35,20 @@ export type QueueDeps = {
   requestId?: () => string | undefined;
 };
 
+/**
+ * How long a job holds back the next one of a queue that merges its jobs, milliseconds: twice as long as its work takes, at most
+ * this. Requests that arrive meanwhile form the next job, so batches grow when the machine is busy.
+ */
+const MAX_HOLD_MS = 100;
+/**
+ * How long a job of a queue that merges its jobs waits for the requests that are on their way at that moment, milliseconds.
+ * Requests that begin together become one job, although the first one arrives before the others.
+ */
+const MAX_ALONGSIDE_MS = 20;
 /** Failed jobs that each queue keeps for operators. */
 const KEPT_FAILED = 1_000;
+/** Events of jobs that BullMQ keeps for each queue, about; nobody reads them. */
+const KEPT_EVENTS = 100;
 
 /** Opens one BullMQ queue for each entry of the catalog. Close them after the last job was enqueued. */
 export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueDeps): {
@@ -37,6 +62,7 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
         connection: redis,
         prefix,
         skipVersionCheck: true,
+        streams: { events: { maxLen: KEPT_EVENTS } },
         defaultJobOptions: {
           removeOnComplete: true,
           removeOnFail: { count: KEPT_FAILED },
@@ -59,26 +85,32 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
     if (catalog[name].merge && isFirst) await addMerged(name, withRequest);
     else await add(name, withRequest);
   };
-  /** Jobs that are enqueued while an earlier one is added, or within one iteration of the event loop, become one job. */
+  /** Jobs that are enqueued while an earlier one is in progress, or at the same time, become one job. */
   const waiting = new Map<QueueName, { requests: JobRequest[]; added: Promise<void> }>();
-  const adding = new Map<QueueName, Promise<void>>();
+  const inProgress = new Map<QueueName, Promise<void>>();
   const addMerged = <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<void> => {
     const open = waiting.get(name);
     open?.requests.push(...requests);
     if (open) return open.added;
     const all: JobRequest<N>[] = [...requests];
-    const added = (adding.get(name) ?? new Promise((resolve) => setImmediate(resolve))).then(async () => {
+    const earlier = inProgress.get(name) ?? new Promise((resolve) => setImmediate(resolve));
+    const added = earlier.then(awaitOthers(requests)).then(() => {
       waiting.delete(name);
       const now = add(name, mergeRequests(name, all));
-      adding.set(name, now);
-      await now;
-      if (adding.get(name) === now) adding.delete(name);
+      const progress = now
+        .then((isAdded) => (isAdded ? holdBack(all) : undefined))
+        .then(() => {
+          if (inProgress.get(name) === progress) inProgress.delete(name);
+        });
+      inProgress.set(name, progress);
+      return now.then(() => undefined);
     });
     // Entries of a queue's list are all of this queue.
     waiting.set(name, { requests: all as JobRequest[], added });
     return added;
   };
-  const add = async <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<void> => {
+  /** Adds jobs. Returns false when Redis has not taken them. */
+  const add = async <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<boolean> => {
     const queue = queues.get(name);
     const jobs = requests.map(({ data, retry, delayMs }) => ({
       name,
@@ -92,9 +124,11 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
       // addBulk needs three commands where add needs one.
       if (only && jobs.length === 1) await queue?.add(only.name, only.data, only.opts);
       else await queue?.addBulk(jobs);
+      return true;
     } catch (error) {
       metrics.enqueueFailures.inc({ queue: name }, requests.length);
       log.warn({ queue: name, jobs: requests.length, err: error }, "jobs not enqueued; the sweep retries");
+      return false;
     }
   };
   return {
@@ -104,6 +138,21 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+/** Waits for the end of the first of these requests, whose job takes all of them at once, and then as long again. */
+async function holdBack(requests: readonly JobRequest[]): Promise<void> {
+  const ends = requests.flatMap(({ ended }) => ended ?? []);
+  if (ends.length === 0) return;
+  const began = performance.now();
+  await withTimeout(Promise.race(ends), MAX_HOLD_MS, "the job").catch(() => undefined);
+  const took = performance.now() - began;
+  await pause(Math.max(0, Math.min(took, MAX_HOLD_MS - took)));
+}
+
+/** Returns the function that waits for the requests on their way with the first of these. */
+function awaitOthers([first]: readonly JobRequest[]): () => Promise<unknown> {
+  return () => withTimeout(first?.others?.() ?? Promise.resolve(), MAX_ALONGSIDE_MS, "requests").catch(() => undefined);
 }
 
 /** Payloads that are merged into one job at most. */

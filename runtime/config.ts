@@ -50,7 +50,7 @@ const common = {
 
 /** Variables of processes that send requests to servers that callers name. */
 const callerServices = {
-  /** Allows logos and webhooks at private addresses, and webhooks without TLS; for development. */
+  /** Allows logos and webhooks at private addresses, and webhooks and return URLs without TLS; for development. */
   ALLOW_PRIVATE_ADDRESSES: z.stringbool().default(false),
 };
 
@@ -78,6 +78,9 @@ const signerTarget = {
   ...certificates,
 };
 
+/** Receives the head of each day of an audit log: a file: URL, or an http(s) URL that is posted to. */
+const auditSink = z.url({ protocol: /^(file|https?)$/ }).optional();
+
 const Signer = z.object({
   HOST: common.HOST,
   LOG_LEVEL: common.LOG_LEVEL,
@@ -88,6 +91,7 @@ const Signer = z.object({
   /** The SQLite file of the signer's own records. */
   SIGNER_STORE: z.string().min(1),
   SIGNER_LIMITS_FILE: z.string().min(1),
+  AUDIT_SINK: auditSink,
   ...certificates,
 });
 
@@ -98,6 +102,8 @@ const Api = z.object({
   SCREENING_LIST_FILE: screeningList,
   /** Encrypts buyer data, which the api cannot read. */
   BUYER_DATA_PUBLIC_KEY: publicKey,
+  /** Encrypts the secrets of webhook endpoints, which the api cannot read afterwards. */
+  WEBHOOK_PUBLIC_KEY: publicKey,
   PORT: port.default(8080),
   /** Address at which buyers and wallets reach the api; part of every payment link. */
   PUBLIC_URL: publicUrl,
@@ -132,8 +138,7 @@ const Worker = z.object({
   ...signerTarget,
   /** How long the process waits for running jobs after SIGTERM. */
   DRAIN_MS: z.coerce.number().int().min(0).default(45_000),
-  /** Receives the head of each day of the audit log: a file: URL, or an http(s) URL that is posted to. */
-  AUDIT_SINK: z.url({ protocol: /^(file|https?)$/ }).optional(),
+  AUDIT_SINK: auditSink,
 });
 
 const Board = z.object({

@@ -1,5 +1,4 @@
 import { collectDefaultMetrics, type Registry } from "prom-client";
-import project from "../package.json" with { type: "json" };
 import { createChainMetrics } from "./metrics/chain-metrics.ts";
 import { createDatabaseMetrics } from "./metrics/database-metrics.ts";
 import { createHttpMetrics } from "./metrics/http-metrics.ts";
@@ -19,10 +18,8 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
   registry.setDefaultLabels({ role });
   collectDefaultMetrics({ register: registry });
   const factory = createMetricFactory(registry);
-  const build = factory.gauge("pay_build_info", "Always 1; the version is in the label", ["version"]);
-  build.set({ version: project.version }, 1);
   return {
-    build,
+    build: factory.gauge("pay_build_info", "Always 1; the labels say what runs", ["version", "revision", "schema"]),
     ...createJobMetrics(factory),
     ...createPaymentMetrics(factory),
     ...createTransferMetrics(factory),

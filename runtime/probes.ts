@@ -4,15 +4,19 @@ import { TimeoutError, withTimeout } from "./timeout.ts";
 
 export type Readiness = { ok: boolean; checks: Record<string, boolean> };
 
-type ProbeDeps = {
-  host: string;
-  /** 0 takes a free port. */
-  port: number;
-  registry: Registry;
+/** How a process finds out whether it is ready. */
+export type ReadinessDeps = {
   /** Checks everything that this process needs to serve. The process is not ready when this throws or is late. */
   ready: () => Promise<Readiness>;
   /** Returns true once the process has begun to stop: it is alive and no longer ready. */
   isDraining?: () => boolean;
+};
+
+type ProbeDeps = ReadinessDeps & {
+  host: string;
+  /** 0 takes a free port. */
+  port: number;
+  registry: Registry;
 };
 
 /** How long `ready` may take, milliseconds; less than the two seconds after which a readiness probe gives up. */
@@ -44,12 +48,12 @@ async function answer(deps: ProbeDeps, method: string, url: string, response: Se
   if (path === "/livez") return send(response, 200, "text/plain", "ok\n");
   if (path === "/metrics") return send(response, 200, deps.registry.contentType, await deps.registry.metrics());
   if (path !== "/readyz") return send(response, 404, "text/plain", "not found\n");
-  const state = await readiness(deps);
+  const state = await checkReadiness(deps);
   send(response, state.ok ? 200 : 503, "application/json", `${JSON.stringify(state)}\n`);
 }
 
-/** Returns the response of `/readyz`; the api also serves it on its own port. */
-async function readiness(deps: Pick<ProbeDeps, "ready" | "isDraining">): Promise<Readiness> {
+/** Returns what `/readyz` answers; the api serves it on its own port too. Never rejects. */
+export async function checkReadiness(deps: ReadinessDeps): Promise<Readiness> {
   if (deps.isDraining?.() === true) return { ok: false, checks: { accepting: false } };
   try {
     return await withTimeout(deps.ready(), readyMs, "the readiness check");

@@ -42,8 +42,8 @@ export function censor(value: unknown): unknown {
 }
 
 /**
- * Removes from any text what looks like a signature, a raw transaction, one of our API keys, a bearer token or a URL's
- * password. It catches what censoring by member name misses. Hashes and addresses (64 digits or fewer) stay.
+ * Removes from any text what looks like a signature, a raw transaction, one of our API keys or webhook secrets, a bearer
+ * token or a URL's password. It catches what censoring by member name misses. Hashes and addresses (64 digits or fewer) stay.
  */
 export function scrubText(text: string): string {
   return (
@@ -51,6 +51,7 @@ export function scrubText(text: string): string {
       // The lookbehind prevents a new match attempt at each digit of a long run.
       .replaceAll(/(?<![0-9a-f])[0-9a-f]{65,}/gi, "[redacted hex]")
       .replaceAll(/\bsvc_(test_)?[A-Za-z0-9_-]{8,}/g, "svc_$1[redacted]")
+      .replaceAll(/\bwhsec_[A-Za-z0-9+/=_-]{8,}/g, "whsec_[redacted]")
       .replaceAll(/\b(bearer|basic) [^\s"\\]{12,}/gi, "$1 [redacted]")
       .replaceAll(/(\w:\/\/)[^\s"\\/@]+@/g, "$1[redacted]@")
   );

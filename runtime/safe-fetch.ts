@@ -17,8 +17,11 @@ export type SafeFetchRequest = {
   maxBytes: number;
   /** Number of redirects that are followed. Each target is checked like the first URL. */
   redirects: number;
-  /** True when only the status matters: the result comes with the headers, and the body is discarded. */
-  statusOnly?: boolean;
+  /**
+   * Set when the status decides: the result comes with at most this many bytes of the body, of any encoding and length, as
+   * far as they arrive within a quarter of a second after the headers. The rest is discarded.
+   */
+  beginning?: number;
   /**
    * True for a server that receives many requests: the connection is kept for the next one. A kept connection that fails
    * before the response is replaced and the request is sent a second time, so the request must be safe to repeat.
@@ -150,7 +153,7 @@ async function send(client: Client, request: SafeFetchRequest, url: URL, signal:
         return sendBy(once);
       })
     : sendBy(once));
-  const bytes = await readBody(response, request, signal);
+  const bytes = await readBody(response, request);
   // undici takes a connection back one turn of the event loop after the last byte.
   if (request.keepAlive) await setImmediate();
   return { status: response.statusCode, headers: response.headers, body: bytes };
@@ -201,15 +204,11 @@ async function resolveName(name: string): Promise<string[]> {
 /** Reads a body, up to the limit. Refuses a compressed one, because it could grow beyond any limit when it is opened. */
 async function readBody(
   { headers, body }: Dispatcher.ResponseData,
-  { maxBytes, statusOnly }: SafeFetchRequest,
-  signal: AbortSignal,
+  { maxBytes, beginning }: SafeFetchRequest,
 ): Promise<Buffer> {
   // A body that is destroyed before its end emits an error, which needs a listener.
   body.on("error", () => undefined);
-  if (statusOnly) {
-    void body.dump({ limit: maxBytes, signal }).catch(() => undefined);
-    return Buffer.alloc(0);
-  }
+  if (beginning !== undefined) return readBeginning(body, { bytes: beginning, maxBytes });
   try {
     const encoding = headers["content-encoding"];
     if (encoding !== undefined && encoding !== ACCEPTED_ENCODING)
@@ -226,6 +225,31 @@ async function readBody(
   } finally {
     body.destroy();
   }
+}
+
+/** How long the beginning of a body is waited for, milliseconds. */
+const BEGINNING_MS = 250;
+
+/** Returns the beginning of a body, and discards the rest, so that the connection can be used again; ends one that is too long. */
+function readBeginning(
+  body: Dispatcher.ResponseData["body"],
+  { bytes, maxBytes }: { bytes: number; maxBytes: number },
+): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  const begun = Promise.withResolvers<void>();
+  const timer = setTimeout(begun.resolve, BEGINNING_MS);
+  body.on("data", (part: Buffer) => {
+    if (size < bytes) parts.push(part);
+    size += part.length;
+    if (size >= bytes) begun.resolve();
+    if (size > maxBytes) body.destroy();
+  });
+  body.once("close", begun.resolve);
+  return begun.promise.then(() => {
+    clearTimeout(timer);
+    return Buffer.concat(parts).subarray(0, bytes);
+  });
 }
 
 const tooLarge = (maxBytes: number) => `is larger than ${maxBytes} bytes`;

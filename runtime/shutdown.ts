@@ -55,6 +55,7 @@ export function installSignals(shutdown: Shutdown, deps: { log: Log; lingerMs?: 
   const { log, lingerMs = 2_000 } = deps;
   async function end(code: number): Promise<void> {
     await shutdown.close();
+    log.info({ code }, "closed");
     // A crash while closing has set 1 already, and that stays.
     process.exitCode = Math.max(Number(process.exitCode ?? 0), code);
     setTimeout(() => {

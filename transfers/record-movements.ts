@@ -8,7 +8,7 @@ import { skipUsedNonces } from "../db/queries/lanes.ts";
 import { formatObservationKey, insertObservations, listClaimed } from "../db/queries/observations.ts";
 import { type EvmTransactionRow, markIncluded } from "../db/queries/transactions.ts";
 import { listAssigned, listByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
-import { runInSavepoints } from "../db/savepoint.ts";
+import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
@@ -29,6 +29,9 @@ export type IncludedTransaction = { row: EvmTransactionRow; receipt: Receipt };
 /** What can be recorded: token movements, and our own transactions with their receipts. Only EVM chains have receipts. */
 export type Recordable = { seen: readonly TokenMovement[]; landed: readonly IncludedTransaction[] };
 
+/** `runRows`: how rows are written when one of them may fail, in savepoints when unset (db/savepoint.ts). */
+type RecordOptions = { unsolicited: BookUnsolicited; runRows?: RunRows };
+
 /** The members of a chain that this file uses. */
 type Watching = Pick<Chain, "chain" | "treasury">;
 
@@ -42,10 +45,10 @@ export async function recordBlocks(
   db: Db,
   deps: TransferDeps,
   chain: Watching,
-  { seen, landed, unsolicited }: Recordable & { unsolicited: BookUnsolicited },
+  { seen, landed, unsolicited, runRows = runInSavepoints }: Recordable & RecordOptions,
 ): Promise<() => void> {
   const failed: TokenMovement[] = [];
-  const parts = await runInSavepoints(db, seen, {
+  const parts = await runRows(db, seen, {
     work: (some) => recordMovements(db, deps, chain, some, unsolicited),
     async fail(log, error) {
       failed.push(log);
@@ -53,7 +56,7 @@ export async function recordBlocks(
     },
   });
   const proved = parts.flatMap((part) => part.proved);
-  const included = await runInSavepoints(db, landed, {
+  const included = await runRows(db, landed, {
     async work(some) {
       await markIncluded(
         db,

@@ -5,6 +5,7 @@ import { listChainsWithHistory } from "../payments/lifecycle/watch-chain.ts";
 import { takeDueWork } from "../payments/maintenance/take-due-rows.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { CatchUpDeps } from "../payments/payouts/sign-payout.ts";
+import { writeSettledEventParts } from "../payments/webhooks/settled-events.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { JobRequest } from "../queues/enqueue.ts";
 
@@ -60,6 +61,8 @@ export async function sweep(deps: PaymentDeps & CatchUpDeps): Promise<void> {
     ["deliver-webhook", endpoints.filter(({ lost }) => lost).length],
   ];
   for (const [queue, count] of found) deps.metrics.sweepReenqueued.inc({ queue }, count);
+  // After the jobs, which must not wait for a payout of thousands of payments.
+  await writeSettledEventParts(deps);
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);
 }
 

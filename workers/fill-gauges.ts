@@ -53,7 +53,7 @@ export function fillGauges(deps: Deps): void {
     for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
   });
   onScrape(metrics.destinationChangesWaiting, async (set) => {
-    for (const { mode, count } of (await read()).destinationChanges) set({ mode }, count);
+    for (const { mode, change, count } of (await read()).destinationChanges) set({ mode, change: `${change}` }, count);
   });
   onScrape(metrics.cursorBlock, async (set) => {
     for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
@@ -90,6 +90,7 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
   onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
   onScrape(metrics.auditEntryAgeSeconds, async (set) => set({}, (await read()).auditEntrySeconds));
+  onScrape(metrics.signerLogContradicted, async (set) => set({}, Number((await read()).isSignerLogContradicted)));
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });

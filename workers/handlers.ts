@@ -6,6 +6,7 @@ import { createSend } from "../payments/lifecycle/relay-transfers.ts";
 import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
+import { recordSignerHead } from "../payments/maintenance/signer-log.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
@@ -43,6 +44,9 @@ const EXCESS_EVERY_S = 60;
 
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
+
+/** Interval at which the signer's audit log is compared with what it was, seconds. */
+const SIGNER_HEAD_EVERY_S = 60;
 
 const done: JobResult = { done: true };
 /** The handler stopped early although there is more to do, so that the worker can run other jobs in between. */
@@ -121,7 +125,8 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       await applyDueChanges(deps);
-      if (await hasUnreportedDestinations(deps)) await deps.enqueue("report-destinations", [{ data: { at } }]);
+      if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
+        await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
       if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
       if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
@@ -130,6 +135,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     },
     "report-destinations": async () => {
       await reportDestinations(deps);
+      await recordSignerHead(deps);
       return done;
     },
     "move-excess": async ({ chain }) => {

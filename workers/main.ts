@@ -3,16 +3,16 @@ import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Registry } from "prom-client";
-import { isTransientChainError } from "../chains/errors.ts";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
 import { type Chains, checkChain, closeChains, getChain, openChains } from "../chains/open-chains.ts";
 import type { PayoutSigner } from "../chains/payout-signer.ts";
 import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
+import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
-import { isMigrated } from "../db/migrate.ts";
 import { openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
+import { isTransient } from "../payments/is-transient.ts";
 import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
 import { isQueueName, type QueueName, queueNames } from "../queues/catalog.ts";
 import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
@@ -20,6 +20,7 @@ import { createEpochStore } from "../queues/epoch-store.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { openAuditSink } from "../runtime/audit-sink.ts";
+import { setBuildInfo } from "../runtime/build-info.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
 import { createDecrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
@@ -49,10 +50,9 @@ import { findNeeds } from "./queue-keys.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
-import { createTransientCheck } from "./transient.ts";
 
-/** How often a process that waits for its clock checks it, milliseconds. */
-const CLOCK_CHECK_MS = 200;
+/** How often a process that waits for its clock or for the schema checks them, milliseconds. */
+const START_CHECK_MS = 200;
 
 type Opened = { config: WorkerConfig; networks: Networks; log: Log; metrics: Metrics; shutdown: Shutdown };
 
@@ -66,6 +66,7 @@ async function work(config: WorkerConfig): Promise<void> {
   installSignals(shutdown, { log });
   const registry = new Registry();
   const metrics = createMetrics(registry, "worker");
+  setBuildInfo(metrics, process.env, releaseVersion);
   const opened: Opened = { config, networks, log, metrics, shutdown };
 
   const db = openDatabase(opened);
@@ -73,12 +74,13 @@ async function work(config: WorkerConfig): Promise<void> {
   const clock = createClock(db);
   const gate = createClockGate({ clock, isTrusted: () => isTrusted(clock), metrics, log });
   const state = { started: false };
+  const isSchemaReady = watchSchema(db, log);
   const probes = await startProbes({
     host: config.HOST,
     port: config.METRICS_PORT,
     registry,
     isDraining: () => shutdown.signal.aborted,
-    ready: createReadiness({ db, redis, clock }, () => state.started),
+    ready: createReadiness({ redis, clock, isSchemaReady }, () => state.started),
   });
   shutdown.onClose("probes", () => probes.close());
   const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
@@ -91,7 +93,9 @@ async function work(config: WorkerConfig): Promise<void> {
     log.warn(
       "no compiled secp256k1 bindings for this platform: signatures are verified in JavaScript, ten times slower",
     );
-  await waitForClock(clock, shutdown.signal);
+  await waitUntilTrue(async () => isTrusted(clock), shutdown.signal);
+  // Statements of this release would fail halfway through a job, or write what a later release does not expect.
+  await waitUntilTrue(() => isSchemaReady().catch(() => false), shutdown.signal);
 
   const deps = createDeps(opened, { db, redis, enqueue, chains, clock, served });
   shutdown.onClose("signer", () => deps.signer.close());
@@ -162,20 +166,19 @@ function openProducer({ config, log, metrics, shutdown }: Opened) {
 }
 
 function createReadiness(
-  { db, redis, clock }: { db: Pool; redis: Redis; clock: Clock },
+  { redis, clock, isSchemaReady }: { redis: Redis; clock: Clock; isSchemaReady: () => Promise<boolean> },
   isStarted: () => boolean,
 ): () => Promise<Readiness> {
   return async () => {
-    const migrated = await isMigrated(db).catch(() => false);
+    const migrated = await isSchemaReady().catch(() => false);
     const checks = { started: isStarted(), migrated, redis: redis.status === "ready", clock: isTrusted(clock) };
     return { ok: Object.values(checks).every(Boolean), checks };
   };
 }
 
-/** Resolves when the clock is trusted, or when the process stops. */
-async function waitForClock(clock: Clock, signal: AbortSignal): Promise<void> {
-  while (!isTrusted(clock) && !signal.aborted)
-    await pause(CLOCK_CHECK_MS, undefined, { signal }).catch(() => undefined);
+/** Resolves when a check returns true, or when the process stops. */
+async function waitUntilTrue(check: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  while (!(await check()) && !signal.aborted) await pause(START_CHECK_MS, undefined, { signal }).catch(() => undefined);
 }
 
 /** Creates the dependencies of all handlers. The keys of a chain are added when the chain starts. */
@@ -205,6 +208,7 @@ function createDeps(
   const paysOut = [...chains.keys()].some((chain) => findNeeds(served, chain).has("signer"));
   const open = paysOut ? openSigner : createKeylessSigner;
   const signer = open(config, { treasuryKeys, chains, deployment, log });
+  if (paysOut && config.SIGNER !== "embedded") metrics.signerLogCompared.set(now().getTime() / 1000);
   return {
     db,
     chains,
@@ -224,7 +228,7 @@ function createDeps(
     log,
     metrics,
     now,
-    isTransient: createTransientCheck(isTransientChainError),
+    isTransient,
     withoutRequestContext: withoutLogFields,
     startedAt: now(),
     epoch: openEpoch({ db, memory: createEpochStore(redis, config.REDIS_PREFIX), log }),

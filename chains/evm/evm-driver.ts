@@ -4,13 +4,14 @@ import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import type { AssetId } from "../caip.ts";
 import type { ChainDriver } from "../chain-driver.ts";
 import { readBalancesAt } from "./balances-at-block.ts";
+import { readFinalHeight } from "./blocks.ts";
 import { checkEvmChain } from "./check-evm-chain.ts";
 import { collectorAddress } from "./collector-contract.ts";
 import { disburserAddress } from "./disburser-contract.ts";
 import { encodePayout, openEvmPayoutSigner } from "./evm-payouts.ts";
 import { readFinalBalance } from "./final-balance.ts";
 import { readFinalMovements } from "./final-movements.ts";
-import { type EvmChain, openEvmChain } from "./open-evm-chain.ts";
+import { accountsOf, type EvmChain, openEvmChain } from "./open-evm-chain.ts";
 import { readFeed } from "./price-feeds.ts";
 import { readTreasuryHistory } from "./treasury-history.ts";
 
@@ -45,6 +46,8 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   openPayoutSigner: openEvmPayoutSigner,
   encodePayout,
   readFinalMovements,
+  withTreasury: (chain, treasury) => ({ ...chain, ...accountsOf(chain.permit2, treasury) }),
+  readFinalHeight: (chain) => readFinalHeight(chain, chain.rpc),
   readTreasuryHistory,
   readPriceFeed: (chain, { feed, sequencer }) =>
     readFeed(chain, getAddress(feed), sequencer === undefined ? undefined : getAddress(sequencer)),

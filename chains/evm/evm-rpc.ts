@@ -1,10 +1,11 @@
-import { type EIP1193RequestFn, HttpRequestError, hexToNumber, http, type PublicRpcSchema, TimeoutError } from "viem";
+import { type EIP1193RequestFn, HttpRequestError, hexToNumber, type PublicRpcSchema, TimeoutError } from "viem";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
 import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
 import { readBlock } from "./blocks.ts";
+import { openHttpTransport } from "./http-transport.ts";
 import { readWaitMs } from "./rpc-errors.ts";
 
 /** Sends a JSON-RPC request to a chain (EIP-1193). */
@@ -45,8 +46,7 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
   const failover = openFailover<Send>({
     network,
     metrics,
-    connect: (url) =>
-      http(url, { retryCount: 0, timeout: network.rpcTimeoutMs, onFetchResponse: throwRateLimit })({}).request,
+    connect: (url) => openHttpTransport(url, network.rpcTimeoutMs),
     identify: {
       method: "eth_chainId",
       query: async (send) => {
@@ -99,13 +99,6 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     check: failover.check,
     compareHeights: failover.compareHeights,
   };
-}
-
-/** Throws for the status 429. viem drops the header Retry-After where the body is JSON, and the status where it is not. */
-async function throwRateLimit({ status, headers, url, body }: Response): Promise<void> {
-  if (status !== 429) return;
-  await body?.cancel();
-  throw new HttpRequestError({ status, headers, url });
 }
 
 /** Types a function by the methods of the JSON-RPC API. */

@@ -44,7 +44,6 @@ export type EvmChain = {
 /** Opens a network without sending a request. */
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
-  const treasury = lowerCaseHex(network.treasury.address);
   const permit2 = lowerCaseHex(network.permit2);
   const { rpc, readFromOneEndpoint, endpoints, check, compareHeights } = openEndpoints(network, metrics);
   return {
@@ -60,12 +59,19 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     heads: createHeadWakes(network, metrics),
     multicall: lowerCaseHex(network.multicall),
     permit2,
-    collector: collectorAddress({ permit2, treasury }),
-    disburser: disburserAddress(treasury),
-    treasury,
-    ours: new Set([treasury]),
+    ...accountsOf(permit2, network.treasury.address),
     tokens: new Map(network.assets.map((entry) => [entry.asset, openToken(entry, chainId)])),
   };
+}
+
+/** Returns a treasury and its contracts, as members of a chain. */
+export function accountsOf(
+  permit2: Hex,
+  address: string,
+): Pick<EvmChain, "treasury" | "collector" | "disburser" | "ours"> {
+  const treasury = lowerCaseHex(address);
+  const contracts = { collector: collectorAddress({ permit2, treasury }), disburser: disburserAddress(treasury) };
+  return { treasury, ...contracts, ours: new Set([treasury]) };
 }
 
 function openToken(entry: EvmAsset, chainId: number): EvmToken {

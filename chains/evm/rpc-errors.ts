@@ -1,6 +1,7 @@
 import { BaseError, type Hex, HttpRequestError, isHex, RpcRequestError } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
+import { boundWait, readRetryAfter } from "../rate-limit-wait.ts";
 
 /** Maximum length of a node's error message, in code points. */
 const MAX_LENGTH = 200;
@@ -61,10 +62,6 @@ export function isRateLimit(error: unknown): boolean {
   return false;
 }
 
-/** How long an endpoint with a rate limit is not asked if it does not say how long, and at most, milliseconds. */
-const USUAL_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
-
 /**
  * Returns how long an endpoint must not be asked after an error, milliseconds. Returns undefined if the error is no rate
  * limit. The header Retry-After states it in seconds or as a date, and some texts do ("retry in 10s").
@@ -72,15 +69,10 @@ const LONGEST_WAIT_MS = 60_000;
 export function readWaitMs(error: unknown, now: Date = new Date()): number | undefined {
   if (isRateLimit(error)) {
     const [, seconds] = /retry (?:in|after) (\d+) ?s/i.exec(describeRpcError(error)) ?? [];
-    return toWait(Number(seconds) * 1_000);
+    return boundWait(Number(seconds) * 1_000);
   }
   if (!(error instanceof HttpRequestError) || error.status !== 429) return undefined;
-  const header = error.headers?.get("retry-after") ?? "";
-  return toWait(/^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now.getTime());
-}
-
-function toWait(ms: number): number {
-  return Number.isFinite(ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, ms)) : USUAL_WAIT_MS;
+  return readRetryAfter(error.headers?.get("retry-after"), now);
 }
 
 /** Throws the error of an RPC request as ChainError: unchanged if it is one, otherwise as `rpc_answer`. */

@@ -1,21 +1,19 @@
 import type { TokenMovement } from "../token-movement.ts";
 import { readAccountMovements } from "./account-logs.ts";
-import { readFinalHeight } from "./blocks.ts";
 import { readRangeInParts } from "./log-ranges.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { readNaturalKeys } from "./transaction-movements.ts";
 
 /**
- * Reads the movements of the treasury from a block up to the newest final one, in parts. Only movements out of the treasury
- * have their natural keys, because those cost a receipt. Throws ChainError.
+ * Reads the movements of the treasury in final blocks, in parts. Only movements out of the treasury have their natural keys,
+ * because those cost a receipt. Throws ChainError.
  */
 export async function* readTreasuryHistory(
   chain: EvmChain,
-  from: number,
+  range: { from: number; to: number },
 ): AsyncGenerator<readonly TokenMovement[], void> {
   const tokens = [...chain.tokens.values()].map(({ token }) => token);
   const accounts = { contracts: chain, tokens, receivers: new Set<string>() };
-  const range = { from, to: await readFinalHeight(chain, chain.rpc) };
   const read = (part: typeof range) => readAccountMovements(chain.rpc, part, accounts);
   for await (const { found } of readRangeInParts(chain.rpc, range, { longest: chain.network.logRange, read })) {
     const out = found.filter(({ payer }) => payer === chain.treasury);

@@ -13,7 +13,7 @@ import {
 import { verifySignature } from "./ed25519-keys.ts";
 import { LIGHTHOUSE_PROGRAM, validateGuards } from "./lighthouse-guards.ts";
 import { BUDGET_PROGRAM, type PlainInstruction, validateComputeBudget } from "./wallet-instructions.ts";
-import { type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
+import { encodeKey, type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
 
 export type CompareLimits = {
   /** Maximum priority fee (compute units times price), in lamports. */
@@ -56,8 +56,8 @@ export function compareTransaction(parsed: ParsedTransaction, expected: SplTrans
   const ours = buildTransfer(expected);
   const built = ours.map((one, index) => ({
     number: index + 1,
-    program: one.programId.toBase58(),
-    accounts: one.keys.map((key) => key.pubkey.toBase58()),
+    program: encodeKey(one.programId.toBytes()),
+    accounts: one.keys.map((key) => encodeKey(key.pubkey.toBytes())),
     data: Uint8Array.from(one.data),
   }));
   return [
@@ -190,8 +190,8 @@ function validateAccounts(
 ): string[] {
   const reasons: string[] = [];
   const metas = built.flatMap((one) => [
-    ...one.keys.map((key) => ({ address: key.pubkey.toBase58(), writable: key.isWritable })),
-    { address: one.programId.toBase58(), writable: false },
+    ...one.keys.map((key) => ({ address: encodeKey(key.pubkey.toBytes()), writable: key.isWritable })),
+    { address: encodeKey(one.programId.toBytes()), writable: false },
   ]);
   const placed = new Set([expected.feePayer, ...metas.map((meta) => meta.address)]);
   const written = new Set([expected.feePayer, ...metas.filter((meta) => meta.writable).map((meta) => meta.address)]);

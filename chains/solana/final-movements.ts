@@ -5,27 +5,83 @@ import type { TokenMovement } from "../token-movement.ts";
 import { readStatuses } from "./cluster-state.ts";
 import { isSignature } from "./ed25519-keys.ts";
 import type { SolanaChain, SolanaToken } from "./open-solana-chain.ts";
+import { readSignedPayment, type SignedPayment } from "./signed-payment.ts";
+import { listSignatures } from "./transaction-history.ts";
 import { readMovements } from "./treasury-movements.ts";
 
 /** Transactions that are read at the same time. */
 const CONCURRENCY = 8;
+/** Entries that are listed at most for each transaction. A page has 1,000: a search in vain costs an eighth more calls. */
+const ENTRIES_PER_TRANSACTION = 128;
 
 /**
  * Reads transactions by signature, with the memos of their movements. A transaction that moves a large amount into the
- * treasury (`agreementThreshold`) is final only when a second endpoint shows the same. Throws ChainError when no endpoint
- * answers.
+ * treasury (`agreementThreshold`) is final only when a second endpoint shows the same. Payments whose signed bytes the
+ * caller supplies are looked for in the treasury's history, which costs one call for many. Throws ChainError when no
+ * endpoint answers.
  */
 export async function readFinalMovements(
   chain: SolanaChain,
   hashes: readonly string[],
+  signed: ReadonlyMap<string, Uint8Array> = new Map(),
 ): Promise<ReadonlyMap<string, FinalTransaction>> {
-  const found = new Map<string, FinalTransaction>();
-  for (let first = 0; first < hashes.length; first += CONCURRENCY) {
-    const some = hashes.slice(first, first + CONCURRENCY);
+  const found = await listPayments(chain, hashes, signed);
+  const open = hashes.filter((hash) => !found.has(hash));
+  for (let first = 0; first < open.length; first += CONCURRENCY) {
+    const some = open.slice(first, first + CONCURRENCY);
     const read = await Promise.all(some.map((hash) => readOne(chain, hash)));
     for (const [index, hash] of some.entries()) found.set(hash, read[index] ?? { state: "not_found" });
   }
   return found;
+}
+
+/**
+ * Returns the payments that the treasury's history shows as made. The bytes say what moves, and the history that it has moved: it
+ * lists whole signatures. The statuses of signatures would not do: nodes keep them by 20 bytes of the signature, so a
+ * thief of a relayer's key could sign two transactions that share them and land the harmless one.
+ */
+async function listPayments(
+  chain: SolanaChain,
+  hashes: readonly string[],
+  signed: ReadonlyMap<string, Uint8Array>,
+): Promise<Map<string, FinalTransaction>> {
+  const payments = hashes.flatMap((hash): SignedPayment[] => {
+    const bytes = signed.get(hash);
+    const payment = bytes && readSignedPayment(chain, hash, bytes);
+    return payment && !isLarge(chain, [payment.movement]) ? [payment] : [];
+  });
+  const found = new Map<string, FinalTransaction>();
+  for (const [{ treasuryAccount }, some] of Map.groupBy(payments, ({ token }) => token)) {
+    const slots = await findListed(chain, treasuryAccount, new Set(some.map(({ movement }) => movement.txHash)));
+    for (const { movement } of some) {
+      const slot = slots.get(movement.txHash);
+      if (slot === undefined) continue;
+      const made = { ...movement, blockId: String(slot), blockNumber: slot };
+      found.set(movement.txHash, { state: "final", movements: [made] });
+    }
+  }
+  return found;
+}
+
+/**
+ * Looks for transactions in the newest history of an account, and returns the slots of those that have succeeded. Leaves out
+ * those that lie too far back.
+ */
+async function findListed(
+  chain: SolanaChain,
+  account: string,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, number>> {
+  const slots = new Map<string, number>();
+  // Reading a single transaction costs one call too.
+  let left = wanted.size > 1 ? wanted.size * ENTRIES_PER_TRANSACTION : 0;
+  for (let before: string | undefined; left > 0 && slots.size < wanted.size; ) {
+    const page = await listSignatures(chain, { account, before, limit: left, depth: chain.network.finality });
+    for (const { signature, slot, failed } of page) if (wanted.has(signature) && !failed) slots.set(signature, slot);
+    before = page.at(-1)?.signature;
+    left = before === undefined ? 0 : left - page.length;
+  }
+  return slots;
 }
 
 async function readOne(chain: SolanaChain, hash: string): Promise<FinalTransaction> {
@@ -73,7 +129,10 @@ export function listTokenMovements(
 }
 
 /** Returns true if the networks file requires a second endpoint for one of these movements. */
-function isLarge(chain: SolanaChain, movements: readonly TokenMovement[]): boolean {
+function isLarge(
+  chain: SolanaChain,
+  movements: readonly Pick<TokenMovement, "token" | "receiver" | "amount">[],
+): boolean {
   return movements.some(({ token: mint, receiver, amount }) => {
     const token = [...chain.tokens.values()].find((one) => one.token === mint);
     const threshold = token && readAgreementThreshold(chain.network, token);

@@ -27,20 +27,29 @@ export type SolanaChain = {
 /** Opens a cluster without sending a request. */
 export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): SolanaChain {
   const { rpc, check } = openEndpoints(network, metrics);
-  const treasury = network.treasury.address;
-  const lanes = network.lanes.map(({ address }) => address);
-  const tokens = network.assets.map((entry): SolanaToken => {
-    const token = parseAssetId(entry.asset)?.token ?? "";
-    return { ...entry, token, treasuryAccount: findTokenAccount(treasury, token, entry.program) };
-  });
   return {
     namespace: "solana",
     chain: network.chain,
     network,
     rpc,
     checkEndpoints: check,
+    ...accountsOf({ network }, network.treasury.address),
+    lanes: network.lanes.map(({ address }) => address),
+  };
+}
+
+/** Returns a treasury, its token accounts, and all accounts of the deployment, as members of a chain. */
+export function accountsOf(
+  { network }: Pick<SolanaChain, "network">,
+  treasury: string,
+): Pick<SolanaChain, "treasury" | "tokens" | "ours"> {
+  const tokens = network.assets.map((entry): SolanaToken => {
+    const token = parseAssetId(entry.asset)?.token ?? "";
+    return { ...entry, token, treasuryAccount: findTokenAccount(treasury, token, entry.program) };
+  });
+  const lanes = network.lanes.map(({ address }) => address);
+  return {
     treasury,
-    lanes,
     tokens: new Map(tokens.map((token) => [token.asset, token])),
     ours: new Set([treasury, ...lanes, ...tokens.map(({ treasuryAccount }) => treasuryAccount)]),
   };

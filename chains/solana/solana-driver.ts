@@ -5,10 +5,11 @@ import type { PayoutSigner } from "../payout-signer.ts";
 import type { KeyReaders } from "../signers/open-key-source.ts";
 import { findTokenAccount } from "./build-payment.ts";
 import { checkSolanaChain } from "./check-solana-chain.ts";
+import { readFinal } from "./cluster-state.ts";
 import { isAddress } from "./ed25519-keys.ts";
 import { readFinalBalance, readFinalBalances } from "./final-balances.ts";
 import { readFinalMovements } from "./final-movements.ts";
-import { openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
+import { accountsOf, openSolanaChain, type SolanaChain } from "./open-solana-chain.ts";
 import { openSolanaKey } from "./open-solana-keys.ts";
 import { readTreasuryHistory } from "./treasury-history.ts";
 
@@ -45,6 +46,8 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
     throw new Error(`a payout on ${chain} is a transaction of its own`);
   },
   readFinalMovements,
+  withTreasury: (chain, treasury) => ({ ...chain, ...accountsOf(chain, treasury) }),
+  readFinalHeight: async (chain) => (await readFinal(chain)).slot,
   readTreasuryHistory,
   readPriceFeed: async ({ chain }) => {
     throw new Error(`${chain} has no price feeds`);

@@ -4,7 +4,7 @@ import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, type Query, retryUnreachable } from "../failover.ts";
-import { type Call, createCall } from "../json-rpc.ts";
+import { type Call, createCall, rateLimited } from "../json-rpc.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;
@@ -105,17 +105,20 @@ async function fetchInTime(
 ): Promise<Response> {
   try {
     const response = await fetch(input, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+    if (response.status === 429) throw rateLimited(response.headers.get("retry-after"));
     // JSON-RPC errors have status 200; any other status counts as no answer.
     if (!response.ok) throw new Error(`HTTP ${response.status}`);
     return new Response(await response.text(), { status: 200, headers: { "content-type": "application/json" } });
   } catch (cause) {
+    if (cause instanceof ChainError) throw cause;
     throw new ChainError("rpc_unreachable", { cause });
   }
 }
 
 function toChainError(cause: unknown, detail: string): ChainError {
   if (cause instanceof ChainError && cause.code === "rpc_answer") return cause;
-  if (cause instanceof ChainError) return new ChainError(cause.code, { cause: cause.cause, detail });
+  if (cause instanceof ChainError)
+    return new ChainError(cause.code, { cause: cause.cause, detail, waitMs: cause.waitMs });
   // A lagging node cannot answer, so the next endpoint is tried.
   if (cause instanceof SolanaJSONRPCError && cause.code === SLOT_NOT_REACHED)
     return new ChainError("rpc_behind", { cause, detail });

@@ -1,4 +1,5 @@
 import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
+import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
@@ -8,19 +9,33 @@ const PAGE = 1_000;
 /** A final transaction that names an account. `memo` is the endpoint's text about its memos, not cleaned. */
 export type ListedTransaction = { signature: string; slot: number; failed: boolean; memo: string };
 
+const Listed = z.array(
+  z.object({ signature: z.string(), slot: z.number(), err: z.unknown(), memo: z.string().nullish() }),
+);
+
 /**
- * Returns a page of the final transactions that name an account, newest first, after `until` and before `before`. An empty
- * page is the end of the list. Skips endpoints that have not reached slot `atSlot`. Throws ChainError.
+ * Returns a page of the transactions that name an account, newest first, after `until` and before `before`, final ones
+ * unless `depth` says otherwise. An empty page is the end of the list. Skips endpoints that have not reached slot `atSlot`.
+ * Throws ChainError.
  */
 export async function listSignatures(
   chain: SolanaChain,
-  args: { account: string; until?: string | undefined; before?: string | undefined; atSlot: number },
+  args: {
+    account: string;
+    until?: string | undefined;
+    before?: string | undefined;
+    atSlot?: number | undefined;
+    limit?: number;
+    depth?: "confirmed" | "finalized";
+  },
 ): Promise<ListedTransaction[]> {
-  const { account, until, before, atSlot: minContextSlot } = args;
-  const bounds = { ...(until ? { until } : {}), ...(before ? { before } : {}), minContextSlot };
-  const page = await chain.rpc.ask("getSignaturesForAddress", (connection) =>
-    connection.getSignaturesForAddress(new PublicKey(account), { limit: PAGE, ...bounds }, "finalized"),
+  const { account, until, before, atSlot, limit = PAGE, depth = "finalized" } = args;
+  // JSON leaves out what is undefined.
+  const bounds = { until, before, minContextSlot: atSlot, limit: Math.min(PAGE, limit), commitment: depth };
+  const page = await chain.rpc.ask("getSignaturesForAddress", async (_connection, call) =>
+    Listed.parse(await call("getSignaturesForAddress", [account, bounds])),
   );
+  // An entry without `err` does not say that the transaction succeeded.
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }
 

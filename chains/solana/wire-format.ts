@@ -1,5 +1,6 @@
 import { base58 } from "@scure/base";
-import { type Message, type MessageV0, PACKET_DATA_SIZE, VersionedMessage } from "@solana/web3.js";
+import { PACKET_DATA_SIZE } from "@solana/web3.js";
+import { readWireMessage, type WireMessage } from "./wire-message.ts";
 
 /** A parsed transaction, in the order of its bytes and without omissions. `accounts` are the static accounts. */
 export type ParsedTransaction = {
@@ -34,36 +35,23 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { error
   // The signature count is a compact-u16, which is one byte below 128. At most 19 signatures fit into 1232 bytes.
   const count = bytes[0] ?? 0;
   const messageBytes = bytes.subarray(1 + SIGNATURE_BYTES * count);
-  const message = readMessage(messageBytes);
+  const message = readWireMessage(messageBytes);
   if (!message) return { error: "the bytes are not a legacy or version 0 transaction" };
-  const { header } = message;
-  if (count !== header.numRequiredSignatures) {
-    return { error: `the transaction has ${count} signatures, its header says ${header.numRequiredSignatures}` };
-  }
-  const accounts = message.staticAccountKeys.map((key, index) => ({
-    address: encodeAddress(key.toBytes()),
-    signer: index < header.numRequiredSignatures,
-    writable: message.isAccountWritable(index),
-  }));
+  const { signers, readonlySigners, readonlyOthers, lookedUp } = message;
+  if (count !== signers) return { error: `the transaction has ${count} signatures, its header says ${signers}` };
+  const accounts = listAccounts(message);
   const feePayer = accounts[0]?.address;
-  const readonlyAtEnd = header.numRequiredSignatures + header.numReadonlyUnsignedAccounts;
-  if (
-    !feePayer ||
-    header.numReadonlySignedAccounts >= header.numRequiredSignatures ||
-    readonlyAtEnd > accounts.length
-  ) {
+  if (!feePayer || readonlySigners >= signers || signers + readonlyOthers > accounts.length) {
     return { error: "the transaction's header does not fit its accounts" };
   }
-  const lookups = message.addressTableLookups;
-  const lookedUp = lookups.reduce((sum, table) => sum + table.writableIndexes.length + table.readonlyIndexes.length, 0);
   const instructions = [];
-  for (const { programIdIndex, accountKeyIndexes, data } of message.compiledInstructions) {
-    const program = accounts[programIdIndex]?.address;
+  for (const { program: index, accounts: named, data } of message.instructions) {
+    const program = accounts[index]?.address;
     // The runtime does not allow the fee payer as a program, nor a program from a lookup table.
-    if (!program || programIdIndex === 0 || accountKeyIndexes.some((index) => index >= accounts.length + lookedUp)) {
+    if (!program || index === 0 || named.some((at) => at >= accounts.length + lookedUp)) {
       return { error: "an instruction of the transaction names an account that does not exist" };
     }
-    instructions.push({ program, accounts: [...accountKeyIndexes], data: Uint8Array.from(data) });
+    instructions.push({ program, accounts: named, data });
   }
   return {
     bytes,
@@ -71,19 +59,28 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { error
     signatures: Array.from({ length: count }, (_, place) => signatureAt(bytes, place)),
     signers: accounts.filter((account) => account.signer).map((account) => account.address),
     feePayer,
-    blockhash: message.recentBlockhash,
+    blockhash: encodeKey(message.blockhash),
     accounts,
     instructions,
-    lookupTables: lookups.length,
+    lookupTables: message.lookupTables,
   };
+}
+
+/** Returns the static accounts. Of the signers, and of the others, the last ones are read-only. */
+function listAccounts({ keys, signers, readonlySigners, readonlyOthers }: WireMessage): ParsedAccount[] {
+  return keys.map((key, index) => {
+    const signer = index < signers;
+    const writable = index < (signer ? signers - readonlySigners : keys.length - readonlyOthers);
+    return { address: encodeKey(key), signer, writable };
+  });
 }
 
 /** Maximum size of the address cache. Encoding base58 is the slowest part of parsing. */
 const MAX_CACHED = 20_000;
 const addressCache = new Map<string, string>();
 
-/** Returns the base58 of a public key, from a cache. */
-function encodeAddress(key: Uint8Array): string {
+/** Returns the base58 of a public key or a blockhash, from a cache. */
+export function encodeKey(key: Uint8Array): string {
   const bytes = Buffer.from(key).toString("latin1");
   const cached = addressCache.get(bytes);
   if (cached) return cached;
@@ -118,14 +115,4 @@ export function encodeUnsigned(message: Uint8Array, signerCount: number): Uint8A
 
 function signatureAt(bytes: Uint8Array, place: number): Uint8Array {
   return Uint8Array.from(bytes.subarray(1 + SIGNATURE_BYTES * place, 1 + SIGNATURE_BYTES * (place + 1)));
-}
-
-function readMessage(bytes: Uint8Array): Message | MessageV0 | undefined {
-  try {
-    const message = VersionedMessage.deserialize(bytes);
-    if (message.version !== "legacy" && message.version !== 0) return undefined;
-    return Buffer.compare(message.serialize(), bytes) === 0 ? message : undefined;
-  } catch {
-    return undefined;
-  }
 }

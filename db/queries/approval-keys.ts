@@ -1,5 +1,6 @@
 import type { Insertable, Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
+import type { AuditActor } from "./audit-entries.ts";
 
 export type ApprovalKeyRow = Selectable<Tables["approval_key"]>;
 
@@ -35,11 +36,12 @@ export async function findApprovalKeyRow(
 /** Revokes an approval key, which is then reported. Returns undefined for one that does not exist or was revoked before. */
 export async function markApprovalKeyRevoked(
   db: Db,
-  { merchantId, publicKey, at }: { merchantId: string; publicKey: string; at: Date },
+  { merchantId, publicKey, actor, at }: { merchantId: string; publicKey: string; actor: AuditActor; at: Date },
 ): Promise<ApprovalKeyRow | undefined> {
+  const { kind: revoker_kind, id: revoker_id, address: revoker_address } = actor;
   return db
     .updateTable("approval_key")
-    .set({ revoked_at: at, reported_at: null })
+    .set({ revoked_at: at, revoker_kind, revoker_id, revoker_address, reported_at: null })
     .where("merchant_id", "=", merchantId)
     .where("public_key", "=", publicKey)
     .where("revoked_at", "is", null)

@@ -1,8 +1,9 @@
 import { type Insertable, type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import { attemptColumns } from "../columns.ts";
 import type { Db, Tables, Verification } from "../tables.ts";
-import { type CurrentOption, listOptionsById, type OptionRow } from "./payment-options.ts";
-import { listPayments, type PaymentRow } from "./payments.ts";
+import { type CurrentOption, listOptionsOfAttempts, type OptionRow } from "./payment-options.ts";
+import { listPaymentsOfAttempts, type PaymentRow } from "./payments.ts";
 
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
@@ -81,7 +82,8 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = b
     select numbered.id, numbered.payment_id, numbered.option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
       verification, 'waiting', numbered.created_at, numbered.due_at
     from (
-      select given.*, row_number() over (partition by option_id order by at) + (
+      select given.id, given.payment_id, given.option_id, given.digest, given.results, given.verification,
+        given.created_at, given.due_at, row_number() over (partition by option_id order by at) + (
         select count(*) from attempt kept where kept.payment_id = given.payment_id
           and kept.option_id = given.option_id and kept.verification = given.verification
       ) as number
@@ -179,22 +181,15 @@ export type AttemptWithContext = { attempt: AttemptRow; option: CurrentOption; p
 
 /** Returns those of these attempts that wait for verification, with their options and payments, in no particular order. */
 export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promise<AttemptWithContext[]> {
-  const attempts = await db
-    .selectFrom("attempt")
-    .selectAll()
-    .where(sql<boolean>`id = any(${ids})`)
-    .where("state", "=", "waiting")
-    .execute();
-  if (attempts.length === 0) return [];
-  const [options, payments] = await Promise.all([
-    listOptionsById(
-      db,
-      attempts.map((attempt) => attempt.option_id),
-    ),
-    listPayments(
-      db,
-      attempts.map((attempt) => attempt.payment_id),
-    ),
+  const [attempts, options, payments] = await Promise.all([
+    db
+      .selectFrom("attempt")
+      .select(attemptColumns)
+      .where(sql<boolean>`id = any(${ids})`)
+      .where("state", "=", "waiting")
+      .execute(),
+    listOptionsOfAttempts(db, ids),
+    listPaymentsOfAttempts(db, ids),
   ]);
   const optionOf = new Map(options.map((option) => [option.id, option]));
   const paymentOf = new Map(payments.map((payment) => [payment.id, payment]));
@@ -216,19 +211,6 @@ export async function lockWaitingOf(db: Db, paymentIds: readonly string[]): Prom
     .orderBy("id")
     .forUpdate()
     .execute();
-}
-
-/** Locks those of these attempts that still wait, until the commit. Returns their ids. */
-export async function lockWaiting(db: Db, ids: readonly string[]): Promise<string[]> {
-  const rows = await db
-    .selectFrom("attempt")
-    .select("id")
-    .where(sql<boolean>`id = any(${ids})`)
-    .where("state", "=", "waiting")
-    .orderBy("id")
-    .forUpdate()
-    .execute();
-  return rows.map((row) => row.id);
 }
 
 /** Makes a payment's waiting attempts due. Returns how many. */

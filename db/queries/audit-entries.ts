@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { StoredEntry } from "../audit-chain.ts";
+import type { StoredEntry } from "../../runtime/audit-chain.ts";
 import type { Db } from "../tables.ts";
 
 type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;

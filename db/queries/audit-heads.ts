@@ -1,8 +1,6 @@
 import { sql } from "kysely";
+import type { AuditHead } from "../../runtime/audit-chain.ts";
 import type { Db, Pool } from "../tables.ts";
-
-/** The last entry of a day of the audit log; `hash` in hex. */
-export type AuditHead = { day: string; sequence: number; hash: string };
 
 /**
  * Stores the head of each day before the UTC day of `now` that has none yet. Such a day takes no more entries. Returns

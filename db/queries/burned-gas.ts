@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { batchStatements } from "../batch-calls.ts";
 import { readEvmRow } from "../chain-families.ts";
 import type { Db, Tables } from "../tables.ts";
 import type { EvmTransferRow } from "./transfers.ts";
@@ -39,26 +40,28 @@ export type BurnedByPayer = {
   last_hour: bigint;
 };
 
-/** Returns the gas burned on a chain by payer and code hash. A transaction that several transfers shared counts for no payer. */
-export async function listBurnedByPayer(
-  db: Db,
-  args: { chain: string; dayAgo: Date; hourAgo: Date },
-): Promise<BurnedByPayer[]> {
-  return db
-    .selectFrom("burned_gas")
-    .select([
-      "payer",
-      "code_hash",
-      sql<number>`count(*)::int`.as("transactions"),
-      sql<bigint>`sum(gas)`.as("gas"),
-      sql<bigint>`coalesce(sum(gas) filter (where at > ${args.hourAgo}), 0)`.as("last_hour"),
-    ])
-    .where("chain", "=", args.chain)
-    .where("alone", "=", true)
-    .where("at", ">", args.dayAgo)
-    .groupBy(["payer", "code_hash"])
-    .execute();
-}
+type Window = { chain: string; dayAgo: Date; hourAgo: Date };
+
+/**
+ * Returns the gas burned on a chain by payer and code hash. A transaction that several transfers shared counts for no payer.
+ * Concurrent calls share a statement, because every request for options needs it; the times are those of the earliest call.
+ */
+export const listBurnedByPayer: (db: Db, window: Window) => Promise<BurnedByPayer[]> = batchStatements(
+  async (db, asked: readonly Window[]) => {
+    const windows = [...Map.groupBy(asked, ({ chain }) => chain).values()].map((ofChain) =>
+      ofChain.reduce((one, other) => (one.dayAgo <= other.dayAgo ? one : other)),
+    );
+    const { rows } = await sql<BurnedByPayer & { chain: string }>`
+      select b.chain, b.payer, b.code_hash, count(*)::int as transactions, sum(b.gas) as gas,
+        coalesce(sum(b.gas) filter (where b.at > w.hour_ago), 0) as last_hour
+      from unnest(${windows.map(({ chain }) => chain)}::text[], ${windows.map(({ dayAgo }) => dayAgo)}::timestamptz[],
+        ${windows.map(({ hourAgo }) => hourAgo)}::timestamptz[]) as w (chain, day_ago, hour_ago)
+      join burned_gas b on b.chain = w.chain and b.alone and b.at > w.day_ago
+      group by b.chain, b.payer, b.code_hash`.execute(db);
+    const byChain = Map.groupBy(rows, ({ chain }) => chain);
+    return asked.map(({ chain }) => byChain.get(chain) ?? []);
+  },
+);
 
 /** Returns the contract wallets that have a transaction in flight. */
 export async function listWalletsInFlight(

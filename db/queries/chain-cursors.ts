@@ -126,13 +126,14 @@ export async function advanceCursor(
   return result.numUpdatedRows === 1n;
 }
 
-/** Raises the height up to which everything has been confirmed. */
-export async function raiseFinal(db: Db, args: { chain: string; finalNumber: number }): Promise<void> {
+/** Raises the height up to which everything has been confirmed. Does nothing when another watcher has the lease by now. */
+export async function raiseFinal(db: Db, cursor: Pick<Cursor, "chain" | "finalNumber" | "fence">): Promise<void> {
   await db
     .updateTable("chain_cursor")
-    .set({ final_number: args.finalNumber })
-    .where("chain", "=", args.chain)
-    .where("final_number", "<", args.finalNumber)
+    .set({ final_number: cursor.finalNumber })
+    .where("chain", "=", cursor.chain)
+    .where("fence", "=", cursor.fence)
+    .where("final_number", "<", cursor.finalNumber)
     .execute();
 }
 

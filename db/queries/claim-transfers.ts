@@ -1,5 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from "kysely";
 import { type EvmKind, type EvmRow, readEvmRow } from "../chain-families.ts";
+import { transferColumns } from "../columns.ts";
 import type { Db, Tables } from "../tables.ts";
 
 type Row = Selectable<Tables["transfer"]>;
@@ -25,9 +26,12 @@ type ClaimArgs = {
  */
 export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmRow<Row>[]> {
   const { rows } = await sql<Row>`
-    select t.* ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit}`.execute(db);
+    select ${columnsOfTransfer("t")} ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit}`.execute(db);
   return rows.map(readEvmRow);
 }
+
+/** SQL: the columns of a transfer. */
+const columnsOfTransfer = (table: string) => sql.join(transferColumns.map((column) => sql.ref(`${table}.${column}`)));
 
 function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
   const ofWallets = wallets
@@ -47,20 +51,6 @@ export function isUnreserved(transfer: string): RawBuilder<boolean> {
   return sql`(${laneId} is null or not exists (select from lane l where l.id = ${laneId} and l.lease_until > clock_timestamp()))`;
 }
 
-/** Returns how many transfers of plain keys `claimReady` may find, and at most `limit`. */
-export async function countReady(
-  db: Db,
-  args: { chain: string; kinds: readonly EvmKind[]; now: Date; limit: number },
-): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from (
-      select from transfer where chain = ${args.chain} and state = 'ready' and kind = any(${args.kinds})
-        and (hold_until is null or hold_until <= ${args.now}) and not smart_wallet limit ${args.limit}) ready`.execute(
-    db,
-  );
-  return rows[0]?.count ?? 0;
-}
-
 /**
  * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
  * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
@@ -71,7 +61,7 @@ export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmRow<Row>[]
     update transfer set lane_id = ${args.laneId} where id in (
       select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
     )
-    returning *`.execute(db);
+    returning ${columnsOfTransfer("transfer")}`.execute(db);
   return rows
     .map(readEvmRow)
     .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));

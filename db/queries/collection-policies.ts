@@ -1,5 +1,4 @@
-import { type Insertable, type Selectable, sql } from "kysely";
-import { batchStatements } from "../batch-calls.ts";
+import type { Insertable, Selectable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
 export type CollectionPolicyRow = Selectable<Tables["collection_policy"]>;
@@ -9,19 +8,15 @@ export async function insertCollectionPolicy(db: Db, row: Insertable<Tables["col
   await db.insertInto("collection_policy").values(row).execute();
 }
 
-/** Returns a merchant's policies in the order of creation. Concurrent calls share a statement. */
-export const listCollectionPolicies: (db: Db, merchantId: string) => Promise<CollectionPolicyRow[]> = batchStatements(
-  async (db, merchantIds: readonly string[]) => {
-    const rows = await db
-      .selectFrom("collection_policy")
-      .selectAll()
-      .where(sql<boolean>`merchant_id = any(${[...new Set(merchantIds)]})`)
-      .orderBy("created_at")
-      .execute();
-    const byMerchant = Map.groupBy(rows, (row) => row.merchant_id);
-    return merchantIds.map((id) => byMerchant.get(id) ?? []);
-  },
-);
+/** Returns a merchant's policies in the order of creation. */
+export async function listCollectionPolicies(db: Db, merchantId: string): Promise<CollectionPolicyRow[]> {
+  return db
+    .selectFrom("collection_policy")
+    .selectAll()
+    .where("merchant_id", "=", merchantId)
+    .orderBy("created_at")
+    .execute();
+}
 
 /** Deletes a policy and returns it. Undefined when there is none with that id. */
 export async function deleteCollectionPolicy(db: Db, id: string): Promise<CollectionPolicyRow | undefined> {

@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql, type Transaction } from "kysely";
 import { type ColumnUpdates, moveRows } from "../moves.ts";
-import type { Db, Tables } from "../tables.ts";
+import type { Db, Mode, Tables } from "../tables.ts";
 
 export type DestinationChangeRow = Selectable<Tables["destination_change"]>;
 
@@ -145,10 +145,14 @@ export async function findLastReplaced(
   return row?.at ?? null;
 }
 
-/** Returns how many changes wait for their time or a decision, by mode. */
-export async function countWaitingChanges(db: Db): Promise<{ mode: "live" | "test"; count: number }[]> {
-  const { rows } = await sql<{ mode: "live" | "test"; count: number }>`
-    select m.mode, count(*)::int as count from destination_change c join merchant m on m.id = c.merchant_id
-    where c.state = 'requested' group by m.mode`.execute(db);
+/** Changes that wait, by mode and by the last two digits of their numbers. */
+export type WaitingChanges = { mode: Mode; change: number; count: number };
+
+/** Returns how many changes wait for their time or a decision. */
+export async function countWaitingChanges(db: Db): Promise<WaitingChanges[]> {
+  const { rows } = await sql<WaitingChanges>`
+    select m.mode, (c.number % 100)::int as change, count(*)::int as count
+    from destination_change c join merchant m on m.id = c.merchant_id
+    where c.state = 'requested' group by 1, 2 order by 1, 2`.execute(db);
   return rows;
 }

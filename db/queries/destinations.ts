@@ -2,13 +2,13 @@ import type { Selectable, Updateable } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 
 type DestinationRow = Selectable<Tables["settlement_destination"]>;
-type Named = Pick<DestinationRow, "id" | "asset" | "destination">;
+type Named = Pick<DestinationRow, "id" | "asset" | "given_asset" | "destination">;
 
 /** Returns a merchant's destinations in the order of registration. */
 export async function listDestinationRows(db: Db, merchantId: string): Promise<Named[]> {
   return db
     .selectFrom("settlement_destination")
-    .select(["id", "asset", "destination"])
+    .select(["id", "asset", "given_asset", "destination"])
     .where("merchant_id", "=", merchantId)
     .orderBy("created_at")
     .orderBy("id")
@@ -22,7 +22,7 @@ export async function findDestination(
 ): Promise<Named | undefined> {
   return db
     .selectFrom("settlement_destination")
-    .select(["id", "asset", "destination"])
+    .select(["id", "asset", "given_asset", "destination"])
     .where("id", "=", id)
     .where("merchant_id", "=", merchantId)
     .executeTakeFirst();
@@ -62,7 +62,7 @@ export async function updateDestination(
     ...changes
   }: { id: string; updated_at: Date } & Omit<
     Updateable<Tables["settlement_destination"]>,
-    "merchant_id" | "asset" | "destination" | "created_at"
+    "merchant_id" | "asset" | "given_asset" | "destination" | "created_at"
   >,
 ): Promise<void> {
   await db.updateTable("settlement_destination").set(changes).where("id", "=", id).execute();

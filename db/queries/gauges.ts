@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
+import { mayBeDue } from "./webhook-endpoints.ts";
 
 /** Tables whose rows may wait for a job. */
 export type OverdueTable =
@@ -45,9 +46,10 @@ export async function listOldestOverdue(db: Db, now: Date): Promise<{ table: Ove
     union all select 'refund', min(created_at) from refund where created_at <= ${now} and state = 'due'
     union all select 'chain_cursor', min(due_at) from chain_cursor where due_at <= ${now}
     union all select 'webhook_delivery', least(min(first.due_at), (select min(at) from webhook_fanout where at <= ${now}))
-      from webhook_endpoint e cross join lateral (
-        select due_at from webhook_delivery d where d.endpoint_id = e.id and d.due_at <= ${now} order by due_at limit 1
-      ) first`.execute(db);
+      from webhook_endpoint e cross join (values (0), (1), (2)) p (priority) cross join lateral (
+        select due_at from webhook_delivery d
+        where d.endpoint_id = e.id and d.priority = p.priority and d.due_at <= ${now} order by due_at limit 1
+      ) first where ${mayBeDue(now)}`.execute(db);
   return rows;
 }
 

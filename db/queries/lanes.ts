@@ -39,7 +39,7 @@ export async function takeLane(
  * request. Returns false when none of the lanes is leased, so that the caller takes one itself.
  */
 export async function wakeLanes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
-  return (await requestWakes(db, args)) > 0n;
+  return (await requestWakes(db, args)) > 0;
 }
 
 /**
@@ -47,21 +47,30 @@ export async function wakeLanes(db: Db, args: { chain: string; addresses: readon
  * lanes has an owner that will check; otherwise a job should take the free one.
  */
 export async function wakeEveryLane(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
-  return (await requestWakes(db, args)) === BigInt(args.addresses.length);
+  return (await requestWakes(db, args)) === args.addresses.length;
 }
 
 /**
- * Requests a wake of those of these lanes that are leased, and returns their number. Locks the lanes in the order of their ids,
+ * Requests a wake of those of these lanes that are leased, and returns their number. Writes nothing for a lane whose wake has
+ * been requested already: its owner clears the request before it checks. Locks the other lanes in the order of their ids,
  * which avoids deadlocks between two requests.
  */
-async function requestWakes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<bigint> {
-  const { numAffectedRows } = await sql`
-    update lane set wake_requested = true where id in (
-      select id from lane
+async function requestWakes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    with leased as (
+      select id, wake_requested from lane
       where chain = ${args.chain} and address = any(${args.addresses}) and lease_until > clock_timestamp()
-      order by id for update
-    )`.execute(db);
-  return numAffectedRows ?? 0n;
+    ), woken as (
+      update lane set wake_requested = true where id in (
+        select id from lane
+        where id in (select id from leased where not wake_requested) and lease_until > clock_timestamp()
+        order by id for update
+      ) returning id
+    )
+    select ((select count(*) from woken) + (select count(*) from leased where wake_requested))::int as count`.execute(
+    db,
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** Releases a lane, unless a wake was requested meanwhile: then clears the request and keeps the lease, and the owner checks for transfers once more. */

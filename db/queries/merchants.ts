@@ -66,6 +66,24 @@ export async function lockMerchant(db: Transaction<Tables>, owned: OwnedMerchant
   return row !== undefined;
 }
 
+/** Returns true when another merchant of the account and mode has this name and e-mail address, whatever their case. */
+export async function hasNamesake(
+  db: Db,
+  args: Pick<OwnedMerchant, "accountId" | "mode"> & { name: string; email: string; other?: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("merchant")
+    .select("id")
+    .where("account_id", "=", args.accountId)
+    .where("mode", "=", args.mode)
+    .where("deleted_at", "is", null)
+    .where(sql<boolean>`lower(email) = lower(${args.email}) and lower(name) = lower(${args.name})`)
+    .where("id", "<>", args.other ?? "")
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Returns the account and mode of a merchant, also of a deleted one. */
 export async function findOwner(db: Db, id: string): Promise<Pick<MerchantRow, "account_id" | "mode"> | undefined> {
   return db.selectFrom("merchant").select(["account_id", "mode"]).where("id", "=", id).executeTakeFirst();

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { observationColumns } from "../columns.ts";
 import { groupByColumns, insertRows } from "../insert-rows.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
@@ -194,7 +195,7 @@ export async function listUnmatched(
 ): Promise<UnmatchedObservation[]> {
   return db
     .selectFrom("observation")
-    .selectAll()
+    .select(observationColumns)
     .where(sql<boolean>`not ${isOneOf(args.except ?? [])}`)
     .where("chain", "=", args.chain)
     .where("block_number", "<=", args.upTo)
@@ -226,7 +227,7 @@ const isOneOf = (keys: readonly ObservationKey[]) => {
 export async function lockUnmatched(db: Db, keys: readonly ObservationKey[]): Promise<UnmatchedObservation[]> {
   return db
     .selectFrom("observation")
-    .selectAll()
+    .select(observationColumns)
     .where(isOneOf(keys))
     .where(isUnmatched)
     .orderBy("block_number")

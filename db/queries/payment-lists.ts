@@ -17,6 +17,8 @@ export type PaymentFilter = {
   assets?: readonly string[] | undefined;
   /** A substring of the reference, without regard to case. */
   reference?: string | undefined;
+  /** Values that the metadata has under these names. */
+  metadata?: Readonly<Record<string, string>> | undefined;
 };
 
 export type PaymentOrder = {
@@ -113,7 +115,7 @@ function narrow(db: Db, filter: PaymentFilter) {
     .leftJoin("payment_option as o", "o.id", "p.option_id")
     .where("p.account_id", "=", filter.accountId)
     .where("p.mode", "=", filter.mode);
-  const { onlyMerchants, merchantIds, from, before, states, chains, assets, reference } = filter;
+  const { onlyMerchants, merchantIds, from, before, states, chains, assets, reference, metadata } = filter;
   if (onlyMerchants) query = query.where("p.merchant_id", "in", [...onlyMerchants]);
   if (merchantIds) query = query.where("p.merchant_id", "in", [...merchantIds]);
   if (from) query = query.where("p.created_at", ">=", from);
@@ -122,5 +124,6 @@ function narrow(db: Db, filter: PaymentFilter) {
   if (chains) query = query.where(sql<boolean>`${payingChain} = any(${chains})`);
   if (assets) query = query.where(sql<boolean>`${payingAsset} = any(${assets})`);
   if (reference) query = query.where(sql<boolean>`position(lower(${reference}) in lower(p.reference_id)) > 0`);
+  if (metadata) query = query.where(sql<boolean>`p.metadata @> ${JSON.stringify(metadata)}::jsonb`);
   return query;
 }

@@ -1,6 +1,7 @@
 import { type Selectable, sql } from "kysely";
-import { batchStatements } from "../batch-calls.ts";
+import { batchStatements, isTimeout } from "../batch-calls.ts";
 import { type EvmRow, readFamilyRow, type SolanaRow } from "../chain-families.ts";
+import { optionColumns } from "../columns.ts";
 import { sortByText } from "../sort-by-text.ts";
 import type { Db, Tables } from "../tables.ts";
 
@@ -14,6 +15,8 @@ export type CurrentOption = OptionRow & { registered: string | null };
 /** A new quote, with the next number of its payment, payer and asset. */
 export type NewOption = Omit<Row, "blockhash_until">;
 
+const allColumns = sql.join(optionColumns.map((column) => sql.ref(`o.${column}`)));
+
 type PayersOf = { paymentId: string; payers: readonly string[] };
 
 /** Returns the newest quote of a payment for each of these payers and each asset. Concurrent calls share a statement. */
@@ -21,7 +24,7 @@ export const listNewestOptions: (db: Db, of: PayersOf) => Promise<OptionRow[]> =
   async (db, asked: readonly PayersOf[]) => {
     const pairs = asked.flatMap(({ paymentId, payers }) => payers.map((payer) => ({ paymentId, payer })));
     const { rows } = await sql<Row>`
-      select distinct on (o.payment_id, o.payer, o.asset) o.*
+      select distinct on (o.payment_id, o.payer, o.asset) ${allColumns}
       from unnest(${pairs.map(({ paymentId }) => paymentId)}::text[], ${pairs.map(({ payer }) => payer)}::text[])
         as n (payment_id, payer)
       join payment_option o on o.payment_id = n.payment_id and o.payer = n.payer
@@ -69,14 +72,17 @@ const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<st
   { sizeOf: (rows) => rows.length, isOnes: isTimeout },
 );
 
-/** SQLSTATE query_canceled: the statement took too long, perhaps because of one list or a lock on one of its quotes. */
-function isTimeout(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === "57014";
-}
-
 /** Returns rows as JSON, with amounts as text, because JSON has no exact numbers. */
 const toJson = (rows: readonly NewOption[]): string =>
-  JSON.stringify(rows, (_name, value: unknown) => (typeof value === "bigint" ? value.toString() : value));
+  JSON.stringify(
+    rows.map((row) => ({
+      ...row,
+      amount: String(row.amount),
+      owed_amount: row.owed_amount === null ? null : String(row.owed_amount),
+      fee: String(row.fee),
+      fee_fixed: String(row.fee_fixed),
+    })),
+  );
 
 const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
 
@@ -103,6 +109,13 @@ export async function listOptionsById(db: Db, ids: readonly string[]): Promise<C
   return rows.map(readFamilyRow);
 }
 
+/** Returns the quotes of attempts. */
+export async function listOptionsOfAttempts(db: Db, attemptIds: readonly string[]): Promise<CurrentOption[]> {
+  const ids = sql`select option_id from attempt where id = any(${attemptIds})`;
+  const rows = await selectCurrent(db).where(sql<boolean>`o.id = any(array(${ids}))`).execute();
+  return rows.map(readFamilyRow);
+}
+
 /** Selects quotes (`o`) of payments (`p`) with the current destination of the merchant. */
 function selectCurrent(db: Db) {
   return db
@@ -111,7 +124,7 @@ function selectCurrent(db: Db) {
     .leftJoin("settlement_destination as d", (join) =>
       join.onRef("d.merchant_id", "=", "p.merchant_id").on(sql<boolean>`d.asset = coalesce(o.owed_asset, o.asset)`),
     )
-    .selectAll("o")
+    .select(optionColumns.map((column) => `o.${column}` as const))
     .select("d.destination as registered");
 }
 

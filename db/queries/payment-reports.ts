@@ -5,7 +5,7 @@ import type { PaymentRow } from "./payments.ts";
 import type { SettlementRow } from "./settlements.ts";
 
 import type { TransferRow } from "./transfers.ts";
-import type { DeliveryRow } from "./webhook-deliveries.ts";
+import type { DeliveryState } from "./webhook-deliveries.ts";
 
 type EventRow = Selectable<Tables["event"]>;
 
@@ -78,14 +78,29 @@ export async function listReportedTransfers(db: Db, paymentId: string): Promise<
   return rows;
 }
 
-/** Returns the webhook deliveries of a payment in the order of its events. */
-export async function listReportedDeliveries(db: Db, paymentId: string): Promise<DeliveryRow[]> {
+/** The delivery to one endpoint of an event of a payment or of its refund. */
+export type ReportedDelivery = {
+  event_id: string;
+  endpoint_id: string;
+  type: string;
+  state: DeliveryState;
+  attempts_made: number;
+  last_outcome: string | null;
+  due_at: Date | null;
+};
+
+/** Returns the webhook deliveries of a payment and of its refunds in the order of its events. */
+export async function listReportedDeliveries(db: Db, paymentId: string): Promise<ReportedDelivery[]> {
   return db
-    .selectFrom("webhook_delivery")
-    .selectAll()
-    .where("payment_id", "=", paymentId)
-    .orderBy("at")
-    .orderBy("id")
+    .selectFrom("webhook_event as v")
+    .innerJoin("webhook_delivery as d", "d.event_id", "v.id")
+    .select(["d.event_id", "d.endpoint_id", "v.type", "d.state", "d.attempts_made", "d.last_outcome", "d.due_at"])
+    .where(
+      sql<boolean>`(v.payment_id = ${paymentId}
+        or v.refund_id = any(array(select id from refund where payment_id = ${paymentId})))`,
+    )
+    .orderBy("v.sequence")
+    .orderBy("d.endpoint_id")
     .execute();
 }
 

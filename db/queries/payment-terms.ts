@@ -6,8 +6,8 @@ import type { Db } from "../tables.ts";
 type Asked = { paymentId: string; requester: string | null };
 
 /**
- * Returns what the options of a payment depend on: the destinations of its merchant, the fee policy of the merchant or
- * else of its account (null without one), and the accounts for which the requester has posted buyer data. Concurrent calls
+ * Returns what the options of a payment depend on: the destinations and the collection policies of its merchant, the fee policy
+ * of the merchant or else of its account (null without one), and the accounts for which the requester has posted buyer data. Concurrent calls
  * share a statement, because a wallet waits for it. Throws when there is no such payment.
  */
 export async function readPaymentTerms(db: Db, asked: Asked) {
@@ -21,7 +21,7 @@ const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
   const requesters = asked.map(({ requester }) => requester);
   const rows = await db
     .selectFrom(
-      sql<Numbered>`(select * from unnest(${ids}::text[], ${requesters}::text[]) with ordinality u (id, requester, n))`.as(
+      sql<Numbered>`(select id, requester, n from unnest(${ids}::text[], ${requesters}::text[]) with ordinality u (id, requester, n))`.as(
         "a",
       ),
     )
@@ -50,6 +50,13 @@ const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
           .select(["d.asset", "d.destination", "d.direct", "d.accepts_other_assets"])
           .whereRef("d.merchant_id", "=", "p.merchant_id"),
       ).as("destinations"),
+      jsonArrayFrom(
+        query
+          .selectFrom("collection_policy as c")
+          // As text, because JSON has no exact numbers.
+          .select(["c.asset", "c.unit", sql<string | null>`c.minimum::text`.as("minimum")])
+          .whereRef("c.merchant_id", "=", "p.merchant_id"),
+      ).as("policies"),
       sql<string[]>`array(select c.account from collected_data c
         where c.payment_id = p.id and c.requester = a.requester and c.attempt_id is null)`.as("collected"),
     ])

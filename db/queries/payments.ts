@@ -1,5 +1,6 @@
 import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
+import { paymentColumns } from "../columns.ts";
 import { sortByText } from "../sort-by-text.ts";
 import type { PaymentState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
@@ -12,8 +13,19 @@ export type PaymentWithMerchant = PaymentRow & { merchant_name: string; merchant
 /** A payment that requires action, with the columns that its creation sets. */
 export type NewPaymentRow = Pick<
   PaymentRow,
-  "id" | "account_id" | "merchant_id" | "mode" | "reference_id" | "unit" | "value" | "created_at" | "expires_at"
+  | "id"
+  | "account_id"
+  | "merchant_id"
+  | "mode"
+  | "reference_id"
+  | "description"
+  | "unit"
+  | "value"
+  | "created_at"
+  | "expires_at"
 > & {
+  /** The merchant's own values as JSON. */
+  metadata: string | null;
   /** The shop's URLs as JSON. */
   checkout: string | null;
   due_at: Date | null;
@@ -43,22 +55,22 @@ const insertClaimed = batchStatements(async (db: Db, unordered: readonly Claimed
     with n as materialized (
       select * from unnest(
         ${all("id")}::text[], ${all("account_id")}::text[], ${all("merchant_id")}::text[], ${all("mode")}::text[],
-        ${all("reference_id")}::text[], ${all("unit")}::text[], ${all("value")}::numeric[], ${all("checkout")}::jsonb[],
+        ${all("reference_id")}::text[], ${all("description")}::text[], ${all("metadata")}::jsonb[], ${all("unit")}::text[], ${all("value")}::numeric[], ${all("checkout")}::jsonb[],
         ${all("created_at")}::timestamptz[], ${all("expires_at")}::timestamptz[], ${all("due_at")}::timestamptz[],
         ${allClaimed("operation")}::text[], ${allClaimed("key")}::text[], ${allClaimed("digest")}::bytea[],
         ${allClaimed("status")}::int[], ${allClaimed("response_body")}::text[]
-      ) as n (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, created_at, expires_at, due_at,
-        operation, key, digest, status, response_body)
+      ) as n (id, account_id, merchant_id, mode, reference_id, description, metadata, unit, value, checkout, created_at,
+        expires_at, due_at, operation, key, digest, status, response_body)
     ), claimed as (
       insert into idempotency (account_id, mode, merchant_id, operation, key, digest, status, response_body, created_at)
       select account_id, mode, merchant_id, operation, key, digest, status, response_body, created_at
       from n where key is not null
       on conflict do nothing returning response_body
     )
-    insert into payment (id, account_id, merchant_id, mode, reference_id, unit, value, checkout, state, created_at,
-      updated_at, expires_at, due_at)
-    select id, account_id, merchant_id, mode, reference_id, unit, value, checkout, 'requires_action', created_at,
-      created_at, expires_at, due_at
+    insert into payment (id, account_id, merchant_id, mode, reference_id, description, metadata, unit, value, checkout,
+      state, created_at, updated_at, expires_at, due_at)
+    select id, account_id, merchant_id, mode, reference_id, description, metadata, unit, value, checkout,
+      'requires_action', created_at, created_at, expires_at, due_at
     -- A response names its payment, so of two payments with one key only the claimed one is inserted.
     from n where key is null or response_body in (select response_body from claimed)
     returning id`.execute(db);
@@ -102,7 +114,7 @@ const readWithMerchant = batchStatements(async (db: Db, ids: readonly string[]) 
   const rows: PaymentWithMerchant[] = await db
     .selectFrom("payment as p")
     .innerJoin("merchant as m", "m.id", "p.merchant_id")
-    .selectAll("p")
+    .select(paymentColumns.map((column) => `p.${column}` as const))
     .select(["m.name as merchant_name", "m.logo_id as merchant_logo_id"])
     .where(sql<boolean>`p.id = any(${ids})`)
     .execute();
@@ -135,12 +147,18 @@ export async function lockPayments(db: Db, ids: readonly string[]): Promise<void
 /** Returns payments by id. */
 export async function listPayments(db: Db, ids: readonly string[]): Promise<PaymentRow[]> {
   if (ids.length === 0) return [];
-  return db.selectFrom("payment").selectAll().where(sql<boolean>`id = any(${ids})`).execute();
+  return db.selectFrom("payment").select(paymentColumns).where(sql<boolean>`id = any(${ids})`).execute();
+}
+
+/** Returns the payments of attempts. */
+export async function listPaymentsOfAttempts(db: Db, attemptIds: readonly string[]): Promise<PaymentRow[]> {
+  const ids = sql`select payment_id from attempt where id = any(${attemptIds})`;
+  return db.selectFrom("payment").select(paymentColumns).where(sql<boolean>`id = any(array(${ids}))`).execute();
 }
 
 /** Returns a payment without its merchant. */
 export async function findPaymentRow(db: Db, id: string): Promise<PaymentRow | undefined> {
-  return db.selectFrom("payment").selectAll().where("id", "=", id).executeTakeFirst();
+  return db.selectFrom("payment").select(paymentColumns).where("id", "=", id).executeTakeFirst();
 }
 
 /** Returns the id of any payment, of either mode; undefined while there is none. */
@@ -150,6 +168,7 @@ export async function findAnyPaymentId(db: Db): Promise<string | undefined> {
 
 /** Selects payments of all accounts. An undefined member does not narrow. */
 export type NewestFilter = {
+  ids?: readonly string[] | undefined;
   accountId?: string | undefined;
   merchantId?: string | undefined;
   state?: PaymentState | undefined;
@@ -159,7 +178,8 @@ export type NewestFilter = {
 
 /** Returns payments, newest first. */
 export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<PaymentRow[]> {
-  let query = db.selectFrom("payment").selectAll();
+  let query = db.selectFrom("payment").select(paymentColumns);
+  if (filter.ids) query = query.where("id", "in", filter.ids);
   if (filter.accountId) query = query.where("account_id", "=", filter.accountId);
   if (filter.merchantId) query = query.where("merchant_id", "=", filter.merchantId);
   if (filter.state) query = query.where("state", "=", filter.state);

@@ -26,8 +26,31 @@ export async function listPendingTransfers(
   return rows.map(readFamilyRow);
 }
 
-/** Locks payers until the commit, in the order of their keys. */
-export async function lockPayers(db: Db, payers: readonly { chain: string; payer: string }[]): Promise<void> {
-  const keys = [...new Set(payers.map(({ chain, payer }) => `payer ${chain} ${payer}`))].sort();
-  await sql`select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`.execute(db);
+/**
+ * Locks payments, those of the attempts that still wait, and payers, until the commit. Returns the ids of the locked attempts.
+ * One statement, in the order payments, attempts, payers, and each in the order of their keys, which avoids deadlocks: each
+ * part begins when the one before has its locks.
+ */
+export async function lockForAcceptance(
+  db: Db,
+  args: {
+    paymentIds: readonly string[];
+    attemptIds: readonly string[];
+    payers: readonly { chain: string; payer: string }[];
+  },
+): Promise<string[]> {
+  const keys = [...new Set(args.payers.map(({ chain, payer }) => `payer ${chain} ${payer}`))].sort();
+  const { rows } = await sql<{ id: string }>`
+    with locked_payment as materialized (
+      select id from payment where id = any(${args.paymentIds}) order by id for update
+    ), locked_attempt as materialized (
+      select id from attempt where id = any(${args.attemptIds}) and state = 'waiting'
+        and (select count(*) from locked_payment) >= 0
+      order by id for update
+    ), locked_payer as materialized (
+      select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key
+      where (select count(*) from locked_attempt) >= 0
+    )
+    select id from locked_attempt where (select count(*) from locked_payer) >= 0`.execute(db);
+  return rows.map(({ id }) => id);
 }

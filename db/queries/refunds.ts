@@ -1,14 +1,16 @@
 import { type Selectable, sql } from "kysely";
+import { moveRows } from "../moves.ts";
+import type { RefundState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 
 export type RefundRow = Selectable<Tables["refund"]>;
-export type NewRefund = Omit<RefundRow, "due_retries" | "paid_at">;
+export type NewRefund = Omit<RefundRow, "due_retries" | "account_id" | "mode" | "updated_at" | "tx_hash" | "paid_at">;
 
 /** Inserts a refund. Returns false and inserts nothing when its exception has a refund already. */
 export async function insertRefund(db: Db, row: NewRefund): Promise<boolean> {
   const result = await db
     .insertInto("refund")
-    .values({ ...row, paid_at: null })
+    .values({ ...row, updated_at: row.created_at })
     .onConflict((conflict) => conflict.column("exception_id").doNothing())
     .executeTakeFirst();
   return result.numInsertedOrUpdatedRows === 1n;
@@ -19,9 +21,10 @@ export type NewPaymentRefund = Pick<NewRefund, "id" | "number" | "amount" | "sta
   payment_id: string;
 };
 
-/** Inserts a refund of a payment. */
-export async function insertPaymentRefund(db: Db, row: NewPaymentRefund): Promise<void> {
-  await db.insertInto("refund").values(row).execute();
+/** Inserts a refund of a payment and returns it. */
+export async function insertPaymentRefund(db: Db, row: NewPaymentRefund): Promise<RefundRow> {
+  const values = { ...row, updated_at: row.created_at };
+  return db.insertInto("refund").values(values).returningAll().executeTakeFirstOrThrow();
 }
 
 /** Returns a refund that a transfer refers to, locked until the commit. Throws when it does not exist. */
@@ -29,30 +32,15 @@ export async function findRefund(db: Db, id: string): Promise<RefundRow> {
   return db.selectFrom("refund").selectAll().where("id", "=", id).forUpdate().executeTakeFirstOrThrow();
 }
 
-/** The mode and merchant of a refund, and the merchants that the caller's key is restricted to. */
-export type RefundOwner = {
-  mode: Mode;
-  merchant: { accountId: string; merchantId: string };
-  onlyMerchants: readonly string[] | null;
-};
-
-/** Returns a refund of a payment, locked until the commit; when `owner` is set, only a refund of that merchant. */
-export async function findOwnedRefund(
+/** Moves refunds whose transfers are final to `paid`, with the transactions that paid them. Returns how many moved. */
+export async function moveToPaid(
   db: Db,
-  args: { refundId: string; owner?: RefundOwner },
-): Promise<RefundRow | undefined> {
-  let query = db
-    .selectFrom("refund as r")
-    .innerJoin("payment as p", "p.id", "r.payment_id")
-    .selectAll("r")
-    .where("r.id", "=", args.refundId);
-  if (args.owner)
-    query = query
-      .where("p.mode", "=", args.owner.mode)
-      .where("p.account_id", "=", args.owner.merchant.accountId)
-      .where("p.merchant_id", "=", args.owner.merchant.merchantId);
-  if (args.owner?.onlyMerchants) query = query.where("p.merchant_id", "in", [...args.owner.onlyMerchants]);
-  return query.forUpdate("r").executeTakeFirst();
+  { paid, at }: { paid: readonly { id: string; txHash: string }[]; at: Date },
+): Promise<number> {
+  const ids = paid.map(({ id }) => id);
+  const given = sql`unnest(${ids}::text[], ${paid.map(({ txHash }) => txHash)}::text[]) as given (id, hash)`;
+  const set = { paid_at: at, tx_hash: sql<string>`given.hash` };
+  return (await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set, given })).length;
 }
 
 /** Sets a refund's amount, and the amount it takes from the merchant's balance when that is in another asset. */
@@ -74,6 +62,72 @@ export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[
   return db.selectFrom("refund").selectAll().where("payment_id", "=", paymentId).orderBy("number").execute();
 }
 
+/** The account, mode and merchants whose refunds a caller reaches. */
+export type RefundOwner = {
+  accountId: string;
+  mode: Mode;
+  /** The merchant that the call names; unset: every merchant of the account. */
+  merchantId?: string;
+  /** The merchants that the caller's key is restricted to; null: all of them. */
+  onlyMerchants: readonly string[] | null;
+};
+
+/** A refund with the order identifier of its payment. */
+export type ReportedRefund = RefundRow & { reference_id: string | null };
+
+/** Selects the refunds that `owner` reaches; all of them, also those of exceptions, when it is unset. */
+function selectRefunds(db: Db, owner: RefundOwner | undefined) {
+  let query = db
+    .selectFrom("refund as r")
+    .leftJoin("payment as p", "p.id", "r.payment_id")
+    .selectAll("r")
+    .select("p.reference_id");
+  if (!owner) return query;
+  query = query.where("r.account_id", "=", owner.accountId).where("r.mode", "=", owner.mode);
+  if (owner.merchantId !== undefined) query = query.where("r.merchant_id", "=", owner.merchantId);
+  if (owner.onlyMerchants) query = query.where("r.merchant_id", "in", [...owner.onlyMerchants]);
+  return query;
+}
+
+/** Returns a refund that `owner` reaches; with `lock`, locks it until the commit. */
+export async function findReportedRefund(
+  db: Db,
+  args: { refundId: string; owner?: RefundOwner | undefined },
+  { lock = false } = {},
+): Promise<ReportedRefund | undefined> {
+  const query = selectRefunds(db, args.owner).where("r.id", "=", args.refundId);
+  return (lock ? query.forUpdate("r") : query).executeTakeFirst();
+}
+
+/** Selects the refunds of a list. An undefined member does not narrow. `after` is the last refund of the page before. */
+export type RefundFilter = {
+  owner?: RefundOwner | undefined;
+  paymentId?: string | undefined;
+  merchantIds?: readonly string[] | undefined;
+  states?: readonly RefundState[] | undefined;
+  from?: Date | undefined;
+  before?: Date | undefined;
+  after?: readonly [createdAt: string, id: string] | undefined;
+};
+
+/** Returns refunds, the newest first. */
+export async function listReportedRefunds(db: Db, filter: RefundFilter, limit: number): Promise<ReportedRefund[]> {
+  return pageOfRefunds(db, filter, limit).execute();
+}
+
+/** Builds the statement of `listReportedRefunds`. Exported for a test of its query plan. */
+export function pageOfRefunds(db: Db, filter: RefundFilter, limit: number) {
+  const { paymentId, merchantIds, states, from, before, after } = filter;
+  let query = selectRefunds(db, filter.owner);
+  if (paymentId !== undefined) query = query.where("r.payment_id", "=", paymentId);
+  if (merchantIds) query = query.where("r.merchant_id", "in", [...merchantIds]);
+  if (states) query = query.where("r.state", "in", [...states]);
+  if (from) query = query.where("r.created_at", ">=", from);
+  if (before) query = query.where("r.created_at", "<", before);
+  if (after) query = query.where(sql<boolean>`(r.created_at, r.id) < (${after[0]}::timestamptz, ${after[1]})`);
+  return query.orderBy("r.created_at", "desc").orderBy("r.id", "desc").limit(limit);
+}
+
 /**
  * A refund that has not begun, with the settlement of its payment, or with the place on the chain of the exception that it
  * refunds.
@@ -81,7 +135,7 @@ export async function listRefunds(db: Db, paymentId: string): Promise<RefundRow[
 export type DueRefund = RefundRow & {
   settlement_id: string | null;
   chain: string | null;
-  tx_hash: string | null;
+  exception_tx_hash: string | null;
   log_index: number | null;
 };
 
@@ -92,20 +146,10 @@ export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<Du
     .leftJoin("payment as p", "p.id", "r.payment_id")
     .leftJoin("ledger_group as g", "g.id", "r.exception_id")
     .selectAll("r")
-    .select(["p.settlement_id", "g.chain", "g.tx_hash", "g.log_index"])
+    .select(["p.settlement_id", "g.chain", "g.tx_hash as exception_tx_hash", "g.log_index"])
     .where(sql<boolean>`r.id = any(${ids})`)
     .where("r.state", "=", "due")
     .orderBy("r.created_at")
     .orderBy("r.id")
     .execute();
-}
-
-/** Returns refunds that have not begun, also held ones, of all merchants or of one, oldest first. */
-export async function listUnbegunRefunds(
-  db: Db,
-  args: { merchantId?: string | undefined; limit: number },
-): Promise<RefundRow[]> {
-  let query = db.selectFrom("refund").selectAll().where("state", "in", ["due", "held"]);
-  if (args.merchantId !== undefined) query = query.where("merchant_id", "=", args.merchantId);
-  return query.orderBy("created_at").orderBy("id").limit(args.limit).execute();
 }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { batchStatements, isTimeout } from "../batch-calls.ts";
 import type { Db } from "../tables.ts";
 import type { PaymentRow } from "./payments.ts";
 
@@ -15,10 +16,32 @@ export async function recordRequester(
   { name }: Requester,
 ): Promise<void> {
   if (payment.has_other_requesters || payment.requester === name) return;
-  await sql`
-    update payment set requester = coalesce(requester, ${name}), has_other_requesters = requester is not null
-    where id = ${payment.id} and not has_other_requesters and requester is distinct from ${name}`.execute(db);
+  await updateRequesters(db, { id: payment.id, name });
 }
+
+/** Updates the requesters of payments, in the order of the calls. Concurrent calls share a statement and its commit. */
+const updateRequesters = batchStatements(
+  async (db: Db, asked: readonly { id: string; name: string }[]): Promise<undefined[]> => {
+    // Payments are locked in the order of their ids, as everywhere (avoids deadlocks).
+    await sql`
+      with asked as (
+        select id, (array_agg(name order by n))[1] as first, count(distinct name) > 1 as are_several
+        from unnest(${asked.map(({ id }) => id)}::text[], ${asked.map(({ name }) => name)}::text[])
+          with ordinality as a (id, name, n)
+        group by id
+      ), locked as (
+        select p.id from payment p join asked a on a.id = p.id order by p.id for no key update of p
+      )
+      update payment p
+      set requester = coalesce(p.requester, a.first), has_other_requesters = p.requester is not null or a.are_several
+      from asked a join locked l on l.id = a.id
+      where p.id = a.id and not p.has_other_requesters and (a.are_several or p.requester is distinct from a.first)`.execute(
+      db,
+    );
+    return asked.map(() => undefined);
+  },
+  { isOnes: isTimeout },
+);
 
 const allowed = sql`exists (select from account a where a.id = payment.account_id and a.wallet_cancellation_allowed)`;
 const waits = sql`exists (select from attempt t where t.payment_id = payment.id and t.state = 'waiting')`;

@@ -54,10 +54,14 @@ export async function beginAccumulating(
     .insertInto("settlement")
     .values({ ...toRow(settlement, at), state: "accumulating" })
     .onConflict((conflict) =>
-      conflict.columns(["merchant_id", "asset"]).where("state", "=", "accumulating").doUpdateSet({
-        amount: sql`settlement.amount + excluded.amount`,
-        converted: sql`settlement.converted or excluded.converted`,
-      }),
+      conflict
+        .columns(["merchant_id", "asset"])
+        // Not a parameter: Postgres plans a prepared statement without its values, and would not find the index.
+        .where("state", "=", sql.lit("accumulating"))
+        .doUpdateSet({
+          amount: sql`settlement.amount + excluded.amount`,
+          converted: sql`settlement.converted or excluded.converted`,
+        }),
     )
     .returning(["id", "due_at"])
     .executeTakeFirstOrThrow();

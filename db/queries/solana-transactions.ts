@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { insertRows } from "../insert-rows.ts";
 import type { Db, Tables } from "../tables.ts";
 import type { SpentTransaction } from "./transactions.ts";
 
@@ -38,13 +39,11 @@ export async function takeNumbers(db: Db, counts: ReadonlyMap<string, number>): 
  * transaction that exists, and one whose nonce account another transaction uses.
  */
 export async function storeTransactions(db: Db, rows: readonly Insertable<Tables["transaction"]>[]): Promise<number> {
-  const stored = await db
-    .insertInto("transaction")
-    .values([...rows])
-    .onConflict((conflict) => conflict.doNothing())
-    .returning("hash")
-    .execute();
-  return stored.length;
+  const [first, ...others] = rows;
+  if (!first) return 0;
+  const stored =
+    await sql`${insertRows("transaction", [first, ...others])} on conflict do nothing returning hash`.execute(db);
+  return stored.rows.length;
 }
 
 /** Stores the result of broadcasts, except for transactions that have reached a later state. */

@@ -1,6 +1,7 @@
 import type { Insertable, Selectable } from "kysely";
 import { sql } from "kysely";
 import { readHex } from "../../runtime/hex.ts";
+import { transactionColumns } from "../columns.ts";
 import type { TransactionState } from "../states.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
@@ -50,7 +51,7 @@ export async function listByHashes(
   if (args.hashes.length === 0) return [];
   const rows = await db
     .selectFrom("transaction")
-    .selectAll()
+    .select(transactionColumns)
     .where("chain", "=", args.chain)
     .where(sql<boolean>`hash = any(${args.hashes})`)
     .where("state", "in", mayLand)
@@ -62,7 +63,7 @@ export async function listByHashes(
 export async function listInFlight(db: Db, chain: string): Promise<EvmTransactionRow[]> {
   const rows = await db
     .selectFrom("transaction")
-    .selectAll()
+    .select(transactionColumns)
     .where("chain", "=", chain)
     .where("state", "in", ["signed", "broadcast", "accepted"])
     .execute();
@@ -73,7 +74,7 @@ export async function listInFlight(db: Db, chain: string): Promise<EvmTransactio
 export async function listByNonce(db: Db, key: { lane_id: string; nonce: number }): Promise<EvmTransactionRow[]> {
   const rows = await db
     .selectFrom("transaction")
-    .selectAll()
+    .select(transactionColumns)
     .where("lane_id", "=", key.lane_id)
     .where("nonce", "=", key.nonce)
     .orderBy("replacement")
@@ -90,7 +91,7 @@ const nowhereIncluded = sql<boolean>`not exists (
 export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<EvmTransactionRow[]> {
   const rows = await db
     .selectFrom("transaction")
-    .selectAll()
+    .select(transactionColumns)
     .distinctOn(["lane_id", "nonce"])
     .where("chain", "=", args.chain)
     .where("state", "in", ["signed", "broadcast", "accepted"])
@@ -101,51 +102,6 @@ export async function listUnincluded(db: Db, args: { chain: string; limit: numbe
     .limit(args.limit)
     .execute();
   return rows.map(readEvmTransaction);
-}
-
-/**
- * Counts the used nonces of a lane that are in no block yet (`taken`), and the transactions among them that no endpoint has
- * accepted (`unanswered`). `cost` is the maximum cost of the nonces' gas, wei, and `gas` the sum of their gas limits.
- */
-export async function countUnincluded(
-  db: Db,
-  laneId: string,
-): Promise<{ taken: number; unanswered: number; cost: bigint; gas: bigint; newest: Date | null }> {
-  return db
-    .selectFrom((of) =>
-      of
-        .selectFrom("transaction")
-        .select([
-          sql<number>`count(*) filter (where state = 'broadcast')`.as("unanswered"),
-          sql<bigint>`max(gas_limit * max_fee_per_gas)`.as("cost"),
-          sql<bigint>`max(gas_limit)`.as("gas"),
-          sql<Date>`max(created_at)`.as("newest"),
-        ])
-        .where("lane_id", "=", laneId)
-        .where("state", "in", ["signed", "broadcast", "accepted"])
-        .where(nowhereIncluded)
-        .groupBy("nonce")
-        .as("nonces"),
-    )
-    .select([
-      sql<number>`count(*)::int`.as("taken"),
-      sql<number>`coalesce(sum(unanswered), 0)::int`.as("unanswered"),
-      sql<bigint>`coalesce(sum(cost), 0)`.as("cost"),
-      sql<bigint>`coalesce(sum(gas), 0)`.as("gas"),
-      sql<Date | null>`max(newest)`.as("newest"),
-    ])
-    .executeTakeFirstOrThrow();
-}
-
-/** Returns the number of the next replacement for a nonce. It is 0 unless the lane's next nonce was lowered below it. */
-export async function nextReplacement(db: Db, key: { lane_id: string; nonce: number }): Promise<number> {
-  const row = await db
-    .selectFrom("transaction")
-    .select(sql<number>`coalesce(max(replacement) + 1, 0)::int`.as("next"))
-    .where("lane_id", "=", key.lane_id)
-    .where("nonce", "=", key.nonce)
-    .executeTakeFirstOrThrow();
-  return row.next;
 }
 
 /** Returns the highest nonce of a lane that an included transaction of ours has used. Undefined when there is none. */

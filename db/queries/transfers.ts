@@ -1,5 +1,6 @@
 import { type Insertable, type RawBuilder, type Selectable, sql } from "kysely";
 import { type EvmRow, readFamilyRow, readSolanaRow, type SolanaRow } from "../chain-families.ts";
+import { transferColumns } from "../columns.ts";
 import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
@@ -186,7 +187,7 @@ export async function listReady(
 ): Promise<SolanaTransferRow[]> {
   const rows = await db
     .selectFrom("transfer")
-    .selectAll()
+    .select(transferColumns)
     .where("chain", "=", args.chain)
     .where("state", "=", "ready")
     .where("kind", "=", "spl")
@@ -242,7 +243,7 @@ export async function listByAuthorizations(
   if (args.nonces.length === 0) return [];
   const rows = await db
     .selectFrom("transfer")
-    .selectAll()
+    .select(transferColumns)
     .where("chain", "=", args.chain)
     .where(sql<boolean>`authorization_nonce = any(${args.nonces})`)
     .execute();
@@ -258,7 +259,7 @@ export async function listAssigned(
   if (slots.length === 0) return [];
   const rows = await db
     .selectFrom("transfer")
-    .selectAll()
+    .select(transferColumns)
     .where("state", "in", states)
     .where(
       sql<boolean>`(lane_id, lane_nonce) in (

@@ -1,75 +1,38 @@
-import { type Selectable, sql, type Transaction } from "kysely";
-import type { Db, Mode, Tables } from "../tables.ts";
-import { deducted } from "./settlement-deductions.ts";
+import { type Selectable, sql } from "kysely";
+import type { Db, Tables } from "../tables.ts";
+import type { EventRow } from "./webhook-events.ts";
 
-export type DeliveryRow = Selectable<Tables["webhook_delivery"]>;
-export type DeliveryState = DeliveryRow["state"];
+export type DeliveryState = Selectable<Tables["webhook_delivery"]>["state"];
 
-/** A due event of a payment with everything that its payload may contain. Members that do not apply yet are null. */
-export type DueEvent = {
-  id: string;
-  type: string;
-  state_version: number;
-  at: Date;
-  attempts_made: number;
-  payment_id: string;
-  merchant_id: string;
-  mode: Mode;
-  reference_id: string | null;
-  unit: string;
-  value: bigint;
-  created_at: Date;
-  expires_at: Date;
-  failure_code: string | null;
-  cancelled_reason: string | null;
-  processing_at: Date | null;
-  succeeded_at: Date | null;
-  tx_id: string | null;
-  payer: string | null;
-  asset: string | null;
-  amount: bigint | null;
-  /** The operator's fee: the total, its fixed part, and the rate of the rest in hundredths of a percent. */
-  fee: bigint;
-  fee_fixed: bigint;
-  fee_basis_points: number;
-  /** What the merchant receives, when that is in another asset. */
-  owed_asset: string | null;
-  owed_amount: bigint | null;
-  settled_tx_id: string | null;
-  settled_asset: string | null;
-  settled_amount: bigint | null;
-};
+/** An event with the state of its delivery to one endpoint. */
+export type DeliveryRow = EventRow &
+  Omit<Selectable<Tables["webhook_delivery"]>, "event_id" | "endpoint_id" | "priority" | "at">;
 
-/** Returns the due events of payments of an endpoint, oldest first, without those in `without`, which are being sent already. */
+/** A due event, and how many attempts to deliver it were made. */
+export type DueEvent = EventRow & { attempts_made: number };
+
+/**
+ * Returns the due events of an endpoint: notices of changes, then payments, then payouts, and the longest due first.
+ * Returns none for a deleted or disabled endpoint. Leaves out those in `without`, which are being sent already.
+ */
 export async function listDueEvents(
   db: Db,
   args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
 ): Promise<DueEvent[]> {
-  const reached = (state: string) => sql`(
-    select e.at from event e where e.subject = p.id and e.to_state = ${state} order by e.id limit 1)`;
   const { rows } = await sql<DueEvent>`
-    select d.id, d.type, d.state_version, d.at, d.attempts_made, p.id as payment_id,
-      p.merchant_id, p.mode, p.reference_id, p.unit, p.value,
-      p.created_at, p.expires_at, p.failure_code,
-      p.cancelled_reason, ${reached("processing")} as processing_at,
-      ${reached("succeeded")} as succeeded_at, p.tx_id, o.payer,
-      coalesce(o.asset, paid.asset) as asset, coalesce(o.amount, paid.amount) as amount,
-      coalesce(o.fee, 0) as fee, coalesce(o.fee_fixed, 0) as fee_fixed, coalesce(o.fee_basis_points, 0) as fee_basis_points,
-      coalesce(s.tx_hash, g.tx_hash) as settled_tx_id, s.asset as settled_asset, coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted} as settled_amount,
-      o.owed_asset, o.owed_amount
-    from (
-      select * from webhook_delivery
-      where endpoint_id = ${args.endpointId} and due_at <= ${args.now} and payment_id is not null
-        and id <> all(${args.without}::text[])
+    select v.*, d.attempts_made
+    from (values (0), (1), (2)) p (priority)
+    cross join lateral (
+      select event_id, attempts_made, due_at from webhook_delivery
+      where endpoint_id = ${args.endpointId} and priority = p.priority and due_at <= ${args.now}
+        and event_id <> all(${args.without}::text[])
       order by due_at limit ${args.limit}
     ) d
-    join payment p on p.id = d.payment_id
-    left join payment_option o on o.id = p.option_id
-    left join lateral (select p.paid_asset as asset, p.paid_amount as amount) paid on d.type = 'payment.succeeded'
-    left join settlement s on s.id = p.settlement_id and d.type = 'payment.settled'
-    left join transfer t on t.settlement_id = s.id and t.purpose = 'settlement'
-    left join ledger_group g on g.subject = t.id and g.kind = 'settlement_paid'
-    order by d.due_at, d.state_version`.execute(db);
+    join webhook_event v on v.id = d.event_id
+    where exists (
+      select from webhook_endpoint where id = ${args.endpointId} and deleted_at is null and disabled_at is null
+    )
+    order by p.priority, d.due_at, v.sequence limit ${args.limit}`.execute(db);
   return rows;
 }
 
@@ -80,98 +43,145 @@ export type DeliveryAttempt = {
   attemptsMade: number;
   state: DeliveryState;
   outcome: string;
+  /** When the request was sent, and when it ended. */
+  sentAt: Date;
   at: Date;
   dueAt: Date | null;
+  /** The content type and the beginning of the response's body; null without a response. */
+  responseType: string | null;
+  responseBody: string | null;
 };
 
-/** Stores the results of delivery attempts in one statement. */
-export async function recordDeliveryAttempts(db: Db, attempts: readonly DeliveryAttempt[]): Promise<void> {
+/** Stores the results of delivery attempts to an endpoint in one statement. */
+export async function recordDeliveryAttempts(
+  db: Db,
+  endpointId: string,
+  attempts: readonly DeliveryAttempt[],
+): Promise<void> {
   if (attempts.length === 0) return;
   const column = <K extends keyof DeliveryAttempt>(name: K) => attempts.map((attempt) => attempt[name]);
   await sql`
     with tried as (
       select * from unnest(${column("id")}::text[], ${column("attemptsMade")}::integer[], ${column("state")}::text[],
-        ${column("outcome")}::text[], ${column("at")}::timestamptz[], ${column("dueAt")}::timestamptz[])
-        as t (id, attempts_made, state, outcome, at, due_at)
+        ${column("outcome")}::text[], ${column("sentAt")}::timestamptz[], ${column("at")}::timestamptz[],
+        ${column("dueAt")}::timestamptz[], ${column("responseType")}::text[], ${column("responseBody")}::text[])
+        as t (id, attempts_made, state, outcome, sent_at, at, due_at, response_type, response_body)
+    ), sent as (
+      insert into webhook_attempt (event_id, endpoint_id, at, duration_ms, outcome, response_type, response_body)
+      select id, ${endpointId}, sent_at, greatest(0, extract(epoch from at - sent_at) * 1000)::integer, outcome,
+        response_type, response_body
+      from tried
     ), locked as (
-      select d.id from webhook_delivery d join tried t on t.id = d.id and t.attempts_made = d.attempts_made
-      where d.state = 'pending' order by d.id for update of d
+      select d.event_id from webhook_delivery d join tried t on t.id = d.event_id and t.attempts_made = d.attempts_made
+      where d.endpoint_id = ${endpointId} and d.state = 'pending' order by d.event_id for update of d
     )
     update webhook_delivery d
     set attempts_made = d.attempts_made + 1, state = t.state, last_outcome = t.outcome, due_at = t.due_at,
       delivered_at = case t.state when 'delivered' then t.at end
-    from tried t join locked l on l.id = t.id where d.id = t.id`.execute(db);
+    from tried t join locked l on l.event_id = t.id
+    where d.event_id = t.id and d.endpoint_id = ${endpointId}`.execute(db);
 }
-
-/** Gives up all pending deliveries of an endpoint. */
-export async function giveUpDeliveries(db: Db, endpointId: string): Promise<void> {
-  await db.deleteFrom("webhook_fanout").where("endpoint_id", "=", endpointId).execute();
-  await sql`
-    update webhook_delivery set state = 'given_up', last_outcome = 'endpoint deleted', due_at = null
-    where id in (
-      select id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null order by id for update
-    )`.execute(db);
-}
-
-/** Returns deliveries of an endpoint, newest first. */
-export async function listDeliveryRows(
-  db: Db,
-  args: { endpointId: string; paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
-): Promise<DeliveryRow[]> {
-  let query = db
-    .selectFrom("webhook_delivery")
-    .selectAll()
-    .where("endpoint_id", "=", args.endpointId)
-    .orderBy("at", "desc")
-    .orderBy("state_version", "desc")
-    .limit(args.limit);
-  if (args.paymentId !== undefined) query = query.where("payment_id", "=", args.paymentId);
-  if (args.state !== undefined) query = query.where("state", "=", args.state);
-  return query.execute();
-}
-
-const fresh = { state: "pending" as const, attempts_made: 0, delivered_at: null };
-
-/** Makes one delivery due now, with no attempts made. Returns false when the endpoint has no such delivery. */
-export async function replayDelivery(db: Db, args: { id: string; endpointId: string; at: Date }): Promise<boolean> {
-  const row = await db
-    .updateTable("webhook_delivery")
-    .set({ ...fresh, due_at: args.at })
-    .where("id", "=", args.id)
-    .where("endpoint_id", "=", args.endpointId)
-    .returning("id")
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
-/** Rows per statement; one day of a busy account has many more. */
-const REPLAYED_PER_STATEMENT = 5_000;
 
 /**
- * Makes finished deliveries due now, either those of a period or those that were given up, and returns how many. Runs in
- * one transaction, so that no delivery is sent, finished and selected a second time meanwhile.
+ * Gives up pending deliveries of a deleted or disabled endpoint, at most `limit`. Returns how many. The lock of the endpoint
+ * keeps it from being enabled meanwhile: later replays must stay pending.
  */
-export async function replayDeliveries(
-  db: Transaction<Tables>,
-  args: { endpointId: string; at: Date; which: { since: Date; until: Date } | { state: "given_up" } },
-): Promise<number> {
-  let count = 0;
-  for (;;) {
-    let some = db
-      .selectFrom("webhook_delivery")
-      .select("id")
-      .where("endpoint_id", "=", args.endpointId)
-      .limit(REPLAYED_PER_STATEMENT);
-    some =
-      "state" in args.which
-        ? some.where("state", "=", args.which.state)
-        : some.where("state", "<>", "pending").where("at", ">=", args.which.since).where("at", "<", args.which.until);
-    const { numUpdatedRows } = await db
-      .updateTable("webhook_delivery")
-      .set({ ...fresh, due_at: args.at })
-      .where("id", "in", some)
-      .executeTakeFirst();
-    count += Number(numUpdatedRows);
-    if (numUpdatedRows < BigInt(REPLAYED_PER_STATEMENT)) return count;
-  }
+export async function giveUpDeliveries(db: Db, endpointId: string, limit: number): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    with closed as (
+      select id, case when deleted_at is null then 'endpoint disabled' else 'endpoint deleted' end as outcome
+      from webhook_endpoint
+      where id = ${endpointId} and (deleted_at is not null or disabled_at is not null) for share
+    ), part as (
+      select event_id from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null limit ${limit}
+    ), locked as (
+      select d.event_id from webhook_delivery d join part p on p.event_id = d.event_id
+      where d.endpoint_id = ${endpointId} and d.due_at is not null order by d.event_id for update of d
+    )
+    update webhook_delivery d set state = 'given_up', last_outcome = c.outcome, due_at = null
+    from closed c, locked l where d.endpoint_id = c.id and d.event_id = l.event_id`.execute(db);
+  return Number(numAffectedRows);
+}
+
+/** Returns how many deliveries of an endpoint are pending, counted up to `limit`. */
+export async function countPendingDeliveries(db: Db, endpointId: string, limit: number): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from (
+      select from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null limit ${limit}
+    ) pending`.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
+/** Selects deliveries of an endpoint. An undefined member does not narrow; `after` is the last one of the page before. */
+export type DeliveryFilter = {
+  endpointId: string;
+  paymentId?: string | undefined;
+  state?: DeliveryState | undefined;
+  after?: readonly [string, string] | undefined;
+  limit: number;
+};
+
+/** Returns deliveries of an endpoint with their events, the newest event first. */
+export async function listDeliveryRows(db: Db, filter: DeliveryFilter): Promise<DeliveryRow[]> {
+  return selectDeliveries(db, filter).execute();
+}
+
+/** Builds the query of `listDeliveryRows`. Exported for a test of its query plan. */
+export function selectDeliveries(db: Db, { endpointId, paymentId, state, after, limit }: DeliveryFilter) {
+  let query = selectDelivery(db)
+    .where("d.endpoint_id", "=", endpointId)
+    .orderBy("d.at", "desc")
+    .orderBy("d.event_id", "desc")
+    .limit(limit);
+  if (paymentId !== undefined) query = query.where("v.payment_id", "=", paymentId);
+  // Spelt out, so that the plan can use the index of the deliveries that are not accepted.
+  if (state === "delivered") query = query.where("d.state", "=", state);
+  else if (state !== undefined) query = query.where("d.state", "=", state).where("d.state", "<>", "delivered");
+  if (after) query = query.where(sql<boolean>`(d.at, d.event_id) < (${after[0]}::timestamptz, ${after[1]})`);
+  return query;
+}
+
+/** Returns the delivery of an event to an endpoint. */
+export async function findDeliveryRow(
+  db: Db,
+  { eventId, endpointId }: { eventId: string; endpointId: string },
+): Promise<DeliveryRow | undefined> {
+  return selectDelivery(db)
+    .where("d.event_id", "=", eventId)
+    .where("d.endpoint_id", "=", endpointId)
+    .executeTakeFirst();
+}
+
+function selectDelivery(db: Db) {
+  return db
+    .selectFrom("webhook_delivery as d")
+    .innerJoin("webhook_event as v", "v.id", "d.event_id")
+    .selectAll("v")
+    .select(["d.state", "d.attempts_made", "d.last_outcome", "d.delivered_at", "d.due_at"]);
+}
+
+export type AttemptRow = Selectable<Tables["webhook_attempt"]>;
+
+/** Returns the requests that were sent for an event to an endpoint, the newest first. */
+export async function listAttemptRows(
+  db: Db,
+  { eventId, endpointId, limit }: { eventId: string; endpointId: string; limit: number },
+): Promise<AttemptRow[]> {
+  return db
+    .selectFrom("webhook_attempt")
+    .selectAll()
+    .where("event_id", "=", eventId)
+    .where("endpoint_id", "=", endpointId)
+    .orderBy("id", "desc")
+    .limit(limit)
+    .execute();
+}
+
+/** Deletes requests that were sent before a time, at most `limit`. Returns how many. */
+export async function deleteOldAttempts(db: Db, { before, limit }: { before: Date; limit: number }): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from webhook_attempt where (event_id, endpoint_id, id) in (
+      select event_id, endpoint_id, id from webhook_attempt where at < ${before} order by at limit ${limit}
+    )`.execute(db);
+  return Number(numAffectedRows);
 }

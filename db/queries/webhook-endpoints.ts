@@ -3,6 +3,9 @@ import type { Db, Mode, Tables } from "../tables.ts";
 
 export type EndpointRow = Selectable<Tables["webhook_endpoint"]>;
 
+/** Identifies an endpoint; with an owner, only one of this account and mode. */
+export type EndpointQuery = { endpointId: string; owner?: { accountId: string; mode: Mode } | undefined };
+
 /** Inserts an endpoint. */
 export async function insertEndpoint(
   db: Db,
@@ -14,29 +17,98 @@ export async function insertEndpoint(
     .execute();
 }
 
-/** Sets the URL, the secrets or the deletion time of an endpoint. */
-export async function updateEndpoint(
-  db: Db,
-  id: string,
-  changes: Omit<Updateable<Tables["webhook_endpoint"]>, "id" | "account_id" | "mode" | "owner" | "lease_until">,
-): Promise<void> {
+type Changes = Omit<Updateable<Tables["webhook_endpoint"]>, "id" | "account_id" | "mode" | "owner" | "lease_until">;
+
+/** Sets columns of an endpoint. */
+export async function updateEndpoint(db: Db, id: string, changes: Changes): Promise<void> {
   await db.updateTable("webhook_endpoint").set(changes).where("id", "=", id).execute();
 }
 
-/** Returns the endpoint of an account and mode that is not deleted; with `lock`, locks it until the commit. */
-export async function findLiveEndpoint(
+/** Returns an endpoint that is not deleted; with `lock`, locks it until the commit. */
+export async function findEndpointRow(
   db: Db,
-  args: { accountId: string; mode: Mode },
+  { endpointId, owner }: EndpointQuery,
   options: { lock?: boolean } = {},
 ): Promise<EndpointRow | undefined> {
-  const query = db
+  let query = db
     .selectFrom("webhook_endpoint")
     .selectAll()
-    .where("account_id", "=", args.accountId)
-    .where("mode", "=", args.mode)
+    .where("id", "=", endpointId)
     .where("deleted_at", "is", null);
+  if (owner) query = query.where("account_id", "=", owner.accountId).where("mode", "=", owner.mode);
   return (options.lock ? query.forNoKeyUpdate() : query).executeTakeFirst();
 }
+
+/** Returns the endpoints of an account and mode that are not deleted, the oldest first. */
+export async function listEndpointRows(db: Db, owner: { accountId: string; mode: Mode }): Promise<EndpointRow[]> {
+  return db
+    .selectFrom("webhook_endpoint")
+    .selectAll()
+    .where("account_id", "=", owner.accountId)
+    .where("mode", "=", owner.mode)
+    .where("deleted_at", "is", null)
+    .orderBy("created_at")
+    .orderBy("id")
+    .execute();
+}
+
+/** Notes that an endpoint accepts events. */
+export async function clearFailure(db: Db, id: string): Promise<void> {
+  await db
+    .updateTable("webhook_endpoint")
+    .set({ failing_since: null })
+    .where("id", "=", id)
+    .where("failing_since", "is not", null)
+    .execute();
+}
+
+/**
+ * Notes that an endpoint does not accept events. Keeps the time of the first failure since the last success, unless the
+ * last failure was before `restartBefore`.
+ */
+export async function noteFailure(db: Db, id: string, args: { at: Date; restartBefore: Date }): Promise<void> {
+  await sql`
+    update webhook_endpoint set failed_at = ${args.at}, failing_since =
+      case when failing_since is null or failed_at < ${args.restartBefore} then ${args.at} else failing_since end
+    where id = ${id}`.execute(db);
+}
+
+/** Returns how many endpoints of an account and mode were registered after a time, deleted ones included. */
+export async function countEndpointsSince(
+  db: Db,
+  { accountId, mode, since }: { accountId: string; mode: Mode; since: Date },
+): Promise<number> {
+  const { count } = await db
+    .selectFrom("webhook_endpoint")
+    .select(({ fn }) => fn.countAll<string>().as("count"))
+    .where("account_id", "=", accountId)
+    .where("mode", "=", mode)
+    .where("created_at", ">", since)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/**
+ * The time that the pending deliveries of a deleted endpoint are given up within, milliseconds. Longer than any wait between
+ * attempts. Rows of endpoints are never deleted, so the sweep must not read those that were deleted earlier.
+ */
+const CLOSING_MS = 24 * 60 * 60_000;
+
+/** Selects the endpoints `e` that may have pending deliveries. */
+export const mayBeDue = (now: Date) =>
+  sql`(e.deleted_at is null or e.deleted_at > ${new Date(now.getTime() - CLOSING_MS)})`;
+
+/**
+ * Returns when the longest-waiting due event of the endpoint `e` became due. Each priority has its own range of the index. All
+ * events of a deleted or disabled endpoint are due: a worker gives them up.
+ */
+const oldestDue = (now: Date) => sql`(
+  select min(first.due_at) from (values (0), (1), (2)) p (priority) cross join lateral (
+    select due_at from webhook_delivery
+    where endpoint_id = e.id and priority = p.priority
+      and due_at <= case when e.deleted_at is null and e.disabled_at is null then ${now}::timestamptz else 'infinity' end
+    order by due_at limit 1
+  ) first)`;
 
 /**
  * Takes endpoints with due events that no worker delivers to, the longest due first. Each endpoint goes to one sweep, and
@@ -47,20 +119,21 @@ export async function takeDueEndpoints(
   args: { now: Date; retryAt: Date; limit: number },
 ): Promise<{ id: string; retry: number; lost: boolean }[]> {
   const { rows } = await sql<{ id: string; retry: number; lost: boolean }>`
+    with found as (${selectDueEndpoints(args)})
     update webhook_endpoint e set due_retries = e.due_retries + 1, lease_until = ${args.retryAt}, owner = null
-    from (
-      select e.id, e.lease_until is not null as lost from webhook_endpoint e cross join lateral (
-        select min(at) as since from (
-          (select due_at as at from webhook_delivery where endpoint_id = e.id and due_at <= ${args.now} order by due_at limit 1)
-          union all (select at from webhook_fanout where endpoint_id = e.id order by at limit 1)
-        ) waiting
-      ) oldest
-      where (e.lease_until is null or e.lease_until <= ${args.now}) and oldest.since is not null
-      order by oldest.since limit ${args.limit} for no key update of e skip locked
-    ) found
-    where e.id = found.id
+    from found where e.id = found.id
     returning e.id, e.due_retries as retry, found.lost`.execute(db);
   return rows;
+}
+
+/** Builds the query of the endpoints that `takeDueEndpoints` takes. Exported for a test of its query plan. */
+export function selectDueEndpoints({ now, limit }: { now: Date; limit: number }) {
+  return sql`
+    select e.id, e.lease_until is not null as lost
+    from webhook_endpoint e cross join lateral (select ${oldestDue(now)} as since) oldest
+    where ${mayBeDue(now)}
+      and (e.lease_until is null or e.lease_until <= ${now}) and oldest.since is not null
+    order by oldest.since limit ${limit} for no key update of e skip locked`;
 }
 
 /** Leases an endpoint to `owner`, or renews its lease. Returns undefined while another worker has the lease. */

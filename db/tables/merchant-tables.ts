@@ -26,6 +26,8 @@ export type MerchantTables = {
     id: string;
     merchant_id: string;
     asset: string;
+    /** The asset as the merchant spelled it; null where that is `asset`. */
+    given_asset: Generated<string | null>;
     destination: string;
     /** How long a payout accumulates, milliseconds; null pays out each payment at once. */
     accumulation_ms: number | null;
@@ -46,9 +48,12 @@ export type MerchantTables = {
    */
   destination_change: {
     id: string;
+    number: Generated<number>;
     merchant_id: string;
     destination_id: string;
     asset: string;
+    /** The asset as the merchant spelled it; null where that is `asset`. */
+    given_asset: Generated<string | null>;
     /** The account before the change; null for an added destination. */
     before: string | null;
     /** The account after the change; null for a deleted destination. */
@@ -94,6 +99,9 @@ export type MerchantTables = {
     applies_at: Date;
     /** A revoked key stays revoked. */
     revoked_at: Date | null;
+    revoker_kind: AuditActor["kind"] | null;
+    revoker_id: string | null;
+    revoker_address: string | null;
     /** When the signer was told of the key as it is now. */
     reported_at: Date | null;
   };

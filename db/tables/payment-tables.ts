@@ -9,6 +9,9 @@ export type PaymentTables = {
     merchant_id: string;
     mode: Mode;
     reference_id: string | null;
+    description: Optional<string>;
+    /** The merchant's own values by their own names. */
+    metadata: ColumnType<Record<string, string> | null, string | null | undefined, never>;
     unit: string;
     value: bigint;
     state: PaymentState;

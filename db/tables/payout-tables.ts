@@ -31,6 +31,9 @@ export type PayoutTables = {
     number: number;
     /** The ledger group that booked the money as an exception. */
     exception_id: number | null;
+    /** A trigger sets these two from the payment; null for an exception. */
+    account_id: Generated<string | null>;
+    mode: Generated<Mode | null>;
     /** The merchant whose balance pays the refund; null for an exception. */
     merchant_id: string | null;
     asset: Generated<string>;
@@ -42,6 +45,10 @@ export type PayoutTables = {
     receiver: string | null;
     state: RefundState;
     created_at: Date;
+    /** When the state changed last. */
+    updated_at: Date;
+    /** The transaction that paid it. */
+    tx_hash: string | null;
     paid_at: Date | null;
   } & Due;
   /**

@@ -8,6 +8,7 @@ import {
   listCollectionPolicies,
 } from "../../db/queries/collection-policies.ts";
 import { newId } from "../ids.ts";
+import { canonicalUnit } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "now">;
@@ -23,7 +24,7 @@ export function needsData(policies: readonly Policy[], paid: { asset: string; un
   return policies.some(
     ({ asset, unit, minimum }) =>
       (asset === null || asset === paid.asset) &&
-      (unit === null || (unit === paid.unit && paid.value >= (minimum ?? 0n))),
+      (unit === null || (canonicalUnit(unit) === canonicalUnit(paid.unit) && paid.value >= (minimum ?? 0n))),
   );
 }
 

@@ -1,14 +1,14 @@
 import { moveRows } from "../../db/moves.ts";
-import { type AttemptWithContext, lockWaiting } from "../../db/queries/attempts.ts";
+import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import { keepVerified } from "../../db/queries/collected-data.ts";
 import { moveToProcessing } from "../../db/queries/payment-moves.ts";
-import { lockPayments } from "../../db/queries/payments.ts";
+import { lockForAcceptance } from "../../db/queries/pending-transfers.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { toSignedTransfer } from "./payment-transfer.ts";
-import { keepFunded } from "./recheck-funds.ts";
+import { isCompared, keepFunded } from "./recheck-funds.ts";
 
 /** Verification results by attempt. */
 export type Outcomes = ReadonlyMap<AttemptWithContext, VerificationResult>;
@@ -35,7 +35,7 @@ export async function acceptAttempts(
   const chosen = keepOnePerPayment(attempts);
   return deps.db.transaction().execute(async (db) => {
     const at = deps.now();
-    const locked = await lockAttempts(db, chosen);
+    const locked = await lockAttempts(db, outcomes, chosen);
     const raced = new Set<AttemptWithContext>();
     const covered = await keepFunded(db, { outcomes, attempts: locked, raced });
     const accepted = await movePayments(db, covered, at);
@@ -64,19 +64,18 @@ function keepOnePerPayment(attempts: readonly AttemptWithContext[]): AttemptWith
   return [...new Map(inOrder.toReversed().map((whole) => [whole.payment.id, whole])).values()];
 }
 
-/** Locks payments and attempts. Returns the attempts that still wait: another worker may have verified the others. */
-async function lockAttempts(db: Db, attempts: readonly AttemptWithContext[]): Promise<AttemptWithContext[]> {
-  // Lock order: payments, then attempts (avoids deadlock).
-  await lockPayments(
-    db,
-    attempts.map(({ payment }) => payment.id),
-  );
-  const waiting = new Set(
-    await lockWaiting(
-      db,
-      attempts.map(({ attempt }) => attempt.id),
-    ),
-  );
+/** Locks payments, attempts and payers. Returns the attempts that still wait: another worker may have verified the others. */
+async function lockAttempts(
+  db: Db,
+  outcomes: Outcomes,
+  attempts: readonly AttemptWithContext[],
+): Promise<AttemptWithContext[]> {
+  const locked = await lockForAcceptance(db, {
+    paymentIds: attempts.map(({ payment }) => payment.id),
+    attemptIds: attempts.map(({ attempt }) => attempt.id),
+    payers: attempts.filter((whole) => isCompared(outcomes, whole)).map(({ option }) => option),
+  });
+  const waiting = new Set(locked);
   return attempts.filter(({ attempt }) => waiting.has(attempt.id));
 }
 

@@ -3,6 +3,7 @@ import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.t
 import type { DustRow } from "../../db/queries/dust.ts";
 import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
 import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import { moveToPaid } from "../../db/queries/refunds.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -17,7 +18,7 @@ import {
   unmatchedGroup,
 } from "../accounting/ledger-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { enqueueRelays } from "./relay-transfers.ts";
+import { wakeRelays } from "./relay-transfers.ts";
 import { succeedPayments } from "./succeed-payments.ts";
 import { openUnsolicitedPayments } from "./unsolicited-payments.ts";
 
@@ -32,7 +33,7 @@ export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
     dust: (db, dust) => bookDust(deps, db, dust),
     gas: (db, spent) => bookGas(deps, db, spent),
     relay: (chain, waiting) =>
-      enqueueRelays(
+      wakeRelays(
         deps,
         waiting.map(({ id, smart_wallet: isWallet }) => ({ chain, transferId: id, isWallet })),
       ),
@@ -82,10 +83,9 @@ async function finishSettlements(deps: PaymentDeps, db: Db, payouts: readonly Co
 }
 
 async function finishRefunds(deps: PaymentDeps, db: Db, transfers: readonly ConfirmedTransfer[]): Promise<void> {
-  const at = deps.now();
-  const ids = transfers.flatMap((transfer) => transfer.refund_id ?? []);
-  const moved = await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set: { paid_at: at } });
-  if (moved.length !== transfers.length) throw new Error("a confirmed refund is not in state paying");
+  const paid = transfers.flatMap(({ refund_id: id, tx_hash: txHash }) => (id === null ? [] : { id, txHash }));
+  const moved = await moveToPaid(db, { paid, at: deps.now() });
+  if (moved !== transfers.length) throw new Error("a confirmed refund is not in state paying");
 }
 
 /** Books unmatched movements (late, wrong or duplicate money) as exceptions. An operator resolves them. */

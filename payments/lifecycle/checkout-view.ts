@@ -8,6 +8,7 @@ import { readPaidAssets } from "../options/terms.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentView } from "../views.ts";
 import { toPaymentView } from "./read-payment.ts";
+import { parseReturnUrl } from "./return-url.ts";
 
 /**
  * The status of the buyer's money. `none`: nothing was taken. `underway`: it may move at any moment. `moved`: it has
@@ -112,8 +113,8 @@ function hasPush({ db }: Deps, row: PaymentWithMerchant): Promise<boolean> {
 
 /** Returns the merchant's success or error URL with `payment_id`. Keeps the URL's own query. */
 function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | null {
-  const url = checkout && URL.parse(state === "succeeded" ? checkout.successUrl : checkout.errorUrl);
-  if (url?.protocol !== "https:") return null;
+  const url = checkout && parseReturnUrl(state === "succeeded" ? checkout.successUrl : checkout.errorUrl);
+  if (!url) return null;
   url.searchParams.set("payment_id", id);
   return url.href;
 }

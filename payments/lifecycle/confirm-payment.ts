@@ -12,6 +12,7 @@ import {
 import { type CurrentOption, findOption, type OptionRow } from "../../db/queries/payment-options.ts";
 import { findPayment, type PaymentQuery, type PaymentRow } from "../../db/queries/payments.ts";
 import type { Db, Verification } from "../../db/tables.ts";
+import { runAlongside, type WaitForOthers } from "../../runtime/alongside.ts";
 import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import { attachData, type BuyerDataDeps, type CollectedData, findGivenData } from "../buyer-data/collected-data.ts";
@@ -33,6 +34,8 @@ export type Confirm = PaymentQuery & {
   requester: Requester;
   /** Buyer data that the wallet has collected itself. */
   collected?: CollectedData | undefined;
+  /** Settles when the caller has learned of the result; confirms until then share the next job. */
+  ended?: Promise<unknown> | undefined;
 };
 
 type Deps = PaymentDeps & BuyerDataDeps;
@@ -46,17 +49,28 @@ type Deps = PaymentDeps & BuyerDataDeps;
  * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
  * payment.
  */
-export async function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+export function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{ attemptId: string | null }>> {
+  return runAlongside(deps.db, (arrive) => accept(deps, args, arrive));
+}
+
+async function accept(
+  deps: Deps,
+  args: Confirm,
+  arrive: () => WaitForOthers,
+): Promise<Result<{ attemptId: string | null }>> {
   const digest = createHash("sha256")
     .update(JSON.stringify([args.optionId, args.results]))
     .digest();
   const { paymentId } = args;
-  const [payment, before, option] = await Promise.all([
+  const [payment, early, option] = await Promise.all([
     findPayment(deps.db, args),
     findAttemptByDigest(deps.db, { paymentId, digest }),
     findOption(deps.db, { id: args.optionId, paymentId }),
   ]);
   if (!payment) return refuse("payment_not_found", "no such payment");
+  const closed = findClosedRefusal(payment, deps.now());
+  // The reads above have snapshots of their own: the same confirm, sent twice, may have paid between them.
+  const before = early ?? (closed && (await findAttemptByDigest(deps.db, { paymentId, digest })));
   if (before) {
     const waits = payment.state === "requires_action";
     if (option && (waits || before.state === "verified")) {
@@ -65,7 +79,6 @@ export async function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{
     }
     return waits ? resume(deps, payment, { attempt: before, option }) : done({ attemptId: null });
   }
-  const closed = findClosedRefusal(payment, deps.now());
   if (closed) {
     // An unsolicited payment by this option has opened the payment: the wallet gets the payment's status.
     const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
@@ -120,7 +133,8 @@ export async function acceptConfirm(deps: Deps, args: Confirm): Promise<Result<{
     const message = `too many confirms of this payment wait or were refused; retry in ${retryAfterSeconds} s`;
     return { ...refuse("rate_limited", message), retryAfterSeconds };
   }
-  await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] } }]);
+  const batching = { ended: args.ended, others: arrive() };
+  await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, ...batching }]);
   return done({ attemptId: attempt.id });
 }
 

@@ -22,6 +22,9 @@ export type NewPayment = {
   caller: Pick<Caller, "accountId" | "mode"> & Partial<Pick<Caller, "onlyMerchants">>;
   merchantId: string;
   referenceId?: string | undefined;
+  description?: string | undefined;
+  /** The merchant's own values by their own names. */
+  metadata?: Readonly<Record<string, string>> | undefined;
   amount: { unit: string; value: bigint };
   expiresAt?: Date | undefined;
   checkout?: { successUrl: string; errorUrl: string } | undefined;
@@ -78,6 +81,8 @@ export async function writePayment(
     merchant_id: merchant.id,
     mode,
     reference_id: args.referenceId ?? null,
+    description: args.description ?? null,
+    metadata: args.metadata && Object.keys(args.metadata).length > 0 ? JSON.stringify(args.metadata) : null,
     unit: args.amount.unit,
     value: args.amount.value,
     checkout: args.checkout ? JSON.stringify(args.checkout) : null,

@@ -7,7 +7,7 @@ import {
   sumPayments,
 } from "../../db/queries/payment-lists.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
-import { currencyDecimals } from "../money.ts";
+import { canonicalUnit, currencyDecimals } from "../money.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Money, PaymentView } from "../views.ts";
@@ -20,6 +20,8 @@ type Deps = Pick<PaymentDeps, "db" | "chains">;
  * is being paid.
  */
 export type PaymentListView = PaymentView & {
+  description: string | null;
+  metadata: Record<string, string>;
   updatedAt: Date;
   tokenAmount: Money | null;
   /** CAIP-10 */
@@ -81,7 +83,7 @@ export async function listPaymentViews(
   const { items, nextCursor } = toPage(rows, limit, keyOf);
   const sums = await sumPayments(deps.db, filter);
   const stats = {
-    totalRevenue: sums.revenue.map(({ unit, value }) => toRevenue(deps, unit, value)),
+    totalRevenue: addUp(sums.revenue).map(({ unit, value }) => toRevenue(deps, unit, value)),
     totalTransactions: sums.transactions,
     totalCustomers: sums.customers,
   };
@@ -91,6 +93,12 @@ export async function listPaymentViews(
 function listAssets(deps: Deps, symbols: readonly string[]): string[] {
   const tokens = [...deps.chains.values()].flatMap((chain) => [...chain.tokens.values()]);
   return tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ asset }) => asset);
+}
+
+/** Adds up the sums of units that differ only in their spelling. */
+function addUp(sums: readonly { unit: string; value: bigint }[]): { unit: string; value: bigint }[] {
+  const byUnit = Map.groupBy(sums, ({ unit }) => canonicalUnit(unit));
+  return [...byUnit].map(([unit, same]) => ({ unit, value: same.reduce((sum, { value }) => sum + value, 0n) }));
 }
 
 function toRevenue(deps: Deps, unit: string, value: bigint) {
@@ -115,6 +123,8 @@ function toListView(deps: Deps, row: ListedPayment): PaymentListView {
   const settled = row.settlement_state === "paid";
   return {
     ...toPaymentView(deps, row),
+    description: row.description,
+    metadata: row.metadata ?? {},
     updatedAt: row.updated_at,
     tokenAmount: moneyOf(amount),
     fees: total && fixed && total.value > 0n ? { total, fixed, basisPoints: row.option_fee_basis_points } : null,

@@ -38,7 +38,8 @@ export async function findPaymentDetail(deps: Deps, args: PaymentQuery): Promise
     payout && owed
       ? { txId: payout.tx_hash, amount: toMoney(deps, `caip19/${owed.asset}`, owed.amount - payout.deducted) }
       : null;
-  return done({ ...toPaymentView(deps, row), checkout: row.checkout, settlement });
+  const { checkout, description, metadata } = row;
+  return done({ ...toPaymentView(deps, row), description, metadata: metadata ?? {}, checkout, settlement });
 }
 
 /** Returns what a succeeded payment credits to its merchant; undefined before it succeeds. */
@@ -65,11 +66,10 @@ export async function isInOtherMode(
   return !onlyMerchants || onlyMerchants.includes(row.merchant_id);
 }
 
-/** The status of a payment with what decides who may see it, and the time of its last change. */
+/** The status of a payment with what decides who may see it. */
 export type OwnedStatus = {
   status: PaymentStatus;
   owner: Pick<PaymentRow, "mode" | "account_id" | "merchant_id">;
-  changedAt: Date;
 };
 
 /** Returns a status to a caller. Refuses like `findPaymentView`. */
@@ -94,8 +94,8 @@ export async function findMovesAfter({ db }: Pick<PaymentDeps, "db">, event: num
 }
 
 function toOwnedStatus(deps: Deps, row: PaymentRow): OwnedStatus {
-  const { mode, account_id, merchant_id, updated_at: changedAt } = row;
-  return { status: toStatus(deps, row), owner: { mode, account_id, merchant_id }, changedAt };
+  const { mode, account_id, merchant_id } = row;
+  return { status: toStatus(deps, row), owner: { mode, account_id, merchant_id } };
 }
 
 function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentStatus {
@@ -103,8 +103,8 @@ function toStatus(deps: Pick<PaymentDeps, "chains">, row: PaymentRow): PaymentSt
     row.state === "succeeded" && row.tx_id !== null && row.paid_asset !== null && row.paid_amount !== null
       ? { txId: row.tx_id, optionAmount: toMoney(deps, `caip19/${row.paid_asset}`, row.paid_amount) }
       : null;
-  const { id: paymentId, state, state_version: stateVersion, failure_code: failureCode } = row;
-  return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, failureCode, info };
+  const { id: paymentId, state, state_version: stateVersion, updated_at: changedAt, failure_code: failureCode } = row;
+  return { paymentId, state, isFinal: isFinalPaymentState(state), stateVersion, changedAt, failureCode, info };
 }
 
 /** Returns the view of a payment that was just inserted. */
@@ -118,6 +118,7 @@ export function toNewPaymentView(
     state: "requires_action",
     isFinal: false,
     stateVersion: 0,
+    changedAt: row.created_at,
     failureCode: null,
     info: null,
     mode: row.mode,
@@ -143,14 +144,14 @@ export function toPaymentView(deps: Pick<PaymentDeps, "chains">, row: PaymentWit
 }
 
 /**
- * Adds the display data to an amount. An asset that is no longer in the networks file is displayed by its identifier.
+ * Adds the display data to an amount. Keeps the spelling of the unit. An asset that is no longer in the networks file is displayed by its identifier.
  */
 export function toMoney(deps: Pick<PaymentDeps, "chains">, unit: string, value: bigint): Money {
   if (unit.startsWith("iso4217/")) return currencyMoney(value, unit);
   const asset = canonicalAsset(unit.slice("caip19/".length));
   for (const chain of deps.chains.values()) {
     const token = chain.tokens.get(asset);
-    if (token) return tokenMoney(value, token, chain.network);
+    if (token) return { ...tokenMoney(value, token, chain.network), unit };
   }
   return { unit, value, display: { assetSymbol: asset, assetName: asset, decimals: 0 } };
 }

@@ -12,12 +12,8 @@ export async function reportAccepted(
   const accepted = attempts.filter(({ attempt }) => transfers.has(attempt.id));
   if (accepted.length === 0) return;
   for (const { payment } of accepted) count(deps, payment.mode);
-  // Buyers who poll learn of the acceptance first: it does not depend on the lanes.
-  await deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id));
-  await wakeRelays(
-    deps,
-    accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []),
-  );
+  const ready = accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []);
+  await Promise.all([deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id)), wakeRelays(deps, ready)]);
 }
 
 function count({ metrics }: PaymentDeps, mode: AttemptWithContext["payment"]["mode"]): void {

@@ -1,4 +1,5 @@
 import { closeAuditDays, markHeadExported, takeUnexportedHead } from "../../db/queries/audit-heads.ts";
+import { writeHeadLine } from "../../runtime/audit-head-lines.ts";
 import type { AuditSink } from "../../runtime/audit-sink.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -20,7 +21,7 @@ async function exportOne({ db, now }: Pick<PaymentDeps, "db" | "now">, sink: Aud
   return db.transaction().execute(async (db) => {
     const head = await takeUnexportedHead(db);
     if (!head) return false;
-    await sink(JSON.stringify(head));
+    await sink(writeHeadLine("service", head));
     await markHeadExported(db, { day: head.day, at: now() });
     return true;
   });

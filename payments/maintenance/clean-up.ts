@@ -2,6 +2,7 @@ import { deleteOldRefusedAttempts } from "../../db/queries/attempts.ts";
 import { deleteOldBurnedGas } from "../../db/queries/burned-gas.ts";
 import { deleteOverdueData } from "../../db/queries/collected-data.ts";
 import { deleteRenewedOptions } from "../../db/queries/payment-options.ts";
+import { deleteOldAttempts as deleteOldDeliveryAttempts } from "../../db/queries/webhook-deliveries.ts";
 import { deleteExpiredResponses } from "../idempotency-keys.ts";
 import { QUOTE_GRACE_MS } from "../lifecycle/paid-quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -12,6 +13,8 @@ const LIMIT = 5_000;
 /** Retention of refused attempts and of burned gas records, milliseconds. */
 const REFUSED_MS = 24 * 3_600_000;
 const BURNED_MS = 48 * 3_600_000;
+/** Retention of the requests to webhook endpoints and their responses, milliseconds. */
+const SENT_MS = 30 * 24 * 3_600_000;
 /**
  * Retention of an unsigned quote after its end, once it was renewed, and how far back the search goes, milliseconds.
  */
@@ -20,18 +23,19 @@ const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
 
 /**
  * Deletes rows past their retention: buyer data, responses kept for idempotency, refused attempts with the results that
- * wallets sent, burned gas that no limit counts any more, and renewed quotes that no money can match. Returns the
+ * wallets sent, burned gas that no limit counts any more, requests to webhook endpoints, and renewed quotes that no money can match. Returns the
  * number of rows deleted of each kind.
  */
 export async function cleanUp(
   deps: Pick<PaymentDeps, "db" | "now">,
-): Promise<{ collected: number; answers: number; attempts: number; gas: number; quotes: number }> {
+): Promise<{ collected: number; answers: number; attempts: number; gas: number; sent: number; quotes: number }> {
   const ago = (ms: number) => new Date(deps.now().getTime() - ms);
   return {
     collected: await deleteOverdueData(deps.db, { now: deps.now(), limit: LIMIT }),
     answers: await deleteExpiredResponses(deps, LIMIT),
     attempts: await deleteOldRefusedAttempts(deps.db, { before: ago(REFUSED_MS), limit: LIMIT }),
     gas: await deleteOldBurnedGas(deps.db, { before: ago(BURNED_MS), limit: LIMIT }),
+    sent: await deleteOldDeliveryAttempts(deps.db, { before: ago(SENT_MS), limit: LIMIT }),
     quotes: await deleteRenewedOptions(deps.db, {
       window: { from: ago(QUOTE_FOUND_MS), to: deps.now() },
       over: ago(QUOTE_LIFETIME_MS),

@@ -4,7 +4,6 @@ import {
   listAccountsWithCounts,
   updateDestinationWaitingHours,
 } from "../../db/queries/accounts.ts";
-import { listAppIds, revokeAppId } from "../../db/queries/app-ids.ts";
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { requestRetries } from "../../db/queries/failed-bookings.ts";
@@ -16,7 +15,6 @@ import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
 import { makeSettlementDue } from "../../db/queries/settlements.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode } from "../../db/tables.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
@@ -33,7 +31,6 @@ export type AccountView = {
   merchants: number;
   keys: number;
 };
-export type AppView = { id: string; mode: Mode; createdAt: Date; revokedAt: Date | null };
 export type PaymentLine = {
   id: string;
   mode: Mode;
@@ -69,25 +66,6 @@ export async function listAccounts({ db }: Pick<Deps, "db">, id?: string): Promi
       keys,
     }),
   );
-}
-
-/** Lists the app ids of an account. */
-export async function listApps({ db }: Pick<Deps, "db">, accountId: string): Promise<AppView[]> {
-  const rows = await listAppIds(db, accountId);
-  return rows.map(({ id, mode, created_at: createdAt, revoked_at: revokedAt }) => ({ id, mode, createdAt, revokedAt }));
-}
-
-/** Revokes an app id at once. Repeatable. Refuses with `invalid_app_id` when there is none. */
-export async function revokeApp(
-  { db, now }: Deps,
-  { actor, id }: { actor: AuditActor; id: string },
-): Promise<Result<{ id: string }>> {
-  const at = now();
-  return inTransaction(db, async (db) => {
-    if (!(await revokeAppId(db, { id, at }))) return refuse("invalid_app_id", `there is no app id ${id}`);
-    await insertAuditEntries(db, [{ actor, action: "app_id.revoked", subject: id, before: null, after: null, at }]);
-    return done({ id });
-  });
 }
 
 /** Sets whether wallets and checkout pages may cancel an account's payments. */

@@ -44,6 +44,7 @@ export type PaymentReport = History & {
   }[];
   webhooks: {
     id: string;
+    endpoint: string;
     type: string;
     state: string;
     attemptsMade: number;
@@ -70,7 +71,8 @@ export async function readPaymentReport({ db }: { db: Db }, paymentId: string): 
     })),
     transfers: transfers.map(toTransfer),
     webhooks: deliveries.map((row) => ({
-      id: row.id,
+      id: row.event_id,
+      endpoint: row.endpoint_id,
       type: row.type,
       state: row.state,
       attemptsMade: row.attempts_made,

@@ -1,7 +1,7 @@
 import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
 import { findOldestOpenEntry, findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
-import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
+import { countWaitingChanges, type WaitingChanges } from "../../db/queries/destination-changes.ts";
 import { countFailures } from "../../db/queries/failed-bookings.ts";
 import {
   type ChainStatus,
@@ -17,12 +17,12 @@ import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts"
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
-import type { Mode } from "../../db/tables.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { isSignerLogContradicted } from "./signer-log.ts";
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemStatus = {
@@ -52,7 +52,7 @@ export type SystemStatus = {
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
   /** Changes of merchants' destinations that wait for their time or a decision. */
-  destinationChanges: { mode: Mode; count: number }[];
+  destinationChanges: WaitingChanges[];
   /** Transactions of the treasury's history that are not read yet, and that cannot be read, where it is read separately. */
   history: { chain: string; unread: number; unreadable: number }[];
   /** Age of the oldest undelivered webhook event. */
@@ -61,14 +61,14 @@ export type SystemStatus = {
   auditHeadSeconds: number;
   /** Age of the oldest entry of the audit log that no head covers. */
   auditEntrySeconds: number;
+  /** True while the signer's audit log contradicts what it was. */
+  isSignerLogContradicted: boolean;
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
   steppedBackAt: Date | undefined;
   unread: { chain: string; unread: boolean }[];
 };
-
-const modes = ["live", "test"] as const;
 
 /** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "assigned", "included"];
@@ -146,12 +146,13 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
       ...blocked,
     ],
-    destinationChanges: modes.map((mode) => changes.find((one) => one.mode === mode) ?? { mode, count: 0 }),
+    destinationChanges: changes,
     history: listChainsWithHistory(deps).map(
       (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
     ),
     oldestEventSeconds: secondsSince(oldestEvent),
     auditHeadSeconds: secondsSince(auditHead),
     auditEntrySeconds: secondsSince(auditEntry),
+    isSignerLogContradicted: await isSignerLogContradicted(deps),
   };
 }

@@ -1,7 +1,7 @@
-import { type ChainFinding, createChainCheck } from "../../db/audit-chain.ts";
 import { findEntryBefore, readAuditEntries } from "../../db/queries/audit-entries.ts";
-import { type AuditHead, listAuditHeads } from "../../db/queries/audit-heads.ts";
+import { listAuditHeads } from "../../db/queries/audit-heads.ts";
 import type { Db } from "../../db/tables.ts";
+import { type AuditHead, type ChainFinding, createChainCheck } from "../../runtime/audit-chain.ts";
 
 /** Entries that are read at once. */
 const BATCH = 1_000;

@@ -1,9 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { insertAccount } from "../../db/queries/accounts.ts";
-import { insertAppId } from "../../db/queries/app-ids.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
-import type { Mode } from "../../db/tables.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -32,20 +29,4 @@ export async function createAccount(
     ]);
   });
   return { id };
-}
-
-/** Creates a public app id for wallets. It grants access to the gateway only. */
-export async function createAppId(
-  deps: Deps,
-  args: { actor: AuditActor; accountId: string; mode: Mode },
-): Promise<{ appId: string }> {
-  const appId = randomBytes(16).toString("hex");
-  const { actor, accountId: account, mode } = args;
-  const at = deps.now();
-  await inTransaction(deps.db, async (db) => {
-    await insertAppId(db, { id: appId, account_id: account, mode, created_at: at, revoked_at: null });
-    const after = { account, mode };
-    await insertAuditEntries(db, [{ actor, action: "app_id.created", subject: appId, before: null, after, at }]);
-  });
-  return { appId };
 }

@@ -69,6 +69,9 @@ export async function registerApprovalKey(
       created_at: at,
       applies_at: new Date(at.getTime() + hours * HOUR_MS),
       revoked_at: null,
+      revoker_kind: null,
+      revoker_id: null,
+      revoker_address: null,
       reported_at: null,
     });
     const after = { publicKey, appliesAt: row.applies_at.toISOString() };
@@ -88,7 +91,7 @@ export async function revokeApprovalKey(
   const { merchantId, publicKey, actor } = args;
   return withDestinationLock(deps, args, async (locked) => {
     const at = locked.now();
-    const revoked = await markApprovalKeyRevoked(locked.db, { merchantId, publicKey, at });
+    const revoked = await markApprovalKeyRevoked(locked.db, { merchantId, publicKey, actor, at });
     const row = revoked ?? (await findApprovalKeyRow(locked.db, { merchantId, publicKey }));
     if (!row) return refuse("api_key_not_found", "the merchant has no such approval key");
     const change = { before: { publicKey, revokedAt: null }, after: { publicKey, revokedAt: at.toISOString() } };

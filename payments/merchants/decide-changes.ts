@@ -153,7 +153,7 @@ function toChangeView(row: DestinationChangeRow): ChangeView {
   return {
     changeId: row.id,
     settlementId: row.destination_id,
-    asset: row.asset,
+    asset: row.given_asset ?? row.asset,
     previousDestination: row.before,
     destination: row.after,
     status: row.state,

@@ -32,6 +32,7 @@ export async function requestChanges(
       merchant_id: merchantId,
       destination_id: change.destinationId,
       asset: change.asset,
+      given_asset: change.givenAsset,
       before: change.before,
       after: change.after,
       state: "requested" as const,

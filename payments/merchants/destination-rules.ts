@@ -4,15 +4,28 @@ import type { ChangeTerms } from "../../db/queries/destination-changes.ts";
 
 const HOUR_MS = 60 * 60_000;
 
-/** A change of one asset's destination: the account (CAIP-10) before and after it. Null: there is none. */
-export type WantedChange = { destinationId: string; asset: string; before: string | null; after: string | null };
+/**
+ * A change of one asset's destination: the account (CAIP-10) before and after it. Null: there is none. `givenAsset` is the
+ * asset as its merchant spelled it; null where that is `asset`.
+ */
+export type WantedChange = {
+  destinationId: string;
+  asset: string;
+  givenAsset: string | null;
+  before: string | null;
+  after: string | null;
+};
 
 /**
  * Returns when a change applies. A deletion moves no money and applies at once. So does the first destination for an
  * asset while the merchant is new: it has not been paid, and its first change is younger than the account's waiting period.
  * Every other change waits for that period; a destination that was deleted and is added again is not the first one.
  */
-export function findApplyTime(terms: ChangeTerms, { asset, before, after }: WantedChange, at: Date): Date {
+export function findApplyTime(
+  terms: ChangeTerms,
+  { asset, before, after }: Pick<WantedChange, "asset" | "before" | "after">,
+  at: Date,
+): Date {
   const waitMs = terms.waiting_hours * HOUR_MS;
   const firstAt = terms.first_change_at ?? at;
   const isNew = !terms.has_been_paid && at.getTime() - firstAt.getTime() < waitMs;

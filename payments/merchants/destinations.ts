@@ -19,7 +19,10 @@ type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & CheckDeps;
 /** A change that waits: the account that it asks for, and when it applies unless it is decided before. */
 type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
 
-/** An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8). */
+/**
+ * An asset (CAIP-19) and the account (CAIP-10) on the same chain that it is paid out to (specification, 2.8), both as they
+ * were given.
+ */
 export type Destination = { asset: string; destination: string };
 /**
  * A destination as its merchant sees it. `destination` is the account that applies now; of a destination that is added
@@ -38,7 +41,7 @@ export async function listDestinations(
   const added = waiting.filter(({ destination_id: id }) => applied.every((row) => row.id !== id));
   return done([
     ...applied.map((row) => toView(row, waiting)),
-    ...added.map(({ destination_id: id, asset, after }) => toView({ id, asset, destination: after ?? "" }, waiting)),
+    ...added.map(({ destination_id: id, after, ...row }) => toView({ ...row, id, destination: after ?? "" }, waiting)),
   ]);
 }
 
@@ -64,12 +67,13 @@ export async function addDestinations(
     const wanted = args.settlements.map(({ asset, destination }) => ({
       destinationId: newId("crypto"),
       asset: canonicalAsset(asset),
+      givenAsset: asset === canonicalAsset(asset) ? null : asset,
       before: null,
       after: destination,
     }));
     const listed = await listDestinations(locked, args);
     if (!listed.ok) return listed;
-    const taken = new Set(listed.value.map(({ asset }) => asset));
+    const taken = new Set(listed.value.map(({ asset }) => canonicalAsset(asset)));
     for (const [index, { asset }] of wanted.entries()) {
       if (taken.has(asset))
         return refuse("settlement_asset_conflict", `settlements.${index}.asset: has a destination already`);
@@ -77,7 +81,9 @@ export async function addDestinations(
     }
     const changes = await requestChanges(locked, { merchantId, actor, wanted });
     return done(
-      wanted.map(({ destinationId: id, asset, after: destination }) => toView({ id, asset, destination }, changes)),
+      wanted.map(({ destinationId: id, asset, givenAsset: given_asset, after: destination }) =>
+        toView({ id, asset, given_asset, destination }, changes),
+      ),
     );
   });
 }
@@ -93,8 +99,9 @@ export async function changeDestination(
   const { merchantId, id, actor, destination: wanted } = args;
   return withDestinationLock(deps, args, async (locked) => {
     const { applied, waiting } = await findBoth(locked, { merchantId, id });
-    const asset = applied?.asset ?? waiting?.asset;
-    if (asset === undefined) return noSuchDestination();
+    const there = applied ?? waiting;
+    if (!there) return noSuchDestination();
+    const { asset, given_asset } = there;
     const entry = { asset, destination: wanted };
     const error = validateDestination(deps, entry);
     if (error) return refuse("params_validation", error);
@@ -102,12 +109,12 @@ export async function changeDestination(
       return refuse("params_validation", "destination: the account is not served");
     const before = applied?.destination ?? null;
     const plan = planChange({ applied: before, waiting: waiting?.after ?? null, wanted });
-    const shown = { id, asset, destination: before ?? wanted };
+    const shown = { id, asset, given_asset, destination: before ?? wanted };
     if (plan === "keep") return done(toView(shown, waiting ? [waiting] : []));
     const rejection = plan === "withdraw" ? "withdrawn" : "replaced";
     if (waiting) await rejectWaiting(locked, { id: waiting.id, actor, rejection });
-    if (plan === "withdraw") return done(shown);
-    const change = { destinationId: id, asset, before, after: wanted };
+    if (plan === "withdraw") return done(toView(shown, []));
+    const change = { destinationId: id, asset, givenAsset: given_asset, before, after: wanted };
     const changes = await requestChanges(locked, { merchantId, actor, wanted: [change] });
     const isApplied = changes.some(({ state }) => state === "applied");
     return done(toView(isApplied ? { ...shown, destination: wanted } : shown, changes));
@@ -129,7 +136,8 @@ export async function deleteDestination(
     const rejection = applied ? "replaced" : "withdrawn";
     if (waiting) await rejectWaiting(locked, { id: waiting.id, actor, rejection });
     if (applied) {
-      const change = { destinationId: id, asset: applied.asset, before: applied.destination, after: null };
+      const { asset, given_asset: givenAsset, destination: before } = applied;
+      const change = { destinationId: id, asset, givenAsset, before, after: null };
       await requestChanges(locked, { merchantId, actor, wanted: [change] });
     }
     return done({ id });
@@ -144,11 +152,15 @@ async function findBoth({ db }: ChangeDeps, { merchantId, id }: { merchantId: st
   };
 }
 
-function toView(row: Destination & { id: string }, changes: readonly DestinationChangeRow[]): DestinationView {
+function toView(
+  row: Destination & { id: string; given_asset: string | null },
+  changes: readonly DestinationChangeRow[],
+): DestinationView {
+  const view = { id: row.id, asset: row.given_asset ?? row.asset, destination: row.destination };
   const waiting = changes.find(({ destination_id, state }) => destination_id === row.id && state === "requested");
-  if (!waiting) return row;
+  if (!waiting) return view;
   const { id: changeId, after, created_at: requestedAt, applies_at: appliesAt } = waiting;
-  return { ...row, pendingChange: { changeId, destination: after ?? "", requestedAt, appliesAt } };
+  return { ...view, pendingChange: { changeId, destination: after ?? "", requestedAt, appliesAt } };
 }
 
 /** Runs changes of a merchant's destinations like `withMerchantLock`, and inserts their audit entries at the end. */

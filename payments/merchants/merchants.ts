@@ -1,8 +1,10 @@
 import { inTransaction } from "../../db/in-transaction.ts";
+import { lockAccount } from "../../db/queries/accounts.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   countMerchants,
   findOwnedMerchant,
+  hasNamesake,
   insertMerchant,
   listMerchantRows,
   lockMerchant,
@@ -11,7 +13,8 @@ import {
   type OwnedMerchant,
   updateMerchant,
 } from "../../db/queries/merchants.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
+import type { Db } from "../../db/tables.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -37,6 +40,21 @@ export type MerchantView = {
   createdAt: Date;
   icon: Icon | null;
 };
+
+/**
+ * Refuses with `merchant_exists` a name and e-mail address that another merchant of the account and mode has: most likely
+ * the same shop was created before under another Idempotency-Key. Locks the account until the commit, so that of
+ * concurrent calls one succeeds.
+ * @param args.other the merchant that is changed; unset for a new one
+ */
+export async function findNamesakeRefusal(
+  db: Db,
+  args: Owner & { name: string; email: string; other?: string },
+): Promise<Refusal | undefined> {
+  await lockAccount(db, args.accountId);
+  if (!(await hasNamesake(db, args))) return undefined;
+  return refuse("merchant_exists", "a merchant with this name and e-mail address exists");
+}
 
 const noSuchMerchant = () => refuse("merchant_not_found", "no such merchant");
 
@@ -95,7 +113,7 @@ export async function listMerchants(
   return done({ items: items.map(toMerchantView), nextCursor, totalCount });
 }
 
-/** Updates the given fields of a merchant. Refuses with `merchant_not_found`. */
+/** Updates the given fields of a merchant. Refuses with `merchant_not_found`, and like `findNamesakeRefusal`. */
 export async function changeMerchant(
   deps: Deps,
   args: Owner & {
@@ -115,10 +133,17 @@ export async function changeMerchant(
     ...(status === undefined ? {} : { status }),
   };
   return inTransaction(deps.db, async (db) => {
+    // Lock order: account, then merchant (avoids deadlock).
+    const isRenamed = name !== undefined || email !== undefined;
+    if (isRenamed) await lockAccount(db, args.accountId);
     if (!(await lockMerchant(db, args))) return noSuchMerchant();
     const before = await findOwnedMerchant(db, args);
+    if (!before) return noSuchMerchant();
+    const named = { name: name ?? before.name, email: email ?? before.email, other: before.id };
+    const taken = isRenamed ? await findNamesakeRefusal(db, { ...args, ...named }) : undefined;
+    if (taken) return taken;
     const row = await updateMerchant(db, args, changes);
-    if (!before || !row) return noSuchMerchant();
+    if (!row) return noSuchMerchant();
     const entry = { actor: args.actor, action: "merchant.updated", subject: row.id, at: deps.now() };
     await insertAuditEntries(db, [{ ...entry, before: toAudited(before), after: toAudited(row) }]);
     return done(toMerchantView(row));

@@ -1,4 +1,4 @@
-import { canonicalAddress } from "../../chains/canonical-ids.ts";
+import { canonicalAddress, canonicalAsset } from "../../chains/canonical-ids.ts";
 import { findApprovalKeyRow } from "../../db/queries/approval-keys.ts";
 import type { DestinationChangeRow } from "../../db/queries/destination-changes.ts";
 import { findStatementSubject } from "../../db/queries/signed-statements.ts";
@@ -55,7 +55,7 @@ function findTextRefusal(
   if (!("merchantId" in subject && "asset" in subject) || subject.action !== `${decision} destination`)
     return `action: expected ${decision} destination`;
   if (subject.merchantId !== change.merchant_id) return "merchantId: is not the merchant of the change";
-  if (subject.asset !== change.asset) return "asset: is not the asset of the change";
+  if (canonicalAsset(subject.asset) !== change.asset) return "asset: is not the asset of the change";
   if (canonicalAddress(change.asset, subject.receiver) !== canonicalAddress(change.asset, receiver))
     return "receiver: is not the address of the change";
   return findAgeRefusal(read.at, at);

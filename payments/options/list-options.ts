@@ -71,11 +71,14 @@ export async function listOptions(
   if (example !== undefined)
     deps.log.info({ malformed: malformed.length, example: cleanText(example, 200) }, "malformed accounts skipped");
 
-  // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
-  if (args.requester) await recordRequester(deps.db, payment, args.requester);
-  const terms = await readTerms(deps.db, payment, args.requester);
+  const [terms, quotes] = await Promise.all([
+    readTerms(deps.db, payment, args.requester),
+    listNewest(deps, payment, accounts),
+    // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
+    args.requester && recordRequester(deps.db, payment, args.requester),
+  ]);
   const candidates = listCandidates(await findPayable(deps, payment, terms), accounts);
-  const newest = new Map((await listNewest(deps, payment, candidates)).map((row) => [keyOf(row), row]));
+  const newest = new Map(quotes.map((row) => [keyOf(row), row]));
   const priced = candidates.map((one) => keepQuotedPrice(one, newest.get(keyOfOffer(one)), deps.now()));
   const served = payment.mode === "test" ? priced : await keepServed(deps, priced);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
@@ -92,7 +95,7 @@ export async function listOptions(
     const before = newest.get(keyOfOffer(offer));
     const row = toRow(deps, payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1 });
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
-    else fresh.push(row);
+    else fresh.push({ id: newId("opt"), ...row });
   }
   for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
   // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.
@@ -106,8 +109,12 @@ export async function listOptions(
   });
 }
 
-function listNewest({ db }: PaymentDeps, { id: paymentId }: PaymentWithMerchant, candidates: readonly Candidate[]) {
-  const payers = [...new Set(candidates.map(({ payer }) => payer))];
+function listNewest(
+  { db }: PaymentDeps,
+  { id: paymentId }: PaymentWithMerchant,
+  accounts: readonly { payer: string }[],
+) {
+  const payers = [...new Set(accounts.map(({ payer }) => payer))];
   return payers.length === 0 ? [] : listNewestOptions(db, { paymentId, payers });
 }
 
@@ -153,7 +160,7 @@ function toRow(
     nonce,
     number,
   }: { terms: Terms; nonce: NewOption["authorization_nonce"]; number: number },
-): NewOption {
+): Omit<NewOption, "id"> {
   // Only an EIP-3009 authorization can name the merchant's account as its receiver, and then no fee can be deducted.
   const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
   const fee = calculateFee(direct ? noFee : policy, amount, token.decimals);
@@ -161,7 +168,6 @@ function toRow(
   const finalityMs = getChainDriver(chain.chain).finalityMs(chain.network);
   const lastRelay = new Date(payment.expires_at.getTime() + finalityMs + GRACE_MS);
   return {
-    id: newId("opt"),
     payment_id: payment.id,
     number,
     account,

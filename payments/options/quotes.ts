@@ -14,8 +14,8 @@ const terms = [
 ] as const satisfies readonly (keyof NewOption)[];
 
 /** Returns true when a quote equals the previous one, which is then reused. Pure. */
-export function isSameQuote(before: OptionRow, quote: NewOption): boolean {
-  return terms.every((term) => isDeepStrictEqual(before[term], quote[term]));
+export function isSameQuote(before: OptionRow, quote: Omit<NewOption, "id">): boolean {
+  return terms.every((term) => before[term] === quote[term] || isDeepStrictEqual(before[term], quote[term]));
 }
 
 /** Returns true when two quotes ask for the same transfer, so that a movement on chain matches both. Pure. */

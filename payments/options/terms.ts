@@ -1,4 +1,3 @@
-import { listCollectionPolicies } from "../../db/queries/collection-policies.ts";
 import { listPaidAssets, type PaidAsset, readPaymentTerms } from "../../db/queries/payment-terms.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Policy } from "../buyer-data/collection-policies.ts";
@@ -32,21 +31,14 @@ function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled"
   };
 }
 
-/** Reads the terms of a payment, with concurrent statements because a wallet waits for its options. */
-export async function readTerms(
-  db: Db,
-  payment: { id: string; merchant_id: string },
-  requester?: Requester,
-): Promise<Terms> {
-  const [terms, policies] = await Promise.all([
-    readPaymentTerms(db, { paymentId: payment.id, requester: requester?.name ?? null }),
-    listCollectionPolicies(db, payment.merchant_id),
-  ]);
-  const { destinations, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = terms;
+/** Reads the terms of a payment, with one statement because a wallet waits for its options. */
+export async function readTerms(db: Db, payment: { id: string }, requester?: Requester): Promise<Terms> {
+  const terms = await readPaymentTerms(db, { paymentId: payment.id, requester: requester?.name ?? null });
+  const { destinations, policies, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = terms;
   return {
     ...toPaidAssets(destinations),
     direct: new Map(destinations.filter((one) => one.direct).map(({ asset, destination }) => [asset, destination])),
-    policies,
+    policies: policies.map((one) => ({ ...one, minimum: one.minimum === null ? null : BigInt(one.minimum) })),
     collected: new Set(collected),
     fee: basisPoints === null || fixedMicros === null ? noFee : { basisPoints, fixedMicros },
   };

@@ -140,9 +140,21 @@ async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint):
   const back = { asset: owed_asset ?? refund.asset, amount: owedRest ?? rest };
   const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
   await reduceRefund(db, { id, amount: sent, owedAmount: owedSent });
-  const { due_retries: _, paid_at: __, ...copied } = refund;
-  const further = { id: newId("rfnd"), number: Math.max(...numbers) + 1, amount: rest, owed_amount: owedRest };
-  await insertRefund(db, { ...copied, ...further, state: "due", created_at: at, due_at: at });
+  await insertRefund(db, {
+    id: newId("rfnd"),
+    number: Math.max(...numbers) + 1,
+    payment_id: paymentId,
+    exception_id: null,
+    merchant_id: merchantId,
+    asset: refund.asset,
+    amount: rest,
+    owed_asset,
+    owed_amount: owedRest,
+    receiver: refund.receiver,
+    state: "due",
+    created_at: at,
+    due_at: at,
+  });
   const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
   const settlement = { id: newId("stl"), merchantId, mode: "live" as const, ...back, number, dueAt: at };
   await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);

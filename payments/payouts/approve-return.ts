@@ -18,9 +18,9 @@ export function approveReturn(
 ): Promise<Result<{ refundId: string }>> {
   return inTransaction(deps.db, async (db) => {
     const [refund] = await listDueRefunds(db, [refundId]);
-    if (!refund || refund.payment_id !== null || refund.tx_hash === null || refund.log_index === null)
+    if (!refund || refund.payment_id !== null || refund.exception_tx_hash === null || refund.log_index === null)
       return refuse("payment_not_found", "there is no refund of an exception that waits with this id");
-    const { asset, amount, tx_hash: txHash, log_index: logIndex } = refund;
+    const { asset, amount, exception_tx_hash: txHash, log_index: logIndex } = refund;
     const receiver = canonicalAddress(chainOf(asset), refund.receiver ?? "");
     const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
     await storeStatement({ db, now: deps.now }, { statement: sign(deps, { subject, by }), of: refundId });

@@ -200,7 +200,7 @@ function toPayout(refund: DueRefund, approvals: readonly Statement[]): Payout {
         request: {
           kind: "return",
           ...paid,
-          txHash: refund.tx_hash ?? "",
+          txHash: refund.exception_tx_hash ?? "",
           logIndex: refund.log_index ?? 0,
           approvals: approvals.map(({ text, signer, signature }) => ({ text, signer, signature })),
         },

@@ -1,4 +1,4 @@
-import { listAllDeposits } from "../../db/queries/deposits.ts";
+import { type DepositRow, listAllDeposits, listAssignedDeposits } from "../../db/queries/deposits.ts";
 import type { Db } from "../../db/tables.ts";
 import { MAX_DEPOSITS } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
@@ -8,17 +8,27 @@ import { toClaim } from "./request-payouts.ts";
 /** The number of deposits that the signer has verified, and of those that it refuses, by reason. */
 type ClaimedDeposits = { verified: number; refused: Partial<Record<RefusalReason, number>> };
 
-/** Claims the deposits of every payment, for a signer whose records were lost. Deposits that it has cost nothing. */
+/**
+ * Claims the deposits of every payment, and the exceptions that operators have assigned to payments, for a signer whose
+ * records were lost or whose treasury will be replaced. Deposits that it has cost nothing.
+ */
 export async function claimAllDeposits({ db, signer }: { db: Db; signer: TreasurySigner }): Promise<ClaimedDeposits> {
   const claimed: ClaimedDeposits = { verified: 0, refused: {} };
-  for (let after = ""; ; ) {
-    const page = await listAllDeposits(db, { after, limit: MAX_DEPOSITS });
-    const results = page.length > 0 ? await signer.claimDeposits(page.map(toClaim)) : [];
-    for (const result of results)
+  for await (const page of readPages(db))
+    for (const result of await signer.claimDeposits(page.map(toClaim)))
       if (result.ok) claimed.verified += 1;
       else claimed.refused[result.reason] = (claimed.refused[result.reason] ?? 0) + 1;
-    const last = page.at(-1);
-    if (!last || page.length < MAX_DEPOSITS) return claimed;
-    after = last.payment_id;
+  return claimed;
+}
+
+async function* readPages(db: Db): AsyncGenerator<DepositRow[]> {
+  const limit = MAX_DEPOSITS;
+  for (let page = await listAllDeposits(db, { after: "", limit }), last = page.at(-1); last; last = page.at(-1)) {
+    yield page;
+    page = await listAllDeposits(db, { after: last.payment_id, limit });
+  }
+  for (let page = await listAssignedDeposits(db, { after: 0, limit }), last = page.at(-1); last; last = page.at(-1)) {
+    yield page;
+    page = await listAssignedDeposits(db, { after: last.resolution_id, limit });
   }
 }

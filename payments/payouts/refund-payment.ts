@@ -6,12 +6,12 @@ import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
+import { canonicalUnit } from "../money.ts";
 import { type PaymentDeps, REENQUEUE_AFTER_MS } from "../payment-deps.ts";
+import { type RefundView, toRefundView } from "./refund-views.ts";
 
 /** An amount in minor units of the payment's unit, or of the asset that it was paid in (`caip19/` and the asset). */
 export type RefundAmount = { unit: string; value: bigint };
-/** The payment and the refund that was created. */
-export type CreatedRefund = { paymentId: string; refundId: string };
 
 /**
  * Creates a refund of a payment, in full or in part, to the account, chain and asset that it came from. The merchant's
@@ -22,7 +22,7 @@ export type CreatedRefund = { paymentId: string; refundId: string };
 export async function refundPayment(
   deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
   query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
-): Promise<Result<CreatedRefund>> {
+): Promise<Result<RefundView>> {
   const made = await inTransaction(deps.db, async (db) => {
     const payment = await findPayment(db, query);
     if (!payment) return refuse("payment_not_found", "no such payment");
@@ -48,7 +48,7 @@ export async function refundPayment(
     const at = deps.now();
     const id = newId("rfnd");
     const state = isMoved ? "due" : "marked";
-    await insertPaymentRefund(db, {
+    const row = await insertPaymentRefund(db, {
       id,
       payment_id: payment.id,
       // Withdrawn refunds count too: a refund number is never reused.
@@ -61,18 +61,19 @@ export async function refundPayment(
     const after = { payment: payment.id, asset: payment.paid_asset, amount: amount.toString(), state };
     const { actor } = query;
     await insertAuditEntries(db, [{ actor, action: "refund.created", subject: id, before: null, after, at }]);
-    return done({ paymentId: payment.id, refundId: id, isMoved });
+    return done({ refund: toRefundView({ ...row, reference_id: payment.reference_id }), isMoved });
   });
   if (!made.ok) return made;
-  const { isMoved, ...value } = made.value;
-  if (isMoved) await enqueueRefunds(deps, [value.refundId]);
-  return done(value);
+  const { isMoved, refund } = made.value;
+  if (isMoved) await enqueueRefunds(deps, [refund.refundId]);
+  return done(refund);
 }
 
 /** Converts a refund amount to minor units of the paid asset; undefined for another unit. Rounds down. */
 function toPaidAsset(payment: PaymentRow, { unit, value }: RefundAmount): bigint | undefined {
-  if (unit === `caip19/${payment.paid_asset}`) return value;
-  if (unit !== payment.unit) return undefined;
+  const asked = canonicalUnit(unit);
+  if (asked === `caip19/${payment.paid_asset}`) return value;
+  if (asked !== canonicalUnit(payment.unit)) return undefined;
   return ((payment.paid_amount ?? 0n) * value) / payment.value;
 }
 

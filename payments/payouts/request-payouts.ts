@@ -74,15 +74,20 @@ async function claimSettled(deps: Deps, settlementIds: readonly string[]): Promi
 
 /** Claims the deposits that may cover a merchant's payouts and that its other payouts have not claimed. */
 async function claimUnpaid(deps: Deps, merchantId: string): Promise<void> {
-  const assigned = await listAssignedDeposits(deps.db, merchantId);
-  for (let at = 0; at < assigned.length; at += MAX_DEPOSITS)
-    await deps.signer.claimDeposits(assigned.slice(at, at + MAX_DEPOSITS).map(toClaim));
+  for (let after = 0; ; ) {
+    const page = await listAssignedDeposits(deps.db, { merchantId, limit: MAX_DEPOSITS, after });
+    if (page.length > 0) await deps.signer.claimDeposits(page.map(toClaim));
+    const last = page.at(-1);
+    if (!last || page.length < MAX_DEPOSITS) break;
+    after = last.resolution_id;
+  }
   await claimSettled(deps, await listUnpaidSettlements(deps.db, merchantId));
 }
 
 /** Returns a deposit as the signer's protocol names it. */
-export function toClaim({ asset, merchant_id, payment_id, tx_hash, log_index }: DepositRow): DepositClaim {
-  return { asset, merchantId: merchant_id, paymentId: payment_id, txHash: tx_hash, logIndex: log_index };
+export function toClaim({ asset, merchant_id, payment_id, tx_hash, log_index, signed }: DepositRow): DepositClaim {
+  const claim = { asset, merchantId: merchant_id, paymentId: payment_id, txHash: tx_hash, logIndex: log_index };
+  return signed ? { ...claim, transaction: signed.toString("base64") } : claim;
 }
 
 async function signInBatches({ signer }: Deps, requests: readonly PayoutRequest[]): Promise<PayoutResult[]> {

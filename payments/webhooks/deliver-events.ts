@@ -1,24 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
-import { type DueDestinationEvent, listDueDestinationEvents } from "../../db/queries/destination-events.ts";
 import {
   type DeliveryAttempt,
-  type DueEvent as DuePaymentEvent,
+  type DueEvent,
   giveUpDeliveries,
   listDueEvents,
   recordDeliveryAttempts,
 } from "../../db/queries/webhook-deliveries.ts";
 import { type EndpointRow, leaseEndpoint, releaseEndpoint } from "../../db/queries/webhook-endpoints.ts";
+import { cleanText } from "../../runtime/clean-text.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
-import type { SafeFetchError } from "../../runtime/safe-fetch.ts";
+import { scrubText } from "../../runtime/redaction.ts";
+import type { SafeFetchError, SafeFetchResult } from "../../runtime/safe-fetch.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { isDestinationEvent, toDestinationPayload } from "./destination-payload.ts";
-import { writeSettledEvents } from "./settled-events.ts";
-import { toPayload } from "./webhook-payload.ts";
+import { noteHealth } from "./disable-failing.ts";
+import { readPayloads } from "./event-payloads.ts";
 
 export type DeliveryDeps = PaymentDeps & { decryptWebhookSecret: Decrypt };
-type DueEvent = DuePaymentEvent | DueDestinationEvent;
+/** A due event with the body of its request. */
+type Outgoing = { event: DueEvent; body: string };
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -29,10 +30,15 @@ const HOUR = 60 * MINUTE;
 const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
 
 const TIMEOUT_MS = 15 * SECOND;
-/** Maximum response size, bytes. Response bodies are discarded. */
+/** Maximum response size, bytes; the rest of a longer one is not read. */
 const ANSWER_BYTES = 64 * 1024;
+/** Part of a response that is stored for the merchant: bytes that are read, and characters that are kept. */
+const KEPT_BYTES = 2_048;
+const KEPT_CHARACTERS = 1_000;
 /** Concurrent requests to one endpoint. The limit protects a slow endpoint, and other endpoints from it. */
 const AT_ONCE = 100;
+/** Events that one statement gives up, so that it ends within the statement timeout. */
+const GIVEN_UP_AT_ONCE = 5_000;
 /** Lease time of an endpoint. Longer than the poll interval, see POLL_MS. */
 const LEASE_MS = 10 * SECOND;
 const RENEW_MS = 3 * SECOND;
@@ -52,7 +58,8 @@ function nextAttempt(attemptsMade: number, now: Date): Date | undefined {
 /**
  * Sends an endpoint its due events, several concurrently, until none is left. A lease ensures that one worker delivers
  * to an endpoint at a time. Delivery is at least once: after a crash between a response and its record, the same event
- * is sent again under the same id. Returns `more` when the time slice has ended and events may be left.
+ * is sent again under the same id. Gives up the events of a deleted or disabled endpoint. Returns `more` when the time slice
+ * or the part has ended and events may be left.
  */
 export async function deliverDue(
   deps: DeliveryDeps,
@@ -65,10 +72,16 @@ export async function deliverDue(
   };
   const endpoint = await renew();
   if (!endpoint) return "done";
-  const end = await pump(deps, { endpoint, renew, signal: args.signal });
+  const isClosed = endpoint.deleted_at !== null || endpoint.disabled_at !== null;
+  const end = isClosed ? await giveUpPart(deps, endpoint) : await pump(deps, { endpoint, renew, signal: args.signal });
   // After an error the lease is not released; it expires, which delays the next worker.
   await releaseEndpoint(deps.db, { id: args.endpointId, owner });
   return end;
+}
+
+/** Gives up events of a deleted or disabled endpoint: those that waited, or that a later commit has left. */
+async function giveUpPart({ db }: DeliveryDeps, { id }: EndpointRow): Promise<"done" | "more"> {
+  return (await giveUpDeliveries(db, id, GIVEN_UP_AT_ONCE)) < GIVEN_UP_AT_ONCE ? "done" : "more";
 }
 
 type Run = { endpoint: EndpointRow; renew: () => Promise<EndpointRow | undefined>; signal: AbortSignal };
@@ -81,12 +94,17 @@ async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run
   let target: Target | undefined = await toTarget(deps, leased);
   /** Events in flight. An event stays in it until its result is recorded, so that no poll reads it again. */
   const sending = new Map<string, Promise<void>>();
-  const ended: DeliveryAttempt[] = [];
-  // Once per time slice, so that an endpoint with a backlog of new events receives its `payment.settled` events too.
-  if (!target.isDeleted) await writeSettledEvents(deps, { endpointId: target.endpointId });
+  const ended: (DeliveryAttempt & Pick<DueEvent, "type">)[] = [];
   for (;;) {
     const over = ended.splice(0);
-    await recordDeliveryAttempts(deps.db, over);
+    await recordDeliveryAttempts(deps.db, leased.id, over);
+    // Anyone with a key sends test events at any time, so they say nothing about the endpoint's health.
+    const answered = over.filter(({ outcome, type }) => outcome !== INTERNAL_ERROR && type !== "webhook_endpoint.test");
+    if (target && answered.length > 0) {
+      const isAccepting = answered.some(({ state }) => state === "delivered");
+      const health = await noteHealth(deps, target.endpoint, { isAccepting, at: deps.now() });
+      target = { ...target, endpoint: { ...target.endpoint, ...health } };
+    }
     for (const { id } of over) sending.delete(id);
     if (since(renewed) > RENEW_MS) {
       const endpoint = await renew();
@@ -95,12 +113,12 @@ async function pump(deps: DeliveryDeps, { renew, signal, endpoint: leased }: Run
     }
     const takesMore = target !== undefined && !signal.aborted && since(began) <= TIME_SLICE_MS;
     if (target && takesMore)
-      for (const event of await takeEvents(deps, target, [...sending.keys()]))
+      for (const one of await takeEvents(deps, target, [...sending.keys()]))
         sending.set(
-          event.id,
-          attempt(deps, target, event)
-            .catch((error: unknown) => putOff(deps, event, error))
-            .then((one) => void ended.push(one)),
+          one.event.id,
+          attempt(deps, target, one)
+            .catch((error: unknown) => putOff(deps, one.event, error))
+            .then((result) => void ended.push({ ...result, type: one.event.type })),
         );
     if (sending.size === 0) return takesMore || signal.aborted ? "done" : "more";
     await firstOf(sending.values());
@@ -116,33 +134,27 @@ async function firstOf(sending: Iterable<Promise<void>>): Promise<void> {
   await delay(BATCH_DELAY_MS);
 }
 
-/** The URL that receives events and the secrets that sign them: two for a day after a rotation. */
-type Target = { endpointId: string; url: string; signers: Webhook[]; isDeleted: boolean };
+/** An endpoint and the secrets that sign its events: two for a day after a rotation. */
+type Target = { endpoint: EndpointRow; signers: Webhook[] };
 
 async function toTarget({ decryptWebhookSecret: decrypt, now }: DeliveryDeps, row: EndpointRow): Promise<Target> {
   const secrets = [await decrypt({ keyId: row.key_id, ciphertext: row.secret }, row.id)];
   if (row.previous_key_id && row.previous_secret && row.previous_until && row.previous_until > now())
     secrets.push(await decrypt({ keyId: row.previous_key_id, ciphertext: row.previous_secret }, row.id));
-  const signers = secrets.map((secret) => new Webhook(secret));
-  return { endpointId: row.id, url: row.url, signers, isDeleted: row.deleted_at !== null };
+  return { endpoint: row, signers: secrets.map((secret) => new Webhook(secret)) };
 }
 
-async function takeEvents(deps: PaymentDeps, target: Target, without: readonly string[]): Promise<DueEvent[]> {
-  const { endpointId } = target;
-  // A transaction that committed while the endpoint was deleted may have left an event.
-  if (target.isDeleted) await giveUpDeliveries(deps.db, endpointId);
+async function takeEvents(deps: PaymentDeps, target: Target, without: readonly string[]): Promise<Outgoing[]> {
+  const { id: endpointId, payload } = target.endpoint;
   const limit = AT_ONCE - without.length;
   if (limit <= 0) return [];
-  const list = async (): Promise<DueEvent[]> => {
-    const due = { endpointId, now: deps.now(), without };
-    const changes = await listDueDestinationEvents(deps.db, { ...due, limit });
-    return [...changes, ...(await listDueEvents(deps.db, { ...due, limit: limit - changes.length }))];
-  };
-  const due = await list();
-  // The events of a payout with many payments never delay new events: they are written only when nothing else is due.
-  if (due.length === limit || target.isDeleted) return due;
-  return (await writeSettledEvents(deps, { endpointId })) > 0 ? list() : due;
+  const events = await listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
+  const bodies = await readPayloads(deps, events, payload);
+  return events.map((event, index) => ({ event, body: JSON.stringify(bodies[index]) }));
 }
+
+/** The outcome of an attempt that failed here: the endpoint is not to blame. */
+const INTERNAL_ERROR = "internal error";
 
 /** Reschedules an event that could not be sent because of an internal error. Other events continue. */
 function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAttempt {
@@ -153,23 +165,29 @@ function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAtt
   );
   const at = deps.now();
   const dueAt = nextAttempt(attemptsMade + 1, at) ?? null;
-  return { id, attemptsMade, state: dueAt ? "pending" : "given_up", outcome: "internal error", at, dueAt };
+  const state = dueAt ? "pending" : "given_up";
+  return { id, attemptsMade, state, outcome: INTERNAL_ERROR, sentAt: at, at, dueAt, ...noResponse };
 }
 
+const noResponse = { responseType: null, responseBody: null };
+
 /** Sends one event and returns its delivery state. */
-async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEvent): Promise<DeliveryAttempt> {
-  const body = isDestinationEvent(event) ? toDestinationPayload(event) : toPayload(event);
-  const at = deps.now();
-  const signature = signers.map((signer) => signer.sign(event.id, at, body)).join(" ");
+async function attempt(
+  deps: PaymentDeps,
+  { endpoint, signers }: Target,
+  { event, body }: Outgoing,
+): Promise<DeliveryAttempt> {
+  const sentAt = deps.now();
+  const signature = signers.map((signer) => signer.sign(event.id, sentAt, body)).join(" ");
   const answer = await deps.safeFetch({
     method: "POST",
-    url,
-    headers: toHeaders(event.id, at, signature),
+    url: endpoint.url,
+    headers: { ...toHeaders(event.id, sentAt), "svix-signature": signature, "webhook-signature": signature },
     body,
     timeoutMs: TIMEOUT_MS,
     maxBytes: ANSWER_BYTES,
     redirects: 0,
-    statusOnly: true,
+    beginning: KEPT_BYTES,
     keepAlive: true,
   });
   const { id, attempts_made: attemptsMade } = event;
@@ -182,11 +200,26 @@ async function attempt(deps: PaymentDeps, { url, signers }: Target, event: DueEv
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");
   else if (!isTaken) deps.log.debug(fields, "webhook event not accepted");
   deps.metrics.webhookDeliveries.inc({ outcome: isTaken ? "delivered" : answer.ok ? "refused" : answer.error });
-  return { id, attemptsMade, state, outcome, at: deps.now(), dueAt };
+  return { id, attemptsMade, state, outcome, sentAt, at: deps.now(), dueAt, ...describeResponse(answer) };
+}
+
+/** Returns what is stored of a response, without what looks like a secret. */
+function describeResponse(answer: SafeFetchResult): Pick<DeliveryAttempt, "responseType" | "responseBody"> {
+  if (!answer.ok) return noResponse;
+  const [type] = [answer.headers["content-type"]].flat();
+  const [encoding] = [answer.headers["content-encoding"]].flat();
+  const text = encoding === undefined ? answer.body.toString("utf8") : "";
+  const responseType = type === undefined ? null : cleanText(scrubText(type), 100);
+  return { responseType, responseBody: cleanText(scrubText(text), KEPT_CHARACTERS) };
 }
 
 function subjectOf(event: DueEvent): object {
-  return isDestinationEvent(event) ? { change: event.change_id } : { payment: event.payment_id };
+  const { payment_id: payment, refund_id: refund, change_id: change } = event;
+  const { approval_key: publicKey, endpoint_id: endpoint } = event;
+  if (payment !== null) return { payment };
+  if (refund !== null) return { refund };
+  if (change !== null) return { change };
+  return publicKey === null ? { endpoint } : { merchant: event.merchant_id, publicKey };
 }
 
 const errorTexts = {
@@ -196,17 +229,15 @@ const errorTexts = {
   unusable: "unusable answer",
 } as const satisfies Record<SafeFetchError, string>;
 
-/** Returns the signature headers under the names of Standard Webhooks and of Svix, so that verifiers of both work. */
-function toHeaders(id: string, at: Date, signature: string): Record<string, string> {
+/** Returns the headers of a request without its signature, under the names of Standard Webhooks and of Svix. */
+export function toHeaders(id: string, at: Date): Record<string, string> {
   const timestamp = String(Math.floor(at.getTime() / 1000));
   return {
     "content-type": "application/json",
     "user-agent": "payment-service-webhooks",
     "svix-id": id,
     "svix-timestamp": timestamp,
-    "svix-signature": signature,
     "webhook-id": id,
     "webhook-timestamp": timestamp,
-    "webhook-signature": signature,
   };
 }

@@ -1,90 +1,133 @@
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries, type JsonObject } from "../../db/queries/audit-entries.ts";
-import {
-  type DeliveryState,
-  listDeliveryRows,
-  replayDeliveries,
-  replayDelivery,
-} from "../../db/queries/webhook-deliveries.ts";
+import { countPendingDeliveries } from "../../db/queries/webhook-deliveries.ts";
+import { findEndpointRow } from "../../db/queries/webhook-endpoints.ts";
+import { insertEndpointEvent } from "../../db/queries/webhook-events.ts";
+import { type ReplayedEvent, replayDelivery, replayGivenUp, replayPeriod } from "../../db/queries/webhook-replays.ts";
 import type { Db } from "../../db/tables.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
-import type { Owner } from "../merchants/merchants.ts";
-import type { PaymentDeps } from "../payment-deps.ts";
-import { findEndpoint } from "./webhook-endpoints.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
+import { toActor } from "../merchants/decide-changes.ts";
+import { readCursor, toPage } from "../pagination.ts";
+import { type EndpointQuery, noEndpoint } from "./endpoint-views.ts";
+import { noEvent } from "./list-deliveries.ts";
+import type { EndpointDeps } from "./lock-endpoint.ts";
 
-type Deps = Pick<PaymentDeps, "now"> & { db: Db };
+/** Events that one call of `replayEvents` sends again. */
+const PAGE = 5_000;
+/** Pending deliveries of an endpoint above which an API key replays no more. */
+const MAX_PENDING = 5_000;
+/** Longest period of a replay by an API key. */
+const MAX_DAYS = 31;
+const DAY_MS = 24 * 60 * 60_000;
 
-/** An event and the state of its delivery. `lastOutcome` is an HTTP status, or the reason why there was none. */
-export type DeliveryView = {
-  eventId: string;
-  /** The payment, or the change of a destination, that the event is about. */
-  paymentId: string | null;
-  changeId: string | null;
-  type: string;
-  at: Date;
-  state: DeliveryState;
-  attemptsMade: number;
-  lastOutcome: string | null;
-  deliveredAt: Date | null;
-  dueAt: Date | null;
-};
+/** Selects events to send again: those of a period (`since` inclusive, `until` exclusive), or all that were given up. */
+export type Replay = { since: Date; until: Date } | { state: "given_up" };
+
+type Caller = EndpointQuery & { actor: AuditActor };
 
 /**
- * Selects events to send again: one event, a period (`since` inclusive, `until` exclusive), or all that were given up.
+ * Sends an event of an endpoint again at once, under the same id and with a new retry schedule. Refuses with
+ * `webhook_endpoint_not_found`, with `event_not_found` an event that the endpoint has not received, with `invalid_state` for
+ * a disabled endpoint, and with `forbidden` an API key on an endpoint of an operator.
  */
-export type Replay = { eventId: string } | { since: Date; until: Date } | { state: "given_up" };
-
-/** Lists the events of the endpoint of an account and mode, newest first. Refuses like `findEndpoint`. */
-export async function listDeliveries(
-  deps: Pick<Deps, "db">,
-  args: Owner & { paymentId?: string | undefined; state?: DeliveryState | undefined; limit: number },
-): Promise<Result<DeliveryView[]>> {
-  const endpoint = await findEndpoint(deps, args);
-  if (!endpoint.ok) return endpoint;
-  const rows = await listDeliveryRows(deps.db, { ...args, endpointId: endpoint.value.id });
-  return done(
-    rows.map((row) => ({
-      eventId: row.id,
-      paymentId: row.payment_id,
-      changeId: row.change_id,
-      type: row.type,
-      at: row.at,
-      state: row.state,
-      attemptsMade: row.attempts_made,
-      lastOutcome: row.last_outcome,
-      deliveredAt: row.delivered_at,
-      dueAt: row.due_at,
-    })),
+export async function replayEvent(
+  deps: EndpointDeps,
+  args: Caller & { eventId: string },
+): Promise<Result<{ eventId: string }>> {
+  const { eventId, endpointId } = args;
+  return replay(deps, args, { eventId }, async (own, at) =>
+    (await replayDelivery(own.db, { eventId, endpointId, at })) ? done({ eventId }) : noEvent(),
   );
 }
 
 /**
- * Sends delivered or given-up events again, under the same event ids and with a new retry schedule. An event selected
- * by its id is also sent at once if it is still pending. Returns how many. Refuses like `findEndpoint`, and with
- * `invalid_params` an event of another endpoint.
+ * Sends finished deliveries again, the oldest first, under the same event ids and with a new retry schedule: at most 5,000 in
+ * one call. A period includes events that the endpoint has missed while it was disabled. Returns the number of events of
+ * this part and the cursor of the next one. Refuses like `replayEvent`, and an API key (not an operator) with
+ * `params_validation` a period of more than 31 days and with `rate_limited` while over 5,000 deliveries are pending.
  */
 export async function replayEvents(
-  deps: Deps,
-  args: Owner & Replay & { actor: AuditActor },
-): Promise<Result<{ count: number }>> {
-  const endpoint = await findEndpoint(deps, args);
-  if (!endpoint.ok) return endpoint;
-  const at = deps.now();
-  const of = { endpointId: endpoint.value.id, at };
-  return inTransaction(deps.db, async (db) => {
-    const count =
-      "eventId" in args
-        ? Number(await replayDelivery(db, { ...of, id: args.eventId }))
-        : await replayDeliveries(db, { ...of, which: args });
-    if ("eventId" in args && count === 0) return refuse("invalid_params", "eventId: is not an event of this endpoint");
-    const entry = { actor: args.actor, action: "webhook_events.replayed", subject: of.endpointId, at };
-    await insertAuditEntries(db, [{ ...entry, before: null, after: { ...describeReplay(args), count } }]);
-    return done({ count });
+  deps: EndpointDeps,
+  args: Caller & { which: Replay; cursor?: string | undefined },
+): Promise<Result<{ count: number; nextCursor: string | null }>> {
+  const { which, endpointId } = args;
+  const after = readCursor(args.cursor, "time");
+  if (!after.ok) return after;
+  return replay(deps, args, describeReplay(which), async ({ db }, at) => {
+    const refusal = args.actor.kind === "key" && (await refuseFlood(db, endpointId, which));
+    if (refusal) return refusal;
+    const page = { endpointId, at, after: after.value, limit: PAGE };
+    const events = "state" in which ? await replayGivenUp(db, page) : await replayPeriod(db, { ...page, ...which });
+    return done({ count: events.length, nextCursor: cursorAfter(events) });
   });
 }
 
+/** Refuses a replay that would make a stolen key's calls a flood. */
+async function refuseFlood(db: Db, endpointId: string, which: Replay): Promise<Refusal | undefined> {
+  if ("since" in which && which.until.getTime() - which.since.getTime() > MAX_DAYS * DAY_MS)
+    return refuse("params_validation", `from: expected a period of at most ${MAX_DAYS} days`);
+  if ((await countPendingDeliveries(db, endpointId, MAX_PENDING + 1)) > MAX_PENDING)
+    return refuse("rate_limited", `more than ${MAX_PENDING} events wait for the webhook endpoint; retry later`);
+  return undefined;
+}
+
+/** Returns the cursor of the part after a full one. */
+function cursorAfter(events: readonly ReplayedEvent[]): string | null {
+  const last = events.length < PAGE ? undefined : events.at(-1);
+  // A page of one item of two, so that the cursor is the one of that item.
+  return last ? toPage([last, last], 1, ({ at, event_id }) => [at.toISOString(), event_id]).nextCursor : null;
+}
+
+/** Runs a replay in one transaction with its audit entry. The lock of the endpoint lets one replay count after the other. */
+async function replay<T extends JsonObject>(
+  deps: EndpointDeps,
+  args: Caller,
+  described: JsonObject,
+  work: (own: EndpointDeps, at: Date) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  return inTransaction(deps.db, async (db) => {
+    const row = await findEndpointRow(db, args, { lock: true });
+    if (!row) return noEndpoint();
+    if (row.by_operator && args.actor.kind === "key")
+      return refuse("forbidden", "an operator has registered the webhook endpoint and alone can replay its events");
+    if (row.disabled_at) return disabled();
+    const at = deps.now();
+    const replayed = await work({ ...deps, db }, at);
+    if (!replayed.ok) return replayed;
+    const entry = { actor: args.actor, action: "webhook_events.replayed", subject: row.id, at };
+    await insertAuditEntries(db, [{ ...entry, before: null, after: { ...described, ...replayed.value } }]);
+    return replayed;
+  });
+}
+
+const disabled = () => refuse("invalid_state", "the webhook endpoint is disabled");
+
 function describeReplay(replay: Replay): JsonObject {
-  if ("eventId" in replay) return { eventId: replay.eventId };
   if ("state" in replay) return { state: replay.state };
   return { since: replay.since.toISOString(), until: replay.until.toISOString() };
+}
+
+/**
+ * Sends a test event to an endpoint, whatever its filters are. Returns its id; the delivery shows the response. Refuses like
+ * `replayEvent`.
+ */
+export async function sendTestEvent(deps: EndpointDeps, args: Caller): Promise<Result<{ eventId: string }>> {
+  return inTransaction(deps.db, async (db) => {
+    const row = await findEndpointRow(db, args);
+    if (!row) return noEndpoint();
+    if (row.disabled_at) return disabled();
+    const { actor } = args;
+    const at = deps.now();
+    const eventId = await insertEndpointEvent(db, {
+      account_id: row.account_id,
+      mode: row.mode,
+      type: "webhook_endpoint.test",
+      endpoint_id: row.id,
+      detail: JSON.stringify({ reason: null, changed_by: toActor(actor) }),
+      at,
+    });
+    const entry = { actor, action: "webhook_endpoint.tested", subject: row.id, before: null, after: { eventId }, at };
+    await insertAuditEntries(db, [entry]);
+    return done({ eventId });
+  });
 }

@@ -22,6 +22,10 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_audit_entry_without_head_age_seconds",
     "Age of the oldest entry of the audit log that no head covers; 0 when there is none",
   ),
+  signerLogContradicted: systemGauge(
+    "pay_signer_log_contradicted",
+    "1 while the signer's audit log lacks its earlier newest entry, or has another one in its place",
+  ),
   chainRereadPending: systemGauge(
     "pay_chain_reread_pending",
     "1 while a chain has to be read again because the database lost committed transactions; nothing is signed on it",

@@ -22,8 +22,8 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
   ),
   destinationChangesWaiting: systemGauge(
     "pay_destination_changes_waiting",
-    "Requested changes of merchants' destinations that neither apply nor were rejected yet",
-    ["mode"],
+    "Requested changes of merchants' destinations that neither apply nor were rejected yet, by the last digits of their numbers",
+    ["mode", "change"],
   ),
   inventoryShort: counter(
     "pay_inventory_short_total",

@@ -15,11 +15,34 @@ export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory
   ),
   signerDestinationsWaiting: gauge(
     "pay_signer_destinations_waiting",
-    "Destinations that wait for the signer's own waiting period or a signed approval",
+    "Destinations that wait for the signer's own waiting period or a signed approval, by the last digits of their claims",
+    ["claim"],
   ),
   signerApprovalKeysWaiting: gauge(
     "pay_signer_approval_keys_waiting",
-    "Approval keys that were reported within the signer's waiting period and do not count yet",
+    "Approval keys that were reported within the signer's waiting period and do not count yet, by the last digits of their claims",
+    ["claim"],
+  ),
+  signerClaimsHeld: gauge(
+    "pay_signer_claims_held",
+    "Destinations and approval keys whose time came while the signer was stopped, within the hour after its start",
+  ),
+  signerStoreRows: gauge(
+    "pay_signer_store_rows",
+    "Rows of the signer's store, which never become fewer: fewer are those of an older copy or of a new store",
+    ["table"],
+  ),
+  signerHeadAgeSeconds: gauge(
+    "pay_signer_audit_head_unexported_age_seconds",
+    "Age of the oldest head of the signer's audit log that its AUDIT_SINK has not accepted; 0 when it has accepted all",
+  ),
+  signerEntryAgeSeconds: gauge(
+    "pay_signer_audit_entry_without_head_age_seconds",
+    "Age of the oldest entry of the signer's audit log that no head covers",
+  ),
+  signerLogCompared: gauge(
+    "pay_signer_log_compared_timestamp_seconds",
+    "Time when this worker last compared the signer's audit log with what it was; its start time before the first comparison, and 0 where no signer's process is asked",
   ),
   signerHotBalance: gauge(
     "pay_signer_hot_balance_minor_units",

@@ -10,6 +10,7 @@ import {
   isWatched,
 } from "../../db/queries/chain-cursors.ts";
 import type { FailedBookingRow } from "../../db/queries/failed-bookings.ts";
+import { transactByRows } from "../../db/savepoint.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers, WatchProgress } from "../booking-handlers.ts";
 import { isLiveHead, maxHeadAge } from "../head-age.ts";
@@ -24,6 +25,7 @@ import { endUnproductiveTransfers } from "./end-fruitless.ts";
 import { endExpiredAuthorizations } from "./expire-authorizations.ts";
 import { followReorg } from "./follow-reorg.ts";
 import { noteInclusion } from "./forming-batches.ts";
+import { markFinal } from "./mark-final.ts";
 import { readBlocks } from "./read-blocks.ts";
 import { type GapReceipts, readGap, readIncludedOf } from "./read-gap.ts";
 import { recoverLanes } from "./recover-lanes.ts";
@@ -58,11 +60,19 @@ export async function runBlockPass(
     const readLanded = (due: readonly FailedBookingRow[]) => readIncludedOf(deps, chain, watched.cursor, due);
     tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
-  for (let isFirst = true; ; isFirst = false) {
-    const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until });
-    if (!isFirst && head.number === watched.cursor.number && !head.isAnnounced) break;
-    await readUpTo(deps, chain, watched, { head, handlers, attempt });
-    if (signal.aborted || errors.length > 0 || watched.cursor.number < head.number || performance.now() >= until) break;
+  const finalBefore = watched.cursor.finalNumber;
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until });
+      if (!isFirst && head.number === watched.cursor.number && !head.isAnnounced) break;
+      await readUpTo(deps, chain, watched, { head, handlers, attempt });
+      if (signal.aborted || errors.length > 0 || watched.cursor.number < head.number || performance.now() >= until)
+        break;
+    }
+  } finally {
+    // Also when a read has failed: what is confirmed need not be read again.
+    if (watched.cursor.finalNumber > finalBefore)
+      await attempt(() => markFinal(deps, chain, { cursor: watched.cursor, handlers }));
   }
   if (hasUnread)
     await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
@@ -206,7 +216,7 @@ async function readNextBlocks(
   const last = reading?.blocks.at(-1);
   if (!reading || !last) return { cursor: await followReorg(deps, chain, cursor), at: undefined, isRange: false };
   const isHead = last.number >= head.number && isLiveHead(chain.network, last.at, deps.now());
-  const count = await deps.db.transaction().execute(async (db) => {
+  const count = await transactByRows(deps.db, async (db, runRows) => {
     // Moves the cursor first: a watcher that cannot was overtaken by another process and must write nothing.
     // Payouts wait until the watcher has reached the head, and a transfer that this pass confirms can be paid out at once.
     const at = { number: last.number, blockId: last.hash };
@@ -218,7 +228,7 @@ async function readNextBlocks(
       blocks: reading.blocks,
       keepFrom: Math.min(last.number - STORED_BLOCKS, cursor.finalNumber),
     });
-    return recordBlocks(db, deps, chain, { ...reading, unsolicited });
+    return recordBlocks(db, deps, chain, { ...reading, unsolicited, runRows });
   });
   if (!count) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   count();

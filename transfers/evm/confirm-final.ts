@@ -6,14 +6,11 @@ import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.t
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import type { EvmMovement } from "../../chains/token-movement.ts";
-import { type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
+import type { Cursor } from "../../db/queries/chain-cursors.ts";
 import { listConfirmable, listProofsBetween } from "../../db/queries/confirmable-transfers.ts";
 import { listKnownLogs } from "../../db/queries/observations.ts";
-import { finishTransactions, listFinishable } from "../../db/queries/transactions.ts";
-import type { Db } from "../../db/tables.ts";
 import { confirmChunk } from "../book-confirmed.ts";
-import { bookEach } from "../book-each.ts";
-import { bookDust, bookUnmatched } from "../book-unmatched.ts";
+import { bookUnmatched } from "../book-unmatched.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
 import { type BookUnsolicited, isOurs, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -43,7 +40,7 @@ const MAX_PARTS = 20;
  * this proves that a transfer is still on the chain, and finds what the first reading missed. On a chain with several
  * endpoints, the second reading uses another endpoint than the first, which also reports the final height (second-reading.ts).
  * With a single endpoint, it reads again what it read in an earlier pass (up to `readBefore`). Blocks are read in parts. Each
- * part is booked and marked as final before the next one is read.
+ * part is booked before the next one is read. Raises the cursor's final height; `markFinal` stores it.
  */
 export async function confirmFinal(
   deps: TransferDeps,
@@ -190,9 +187,9 @@ async function confirmAlone(
 }
 
 /** Functions that book what has become final. */
-type FinalHandlers = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched" | "dust" | "gas">;
+type FinalHandlers = Pick<BookingHandlers, "confirmed" | "unsolicited" | "unmatched">;
 
-/** Books everything up to a height that was read twice, and then marks the height as final. */
+/** Books the movements up to a height that was read twice, and raises the cursor's final height, which `markFinal` stores. */
 async function bookUpTo(
   deps: TransferDeps,
   chain: EvmChain,
@@ -208,29 +205,7 @@ async function bookUpTo(
     full = listed.length === CHUNK;
   }
   await bookUnmatched(deps, chain, { final, book: handlers.unmatched, keepAgreedMovements: agreement.keepMovements });
-  if (final <= cursor.finalNumber) return;
-  await bookDust(deps, chain, { final, book: handlers.dust });
-  await bookGas(deps, chain, { final, book: handlers.gas });
-  await raiseFinal(deps.db, { chain: chain.chain, finalNumber: final });
-  cursor.finalNumber = final;
-}
-
-/** Marks our transactions in blocks up to a height as final, and books their fees. */
-async function bookGas(
-  deps: TransferDeps,
-  chain: EvmChain,
-  { final, book }: { final: number; book: BookingHandlers["gas"] },
-): Promise<void> {
-  for (let full = true; full; ) {
-    const rows = await listFinishable(deps.db, { chain: chain.chain, upTo: final, limit: CHUNK });
-    const finish = async (db: Db, hashes: readonly string[]) => {
-      const spent = await finishTransactions(db, { chain: chain.chain, upTo: final, hashes });
-      if (spent.length > 0) await book(db, spent);
-      return () => undefined;
-    };
-    await bookEach(deps, { chain: chain.chain, kind: "transaction", rows, subjectOf: (hash) => hash, book: finish });
-    full = rows.length === CHUNK;
-  }
+  cursor.finalNumber = Math.max(cursor.finalNumber, final);
 }
 
 /** Returns the highest block that is final by the network's policy, counted from the cursor and not from an unread head. */

@@ -6,16 +6,10 @@ import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
 import type { EvmKind } from "../../db/chain-families.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { findBaseFee } from "../../db/queries/chain-cursors.ts";
-import { claimReady, countReady, listClaimable } from "../../db/queries/claim-transfers.ts";
+import { claimReady, listClaimable } from "../../db/queries/claim-transfers.ts";
+import { type LaneWork, readLaneWork } from "../../db/queries/lane-work.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
-import {
-  countUnincluded,
-  insertTransaction,
-  nextReplacement,
-  recordBroadcast,
-  type TransactionKey,
-} from "../../db/queries/transactions.ts";
+import { insertTransaction, recordBroadcast, type TransactionKey } from "../../db/queries/transactions.ts";
 import { assignTransfers, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -131,7 +125,7 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
 
 /**
  * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `waitMs` while
- * the batch forms.
+ * the batch forms, also when none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
  */
 async function sendBatch(
   deps: TransferDeps,
@@ -140,25 +134,19 @@ async function sendBatch(
   mayForm: boolean,
 ): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
   const { lease, signer } = lane;
-  const [inFlight, baseFee] = await Promise.all([
-    countUnincluded(deps.db, lease.id),
-    findBaseFee(deps.db, chain.chain),
-  ]);
+  const most = maxBatchSize(chain);
+  const wanted = { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit: most };
+  const work = await readLaneWork(deps.db, { ...wanted, laneId: lease.id, nonce: lease.next_nonce });
   // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
-  if (inFlight.taken >= chain.network.laneWindow || inFlight.unanswered > 0) return "blocked";
-  const { newest } = inFlight;
+  if (work.taken >= chain.network.laneWindow || work.unanswered > 0) return "blocked";
+  const { newest, baseFee } = work;
   const forming = { newest, sendMs: lastSendMs(chain), now: deps.now() };
   const waitMs = lane.takes === "wallets" || !mayForm ? 0 : formingMs(chain.network, forming);
-  if (waitMs > 0) {
-    const limit = maxBatchSize(chain);
-    const ready = await countReady(deps.db, { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit });
-    if (ready === 0 && lane.takes === "keys") return "idle";
-    if (ready > 0 && ready < limit) return { waitMs };
-  }
+  const isWalletNext = work.ready === 0 && work.hasWallets && lane.takes !== "keys";
+  if (waitMs > 0 && work.ready < most && !isWalletNext) return { waitMs };
   // Above the ceiling, the transfers are not even claimed.
-  if (baseFee === undefined || !chooseFees(baseFee, chain.network.fees)) return "blocked";
-  let ready = lane.takes === "wallets" ? [] : await claimKeys(deps, chain, lane);
-  if (ready.length === 0 && lane.takes !== "keys") ready = await claimWallet(deps, chain, lane);
+  if (baseFee === null || !chooseFees(baseFee, chain.network.fees)) return "blocked";
+  const ready = await claimNext(deps, chain, lane, work);
   if (ready.length === 0) return "idle";
 
   const members: RowMember[] = [];
@@ -179,20 +167,17 @@ async function sendBatch(
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
   const nonce = lease.next_nonce;
-  const [good, replacement] = await Promise.all([
-    dryRunBatch(deps, chain, { ...lane, price }, batch),
-    nextReplacement(deps.db, { lane_id: lease.id, nonce }),
-  ]);
+  const good = await dryRunBatch(deps, chain, { ...lane, price }, batch);
   // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
-  if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, inFlight)))) return "blocked";
+  if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, work)))) return "blocked";
   const { chainId } = chain;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
-  const key: TransactionKey = { lane_id: lease.id, nonce, replacement };
+  const key: TransactionKey = { lane_id: lease.id, nonce, replacement: work.replacement };
   if (!(await store(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) }))) return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
@@ -215,6 +200,17 @@ async function priceBatch(
       "transfers wait because a transaction with all its charges would exceed fees.maxFeePerGas",
     );
   return price;
+}
+
+/** Claims the transfers of the lane's next batch. Claims none of a group of which none is ready. */
+async function claimNext(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+  { ready, hasWallets }: Pick<LaneWork, "ready" | "hasWallets">,
+): Promise<EvmTransferRow[]> {
+  const ofKeys = lane.takes === "wallets" || ready === 0 ? [] : await claimKeys(deps, chain, lane);
+  return ofKeys.length > 0 || lane.takes === "keys" || !hasWallets ? ofKeys : claimWallet(deps, chain, lane);
 }
 
 function claimKeys(deps: TransferDeps, chain: EvmChain, { lease, signers }: Lane): Promise<EvmTransferRow[]> {

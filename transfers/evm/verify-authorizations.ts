@@ -11,7 +11,7 @@ import { SCREENED_OUT } from "../list-screening.ts";
 import { PAYER_BARRED } from "../refusal-reasons.ts";
 import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";
 import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
-import { readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
+import { type GasRules, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
 import { buildPayload } from "./multicall-batch.ts";
 import { readScreened } from "./oracle-screening.ts";
@@ -63,10 +63,14 @@ async function verifyEvm(
   args: { all: readonly EvmSigned[]; by: "key" | "wallet" },
 ): Promise<Map<EvmSigned, VerificationResult>> {
   const results = new Map<EvmSigned, VerificationResult>();
-  const formal = await checkForms(chain, args, results);
-  const open = await checkLimits(deps, chain, formal, results);
+  const [formal, rules] = await Promise.all([
+    checkForms(chain, args, results),
+    readGasRules(deps, chain, { forLane: false }),
+  ]);
+  const open = keepWithinLimits(formal, rules, results);
   if (open.length === 0) return results;
 
+  // Payers that are refused already cost the others no further calls.
   const plan = await planFundsCheck(
     deps,
     chain,
@@ -163,14 +167,11 @@ function toMember(chain: EvmChain, signed: EvmSigned, smartWallet: boolean): Bat
 }
 
 /** Rejects payers that burned too much gas, and contract wallets while wallets like them burned too much. */
-async function checkLimits(
-  deps: VerifyDeps,
-  chain: EvmChain,
+function keepWithinLimits(
   formal: readonly WellFormed[],
+  rules: GasRules,
   results: Map<EvmSigned, VerificationResult>,
-): Promise<WellFormed[]> {
-  if (formal.length === 0) return [];
-  const rules = await readGasRules(deps, chain, { forLane: false });
+): WellFormed[] {
   return formal.filter(({ one, smartWallet, codeHash }) => {
     const isExhausted = smartWallet && (rules.exhausted || rules.codes.has(codeHash ?? ""));
     const reason = rules.barred.has(one.payer) ? PAYER_BARRED : isExhausted ? WALLETS_EXHAUSTED : undefined;

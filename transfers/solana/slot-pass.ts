@@ -172,7 +172,7 @@ function isSettled(tracked: readonly TrackedTransaction[], upTo: number): boolea
 /** Raises the slot up to which the ledger is complete, so that it can be reconciled with the cluster. */
 async function raise(deps: TransferDeps, cursor: Cursor, slot: number): Promise<void> {
   if (slot <= cursor.finalNumber) return;
-  await raiseFinal(deps.db, { chain: cursor.chain, finalNumber: slot });
+  await raiseFinal(deps.db, { ...cursor, finalNumber: slot });
   cursor.finalNumber = slot;
 }
 

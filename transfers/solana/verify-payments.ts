@@ -1,6 +1,7 @@
-import { type Blockhash, readBlockhash } from "../../chains/solana/cluster-state.ts";
+import type { Blockhash } from "../../chains/solana/cluster-state.ts";
 import { compareTransaction, validateSignatures } from "../../chains/solana/compare-transaction.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { recentBlockhash } from "../../chains/solana/recent-blockhash.ts";
 import { simulate } from "../../chains/solana/simulate-wire-bytes.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import { SCREENED_OUT, type ScreeningDeps, screenByList } from "../list-screening.ts";
@@ -49,13 +50,13 @@ export async function verifySolana(
   if (good.length === 0) return different;
   const payers = good.map(({ signed }) => signed.payer);
   const refused = screenByList(deps, chain.chain, payers);
-  const outcomes = await checkOnNewestState(chain, good, deps.now().getTime());
-  const newest = await readBlockhash(chain);
+  const now = deps.now().getTime();
+  const [outcomes, recent] = await Promise.all([checkOnNewestState(chain, good, now), recentBlockhash(chain, now)]);
   const checked = good.map((one): [SolanaSigned, VerificationResult] => {
     const outcome = outcomes.get(one);
     if (refused.has(one.signed.payer)) return [one.signed, { ok: false, reason: SCREENED_OUT }];
     if (!outcome?.ok) return [one.signed, { reason: "not tried", ok: false, ...outcome }];
-    return [one.signed, { ok: true, smartWallet: false, lastValidHeight: lastHeightOf(newest, outcome.slot) }];
+    return [one.signed, { ok: true, smartWallet: false, lastValidHeight: lastHeightOf(recent, outcome.slot) }];
   });
   return [...different, ...checked];
 }
@@ -82,8 +83,8 @@ async function checkOnNewestState(
 }
 
 /**
- * Returns the last block height of any blockhash that is valid in a slot. The endpoint that returned the newest blockhash can
- * lag behind that slot, and a slot has at most one block. A height that is a little too high does no harm.
+ * Returns the last block height of any blockhash that is valid in a slot. The recent blockhash may be of an earlier slot, and
+ * a slot has at most one block. A height that is a little too high does no harm.
  */
 function lastHeightOf({ lastValidHeight, slot: readSlot }: Blockhash, slot: number): number {
   return lastValidHeight + Math.max(0, slot - readSlot);

@@ -51,6 +51,7 @@ create table app_id (
   created_at timestamptz not null,
   revoked_at timestamptz
 );
+create index app_id_account on app_id (account_id, created_at desc, id desc);
 
 -- Origins that may frame the data page of an account's payments. An origin becomes part of a response header, so its
 -- form is checked here too.

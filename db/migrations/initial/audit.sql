@@ -34,7 +34,7 @@ create function lock_audit_chain() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
   $$;
 
--- The text that the hash of a row covers: a JSON array without spaces. db/audit-chain.ts writes the same text.
+-- The text that the hash of a row covers: a JSON array without spaces. runtime/audit-chain.ts writes the same text.
 create function audit_entry_text(entry audit_entry, previous bytea) returns text language sql stable as $$
   select '[' || array_to_string(array[
     to_json(entry.day::text)::text,

@@ -4,9 +4,12 @@
 
 create table destination_change (
   id text primary key,
+  -- By its last two digits a change that waits has an alert of its own.
+  number bigint generated always as identity,
   merchant_id text not null references merchant,
   destination_id text not null,
   asset text not null,
+  given_asset text check (lower(given_asset) = lower(asset)),
   before text,
   after text,
   state text not null,
@@ -45,8 +48,8 @@ create function apply_destination_change() returns trigger language plpgsql
       delete from settlement_destination
         where id = new.destination_id and merchant_id = new.merchant_id and asset = new.asset;
     else
-      insert into settlement_destination as d (id, merchant_id, asset, destination, created_at, updated_at)
-        values (new.destination_id, new.merchant_id, new.asset, new.after, new.applied_at, new.applied_at)
+      insert into settlement_destination as d (id, merchant_id, asset, given_asset, destination, created_at, updated_at)
+        values (new.destination_id, new.merchant_id, new.asset, new.given_asset, new.after, new.applied_at, new.applied_at)
         on conflict (id) do update set destination = excluded.destination, updated_at = excluded.updated_at
         where d.merchant_id = excluded.merchant_id and d.asset = excluded.asset;
       if not found then
@@ -89,8 +92,12 @@ create table approval_key (
   -- When it counts in the service. The signer waits by its own clock.
   applies_at timestamptz not null,
   revoked_at timestamptz,
+  revoker_kind text check (revoker_kind in ('key', 'operator')),
+  revoker_id text,
+  revoker_address text,
   -- When the signer was told of the key as it is now.
   reported_at timestamptz,
-  primary key (merchant_id, public_key)
+  primary key (merchant_id, public_key),
+  check ((revoker_kind is null) = (revoker_id is null) and (revoked_at is not null or revoker_kind is null))
 );
 create index approval_key_reported on approval_key (reported_at);

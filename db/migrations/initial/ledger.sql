@@ -26,7 +26,7 @@ create table ledger_entry (
   amount numeric(78,0) not null check (amount <> 0)
 );
 create index ledger_entry_group on ledger_entry (group_id);
-create index ledger_entry_account on ledger_entry (account, asset);
+create index ledger_entry_account on ledger_entry (account, asset, id);
 -- Outflows from the treasury that no transfer explains; the inventory of an asset subtracts them.
 create index ledger_entry_unexplained_outflow on ledger_entry (asset) where account = 'exceptions' and amount > 0;
 

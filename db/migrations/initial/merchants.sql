@@ -23,12 +23,16 @@ create table merchant (
   created_at timestamptz not null,
   deleted_at timestamptz
 );
+create index merchant_owned on merchant (account_id, mode, id);
 create index merchant_listed on merchant (account_id, mode, created_at desc, id desc) where deleted_at is null;
+create index merchant_named on merchant (account_id, mode, lower(email), lower(name)) where deleted_at is null;
 
 create table settlement_destination (
   id text primary key,
   merchant_id text not null references merchant,
   asset text not null,
+  -- The asset as the merchant spelled it, where that differs from the form in which assets are compared.
+  given_asset text check (lower(given_asset) = lower(asset)),
   destination text not null,
   accumulation_ms integer check (accumulation_ms > 0),
   accumulation_amount numeric(78,0) check (accumulation_amount > 0),

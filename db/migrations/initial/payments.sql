@@ -6,6 +6,9 @@ create table payment (
   merchant_id text not null references merchant,
   mode text not null check (mode in ('test', 'live')),
   reference_id text,
+  description text,
+  -- The merchant's own values by their own names, which are texts.
+  metadata jsonb check (jsonb_typeof(metadata) = 'object'),
   unit text not null,
   value numeric(78,0) not null check (value > 0),
   state text not null,
@@ -34,6 +37,7 @@ create table payment (
 );
 create index payment_account on payment (account_id, mode, created_at desc, id desc);
 create index payment_merchant on payment (merchant_id, created_at desc, id desc);
+create index payment_metadata on payment using gin (metadata jsonb_path_ops) where metadata is not null;
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;

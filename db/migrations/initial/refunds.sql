@@ -5,6 +5,8 @@ create table refund (
   payment_id text references payment,
   number integer not null,
   exception_id bigint unique references ledger_group,
+  account_id text references account,
+  mode text check (mode in ('test', 'live')),
   merchant_id text references merchant,
   asset text not null,
   amount numeric(78,0) not null check (amount > 0),
@@ -13,17 +15,21 @@ create table refund (
   receiver text,
   state text not null,
   created_at timestamptz not null,
+  updated_at timestamptz not null,
+  tx_hash text,
   paid_at timestamptz,
   due_at timestamptz,
   due_retries integer not null default 0,
   unique (payment_id, number),
   check ((payment_id is null) <> (exception_id is null)),
-  check ((payment_id is null) = (merchant_id is null))
+  check (num_nulls(payment_id, merchant_id, account_id, mode) in (0, 4))
 );
 create index refund_queue on refund
   (coalesce(merchant_id, ''), coalesce(owed_asset, asset), split_part(asset, '/', 1), due_retries, due_at)
   where due_at is not null;
 create index refund_waiting on refund (merchant_id) where state = 'due';
+create index refund_account on refund (account_id, mode, created_at desc, id desc);
+create index refund_merchant on refund (merchant_id, created_at desc, id desc);
 create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying');
 
 -- Completes a refund of a payment: it goes back to the payer, in what was paid. If the merchant's balance is in another
@@ -31,10 +37,10 @@ create index refund_unpaid on refund (id) where state in ('due', 'held', 'paying
 -- The api, which may not write these columns (db/grants.ts), therefore chooses neither the receiver nor who pays.
 create function set_refund_place() returns trigger language plpgsql as $$
   begin
-    select coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
+    select p.account_id, p.mode, coalesce(new.merchant_id, p.merchant_id), coalesce(new.asset, p.paid_asset), coalesce(new.receiver, o.payer),
       coalesce(new.owed_asset, p.owed_asset),
       coalesce(new.owed_amount, div(p.owed_amount * new.amount + p.paid_amount - p.fee - 1, p.paid_amount - p.fee))
-    into new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
+    into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
     return new;
   end $$;

@@ -15,6 +15,7 @@ const files = [
   "chains",
   "solana",
   "webhooks",
+  "refund-events",
   "audit",
   "operators",
 ];

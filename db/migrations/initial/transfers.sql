@@ -44,20 +44,28 @@ create index transaction_block on transaction (chain, block_number) where block_
 create unique index transaction_nonce_account on transaction (chain, nonce_account)
   where nonce_account is not null and state in ('signed', 'broadcast', 'accepted', 'included');
 
-create function record_transaction_event() returns trigger language plpgsql
+create function record_transaction_inserts() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    if tg_op = 'INSERT' then
-      insert into event (machine, subject, from_state, to_state, at)
-      values ('transaction', new.hash, 'new', new.state, new.created_at);
-    elsif old.state <> new.state then
-      insert into event (machine, subject, from_state, to_state, at)
-      values ('transaction', new.hash, old.state, new.state, clock_timestamp());
-    end if;
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transaction', hash, 'new', state, created_at from added;
     return null;
   end $$;
-create trigger transaction_event after insert or update of state on transaction
-  for each row execute function record_transaction_event();
+create trigger transaction_insert_events after insert on transaction referencing new table as added
+  for each statement execute function record_transaction_inserts();
+
+-- The plan is made once, for the rows of the first statement. Without nested loops it is good for any number of them.
+create function record_transaction_moves() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp set enable_nestloop = off as $$
+  begin
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'transaction', moved.hash, former.state, moved.state, clock_timestamp()
+    from moved join former using (lane_id, nonce, replacement) where moved.state <> former.state;
+    return null;
+  end $$;
+create trigger transaction_move_events after update on transaction
+  referencing old table as former new table as moved
+  for each statement execute function record_transaction_moves();
 
 -- Token movements, each of which must happen exactly once.
 create table transfer (

@@ -1,110 +1,204 @@
--- Webhooks: endpoints, and the events that are delivered to them.
+-- Webhooks: endpoints, events, and the deliveries of events to endpoints.
 
 create table webhook_endpoint (
   id text primary key,
   account_id text not null references account,
   mode text not null check (mode in ('test', 'live')),
   url text not null,
+  -- What the endpoint receives; null: events of every type, of every merchant.
+  event_types text[] check (cardinality(event_types) > 0),
+  merchant_ids text[] check (cardinality(merchant_ids) > 0),
+  payload text not null default 'full' check (payload in ('full', 'thin')),
+  -- An operator has registered it: API keys cannot change it.
+  by_operator boolean not null,
   key_id text not null,
   secret bytea not null,
   previous_key_id text,
   previous_secret bytea,
   previous_until timestamptz,
+  -- The first failure since the last success, or since a time without requests (payments/webhooks/disable-failing.ts).
+  failing_since timestamptz,
+  -- The last failure, to the minute.
+  failed_at timestamptz,
+  disabled_at timestamptz,
+  disabled_reason text check (disabled_reason in ('failing', 'requested')),
   owner text,
   lease_until timestamptz,
   due_retries integer not null default 0,
   created_at timestamptz not null,
-  deleted_at timestamptz
+  deleted_at timestamptz,
+  check ((disabled_at is null) = (disabled_reason is null))
 );
-create unique index webhook_endpoint_one on webhook_endpoint (account_id, mode) where deleted_at is null;
+create unique index webhook_endpoint_url on webhook_endpoint (account_id, mode, md5(url)) where deleted_at is null;
+create index webhook_endpoint_created on webhook_endpoint (account_id, mode, created_at);
+create index webhook_endpoint_deleted on webhook_endpoint (deleted_at);
 
-create table webhook_delivery (
-  id text primary key,
-  endpoint_id text not null references webhook_endpoint,
+-- What happened to an account's objects, once for all of its endpoints. Triggers copy the account and the merchant from
+-- rows that refer to them.
+create table webhook_event (
+  id text primary key default 'evt_' || replace(gen_random_uuid()::text, '-', ''),
+  sequence bigint generated always as identity,
+  account_id text not null,
+  mode text not null check (mode in ('test', 'live')),
+  merchant_id text,
+  type text not null,
+  -- 0: notices of changes; 1: payments and refunds; 2: payouts, of which one payout causes thousands.
+  priority smallint not null generated always as (
+    case when type = 'payment.settled' then 2 when type like 'payment.%' or type like 'refund.%' then 1 else 0 end
+  ) stored,
+  -- What the event is about.
   payment_id text references payment,
   change_id text references destination_change,
-  type text not null,
-  state_version integer not null,
+  refund_id text references refund,
+  approval_key text,
+  endpoint_id text references webhook_endpoint,
+  -- What the payload says of an endpoint.
+  detail jsonb,
+  state_version integer not null default 0,
+  at timestamptz not null,
+  -- The place in the account's list of events, given once the event is committed (db/queries/webhook-events.ts).
+  position bigint,
+  foreign key (merchant_id, approval_key) references approval_key (merchant_id, public_key),
+  check (num_nonnulls(payment_id, change_id, refund_id, approval_key, endpoint_id) = 1),
+  check (approval_key is null or merchant_id is not null),
+  check ((endpoint_id is null) = (detail is null))
+);
+create unique index webhook_event_payment on webhook_event (payment_id, type) where payment_id is not null;
+create unique index webhook_event_change on webhook_event (change_id, type) where change_id is not null;
+create unique index webhook_event_refund on webhook_event (refund_id, type) where refund_id is not null;
+create unique index webhook_event_approval_key on webhook_event (merchant_id, approval_key, type) where approval_key is not null;
+create index webhook_event_at on webhook_event (account_id, mode, at, id);
+create index webhook_event_unnumbered on webhook_event (account_id, mode, sequence) where position is null;
+create unique index webhook_event_position on webhook_event (account_id, mode, position) where position is not null;
+
+-- The highest position that an account's events have. Its lock orders the calls that number events.
+create table webhook_event_list (
+  account_id text not null references account,
+  mode text not null check (mode in ('test', 'live')),
+  last_position bigint not null,
+  primary key (account_id, mode)
+);
+
+create table webhook_delivery (
+  event_id text not null references webhook_event,
+  endpoint_id text not null references webhook_endpoint,
+  -- That of the event.
+  priority smallint not null check (priority between 0 and 2),
   at timestamptz not null,
   state text not null default 'pending' check (state in ('pending', 'delivered', 'given_up')),
   attempts_made integer not null default 0,
   last_outcome text,
   delivered_at timestamptz,
   due_at timestamptz,
-  unique (payment_id, endpoint_id, type),
-  unique (change_id, endpoint_id, type),
-  check (num_nonnulls(payment_id, change_id) = 1),
+  primary key (event_id, endpoint_id),
   check ((state = 'pending') = (due_at is not null))
 );
-create index webhook_delivery_changes_due on webhook_delivery (endpoint_id, due_at) where due_at is not null and change_id is not null;
-create index webhook_delivery_due on webhook_delivery (endpoint_id, due_at) where due_at is not null;
+create index webhook_delivery_due on webhook_delivery (endpoint_id, priority, due_at) where due_at is not null;
 create index webhook_delivery_pending on webhook_delivery (at) where state = 'pending';
-create index webhook_delivery_listed on webhook_delivery (endpoint_id, at);
-create index webhook_delivery_given_up on webhook_delivery (endpoint_id, at) where state = 'given_up';
+create index webhook_delivery_listed on webhook_delivery (endpoint_id, at, event_id);
+create index webhook_delivery_unaccepted on webhook_delivery (endpoint_id, state, at, event_id) where state <> 'delivered';
 
--- Triggers write the deliveries, so that no move of a payment is missed: they commit with the move itself. The one for
--- inserts runs once for all payments of a statement. The one for updates runs for each row that moves: a plan that joins
--- the old and the new rows of a statement would be kept, and be quadratic for a larger one.
-create function add_created_deliveries() returns trigger language plpgsql
+-- Requests that were sent, with the beginning of the response; deleted after 30 days.
+create table webhook_attempt (
+  event_id text not null,
+  endpoint_id text not null,
+  id bigint generated always as identity,
+  at timestamptz not null,
+  duration_ms integer not null,
+  outcome text not null,
+  response_type text,
+  response_body text,
+  primary key (event_id, endpoint_id, id),
+  foreign key (event_id, endpoint_id) references webhook_delivery
+);
+create index webhook_attempt_at on webhook_attempt (at);
+
+-- Adds the deliveries of new events: one for each endpoint that receives them. An event about an endpoint goes to the
+-- others, a test event only to its endpoint.
+create function add_webhook_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, p.id, 'payment.created', p.state_version,
-      p.updated_at, p.updated_at
-    from added p join webhook_endpoint e on e.account_id = p.account_id and e.mode = p.mode and e.deleted_at is null;
+    insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+    select a.id, e.id, a.priority, a.at, a.at
+    from added a
+    join webhook_endpoint e on e.account_id = a.account_id and e.mode = a.mode and e.deleted_at is null and e.disabled_at is null
+    where case when a.type = 'webhook_endpoint.test' then e.id = a.endpoint_id
+      else e.id is distinct from a.endpoint_id
+        and (e.event_types is null or a.type = any(e.event_types))
+        and (e.merchant_ids is null or a.merchant_id = any(e.merchant_ids)) end;
+    return null;
+  end $$;
+create trigger webhook_event_deliveries after insert on webhook_event referencing new table as added
+  for each statement execute function add_webhook_deliveries();
+
+-- Triggers write the events, so that no move of a payment is missed: they commit with the move itself. The one for
+-- inserts runs once for all payments of a statement. The one for updates runs for each row that moves: a plan that joins
+-- the old and the new rows of a statement would be kept, and be quadratic for a larger one.
+create function add_created_events() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
+    select p.account_id, p.mode, p.merchant_id, 'payment.created', p.id, p.state_version, p.updated_at from added p;
     return null;
   end $$;
 create trigger payment_insert_webhook after insert on payment referencing new table as added
-  for each statement execute function add_created_deliveries();
+  for each statement execute function add_created_events();
 
-create function add_state_deliveries() returns trigger language plpgsql
+create function add_state_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id, 'payment.' || new.state,
-      new.state_version, new.updated_at, new.updated_at
-    from webhook_endpoint e
-    where e.account_id = new.account_id and e.mode = new.mode and e.deleted_at is null;
+    insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
+    values (new.account_id, new.mode, new.merchant_id, 'payment.' || new.state, new.id, new.state_version, new.updated_at);
     return null;
   end $$;
 create trigger payment_state_webhook after update of state on payment
-  for each row when (old.state is distinct from new.state) execute function add_state_deliveries();
+  for each row when (old.state is distinct from new.state) execute function add_state_events();
 
-create function add_destination_deliveries() returns trigger language plpgsql
+create function add_destination_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    insert into webhook_delivery (id, endpoint_id, change_id, type, state_version, at, due_at)
-    select 'evt_' || replace(gen_random_uuid()::text, '-', ''), e.id, new.id,
-      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end,
-      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end, moved.at, moved.at
-    from (select coalesce(new.applied_at, new.decided_at, new.created_at) as at) moved, merchant m
-    join webhook_endpoint e on e.account_id = m.account_id and e.mode = m.mode and e.deleted_at is null
-    where m.id = new.merchant_id;
+    insert into webhook_event (account_id, mode, merchant_id, type, change_id, state_version, at)
+    select m.account_id, m.mode, m.id,
+      'destination.' || case new.state when 'requested' then 'change_requested' else new.state end, new.id,
+      case new.state when 'requested' then 0 when 'approved' then 1 else 2 end,
+      coalesce(new.applied_at, new.decided_at, new.created_at)
+    from merchant m where m.id = new.merchant_id;
     return null;
   end $$;
 create trigger destination_change_insert_webhook after insert on destination_change
-  for each row execute function add_destination_deliveries();
+  for each row execute function add_destination_events();
 create trigger destination_change_state_webhook after update of state on destination_change
-  for each row when (old.state is distinct from new.state) execute function add_destination_deliveries();
+  for each row when (old.state is distinct from new.state) execute function add_destination_events();
 
--- A payout causes one event for each of its payments. The transaction that confirms the payout writes one row here; a job
--- then writes the events in parts (payments/webhooks/settled-events.ts).
+-- A merchant learns of every key that may approve changes of its destinations, also of one that a thief has registered.
+create function add_approval_key_events() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    insert into webhook_event (account_id, mode, merchant_id, type, approval_key, state_version, at)
+    select m.account_id, m.mode, m.id,
+      case when new.revoked_at is null then 'approval_key.registered' else 'approval_key.revoked' end, new.public_key,
+      case when new.revoked_at is null then 0 else 1 end, coalesce(new.revoked_at, new.created_at)
+    from merchant m where m.id = new.merchant_id;
+    return null;
+  end $$;
+create trigger approval_key_insert_webhook after insert on approval_key
+  for each row execute function add_approval_key_events();
+create trigger approval_key_revoked_webhook after update of revoked_at on approval_key
+  for each row when (old.revoked_at is null and new.revoked_at is not null) execute function add_approval_key_events();
+
+-- A payout causes one event for each of its payments. The transaction that confirms the payout writes one row here; the
+-- sweep then writes the events in parts (payments/webhooks/settled-events.ts).
 create table webhook_fanout (
-  settlement_id text not null references settlement,
-  endpoint_id text not null references webhook_endpoint,
+  settlement_id text primary key references settlement,
   at timestamptz not null,
-  after_payment text not null default '',
-  primary key (settlement_id, endpoint_id)
+  after_payment text not null default ''
 );
-create index webhook_fanout_endpoint on webhook_fanout (endpoint_id, at, settlement_id);
+create index webhook_fanout_at on webhook_fanout (at, settlement_id);
 
 create function add_webhook_fanout() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    insert into webhook_fanout (settlement_id, endpoint_id, at)
-    select new.id, e.id, new.paid_at from merchant m
-    join webhook_endpoint e on e.account_id = m.account_id and e.mode = new.mode and e.deleted_at is null
-    where m.id = new.merchant_id;
+    insert into webhook_fanout (settlement_id, at) values (new.id, new.paid_at);
     return null;
   end $$;
 create trigger settlement_paid_webhook after update of state on settlement

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 
-/** An entry of the audit log as it is stored. `before` and `after` are the texts of the JSON columns. */
+// The chain of an audit log: the service's, in Postgres, and the signer's, in its own store.
+
+/** An entry of an audit log as it is stored. `before` and `after` are the texts of the JSON columns. */
 export type StoredEntry = {
   /** YYYY-MM-DD, UTC. */
   day: string;
@@ -19,7 +21,7 @@ export type StoredEntry = {
 /**
  * Returns the SHA-256 of an entry: of a JSON array, without spaces, of its day, its sequence, its time in UTC with
  * milliseconds, the kind, id and address of the actor, the action, the subject, the texts of `before` and `after`, and the
- * hash of the previous entry in hex. The trigger of `audit_entry` computes the same (audit.sql).
+ * hash of the previous entry in hex. Postgres' trigger of `audit_entry` computes the same (audit.sql).
  * @param previous the hash of the previous entry, also of an earlier day; null for the first entry of all
  */
 export function hashEntry(entry: Omit<StoredEntry, "hash">, previous: Buffer | null): Buffer {
@@ -39,6 +41,9 @@ export function hashEntry(entry: Omit<StoredEntry, "hash">, previous: Buffer | n
   return createHash("sha256").update(text).digest();
 }
 
+/** The last entry of a day that has ended, or the newest entry of all; `hash` in hex. */
+export type AuditHead = { day: string; sequence: number; hash: string };
+
 /**
  * What is wrong with an entry:
  * - `missing`: there is none with this number.
@@ -56,10 +61,7 @@ type Link = Pick<StoredEntry, "day" | "sequence" | "hash">;
  * @param heads the last entry of each day that has ended, `hash` in hex
  * @param previous the entry before the first one that is fed; null at the beginning of the log
  */
-export function createChainCheck(
-  heads: readonly { day: string; sequence: number; hash: string }[],
-  previous: Link | null,
-) {
+export function createChainCheck(heads: readonly AuditHead[], previous: Link | null) {
   const unseen = new Map(heads.map((head) => [head.day, head]));
   const headOf = new Map(unseen);
   let last = previous;

@@ -11,7 +11,7 @@ const transientSystemCodes = new Set([
 ]);
 /** Messages of errors without a code that pg and ioredis throw when a connection is lost. */
 const transientMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Connection is closed|Stream isn't writeable|LOADING|READONLY)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Connection is closed|Command timed out|Stream isn't writeable|LOADING|READONLY)/;
 
 /**
  * Returns the function that decides about thrown errors. It returns true when a later retry can succeed (an RPC endpoint,

@@ -1,0 +1,107 @@
+import { hasMerchant } from "../../db/queries/merchants.ts";
+import { listMerchantBalances, type MerchantOwner } from "../../db/queries/statement-lines.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { toMoney } from "../lifecycle/read-payment.ts";
+import type { Page } from "../pagination.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { readStatementLines, type StatementLine, type StatementPlace } from "./statement-lines.ts";
+
+type Deps = Pick<PaymentDeps, "db" | "chains">;
+
+/** How an asset is shown. `decimals` is null for an asset that has left the networks file. */
+type AssetView = { asset: string; symbol: string; decimals: number | null };
+
+/** What a merchant is owed in an asset and has not been paid yet, minor units. */
+export type BalanceView = AssetView & { merchantId: string; amount: bigint };
+
+/** A line with how its asset is shown. */
+export type StatementLineView = StatementLine & AssetView;
+
+/** Whose statement or balances: those of one merchant, or of all that the caller's key reaches. */
+export type StatementScope = MerchantOwner & { merchantId?: string | undefined };
+
+/**
+ * Returns what merchants are owed and have not been paid yet, by merchant and asset. Refuses with `merchant_not_found`, also
+ * for a merchant of another account, and with `params_validation` an invalid cursor.
+ */
+export async function readBalances(
+  deps: Deps,
+  args: StatementScope & { cursor?: string | undefined; limit: number },
+): Promise<Result<Page<BalanceView>>> {
+  const refusal = await refuseUnknown(deps, args);
+  if (refusal) return refusal;
+  const { cursor, limit, ...scope } = args;
+  const [merchant = "", asset = ""] = readPlace(cursor) ?? [];
+  if (cursor !== undefined && !merchant) return badCursor();
+  const rows = await listMerchantBalances(deps.db, { ...scope, after: [merchant, asset], limit: limit + 1 });
+  const items = rows.slice(0, limit).map((row) => {
+    return { merchantId: row.merchant_id, ...describeAsset(deps, row.asset), amount: row.amount };
+  });
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  return done({ items, nextCursor: last ? toCursor([last.merchantId, last.asset]) : null });
+}
+
+/** Returns one page of a statement, in the order of `readStatementLines`. Refuses like `readBalances`. */
+export async function readStatementPage(
+  deps: Deps,
+  args: StatementScope & { from: string; until: string; cursor?: string | undefined; limit: number },
+): Promise<Result<Page<StatementLineView>>> {
+  const refusal = await refuseUnknown(deps, args);
+  if (refusal) return refusal;
+  const { cursor, limit, from, until } = args;
+  const [merchantId, asset, entry] = readPlace(cursor) ?? [];
+  const isPlace = merchantId !== undefined && asset !== undefined && entry !== undefined;
+  if (cursor !== undefined && !isPlace) return badCursor();
+  const after = isPlace ? { merchantId, asset, entry: entry === "" ? null : Number(entry) } : undefined;
+  const reaches = !after || (await refuseUnknown(deps, { ...args, merchantId: after.merchantId })) === undefined;
+  if (!reaches || (after && args.merchantId !== undefined && after.merchantId !== args.merchantId)) return badCursor();
+  const items: StatementLineView[] = [];
+  let last: StatementPlace | undefined;
+  for await (const { line, place } of readStatementLines(deps, { merchant: toMerchant(args), from, until }, after)) {
+    if (items.length === limit && last) return done({ items, nextCursor: toCursor(placeTexts(last)) });
+    items.push({ ...line, ...describeAsset(deps, line.asset) });
+    last = place;
+  }
+  return done({ items, nextCursor: null });
+}
+
+/** Yields every line of a statement, in the order of `readStatementLines`. Refuses like `readBalances`. */
+export async function openStatement(
+  deps: Deps,
+  args: StatementScope & { from: string; until: string },
+): Promise<Result<AsyncGenerator<StatementLineView>>> {
+  const refusal = await refuseUnknown(deps, args);
+  if (refusal) return refusal;
+  const lines = readStatementLines(deps, { merchant: toMerchant(args), from: args.from, until: args.until });
+  return done(
+    (async function* () {
+      for await (const { line } of lines) yield { ...line, ...describeAsset(deps, line.asset) };
+    })(),
+  );
+}
+
+const toMerchant = ({ merchantId, ...owner }: StatementScope) => merchantId ?? owner;
+
+async function refuseUnknown({ db }: Deps, { merchantId, ...owner }: StatementScope) {
+  if (merchantId === undefined) return undefined;
+  const { accountId, mode, onlyMerchants = null } = owner;
+  const isOwn = await hasMerchant(db, { accountId, mode, onlyMerchants, merchantId, evenDeleted: true });
+  return isOwn ? undefined : refuse("merchant_not_found", "no such merchant");
+}
+
+function describeAsset(deps: Deps, asset: string): AssetView {
+  const { display } = toMoney(deps, `caip19/${asset}`, 0n);
+  const isKnown = display.assetSymbol !== asset;
+  return { asset, symbol: display.assetSymbol, decimals: isKnown ? display.decimals : null };
+}
+
+const placeTexts = ({ merchantId, asset, entry }: StatementPlace) => [merchantId, asset, entry?.toString() ?? ""];
+const toCursor = (place: readonly string[]) => Buffer.from(place.join("\n")).toString("base64url");
+
+/** Returns the parts of a cursor; undefined for one that cannot be of these lists. */
+function readPlace(cursor: string | undefined): string[] | undefined {
+  const text = Buffer.from(cursor ?? "", "base64url").toString();
+  return /^mrch_[0-9a-f]{32}\n[!-~]{1,256}(\n\d{0,15})?$/.test(text) ? text.split("\n") : undefined;
+}
+
+const badCursor = () => refuse("params_validation", "cursor: expected the nextCursor of the page before");

@@ -1,0 +1,37 @@
+import type { StatementLine } from "./statement-lines.ts";
+
+const columns = [
+  "merchantId",
+  "asset",
+  "decimals",
+  "at",
+  "kind",
+  "paymentId",
+  "referenceId",
+  "description",
+  "metadata",
+  "gross",
+  "fee",
+  "change",
+  "balance",
+  "to",
+  "txHash",
+] as const;
+
+/** The first line of a statement as CSV (RFC 4180). */
+export const csvHeader = columns.join(",");
+
+/** Returns a line of a statement as CSV. Amounts are minor units; `decimals` says how many of their digits are decimals. */
+export function toCsvLine(line: StatementLine, decimals: number | null): string {
+  return columns.map((name) => toCell(name === "decimals" ? decimals : line[name])).join(",");
+}
+
+function toCell(value: string | number | bigint | Date | Record<string, string> | null): string {
+  if (value === null) return "";
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "number" || typeof value === "bigint") return value.toString();
+  const whole = typeof value === "string" ? value : JSON.stringify(value);
+  // Prevent formula injection: a spreadsheet evaluates a text that begins like this.
+  const text = /^[=+\-@\t\r]/.test(whole) ? `'${whole}` : whole;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,84 @@
+import {
+  type EventOwner,
+  type EventRow,
+  findEvent,
+  findLastEvent,
+  listEventsAfter,
+  numberEvents,
+} from "../../db/queries/webhook-events.ts";
+import type { Db } from "../../db/tables.ts";
+import { done, type Result, refuse } from "../error-codes.ts";
+import { type EventPayload, type PayloadKind, readPayloads } from "./event-payloads.ts";
+import { noEvent } from "./list-deliveries.ts";
+
+/** Events that are numbered at a time; more than a page has, so that readers of a backlog seldom number. */
+const NUMBERED = 1_000;
+/** How often a request for the end of the list numbers events, so that no request numbers the backlog of years. */
+const ROUNDS = 3;
+
+/** A page of an account's events. `nextCursor` continues after it, also when there are no more events yet. */
+export type EventPage = { items: EventPayload[]; nextCursor: string | null; hasMore: boolean };
+
+/**
+ * Returns the events of an account and mode after a cursor, in an order that never changes: a reader that follows
+ * `nextCursor` gets each event exactly once, however late its transaction commits. Without a cursor the list begins with
+ * the oldest event, or after the newest one: the page is empty then, and its cursor continues with later events. While
+ * `hasMore` is true for such a page, events before the newest one follow its cursor; a further call gets nearer to the end.
+ * Refuses with `params_validation` a cursor of another account or mode, or of an event that a restored database does not have.
+ */
+export async function listEvents(
+  { db }: { db: Db },
+  args: EventOwner & {
+    cursor?: string | undefined;
+    start?: "beginning" | "end" | undefined;
+    limit: number;
+    payload: PayloadKind;
+  },
+): Promise<Result<EventPage>> {
+  const { accountId, mode, cursor, start, limit, payload } = args;
+  const owner = { accountId, mode };
+  if (cursor === undefined && start === "end") return done(await findEnd(db, owner));
+  const after = await findPosition(db, owner, cursor);
+  if (!after.ok) return after;
+  await numberEvents(db, owner, NUMBERED);
+  const rows = await listEventsAfter(db, { ...owner, after: after.value, limit: limit + 1 });
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return done({
+    items: await readPayloads({ db }, page, payload),
+    nextCursor: last ? toCursor(last) : (cursor ?? null),
+    hasMore: rows.length > limit,
+  });
+}
+
+/** Returns an event of an account and mode. Refuses with `event_not_found`. */
+export async function findEventPayload(
+  { db }: { db: Db },
+  args: EventOwner & { id: string; payload: PayloadKind },
+): Promise<Result<EventPayload>> {
+  const row = await findEvent(db, args);
+  const [found] = row ? await readPayloads({ db }, [row], args.payload) : [];
+  return found ? done(found) : noEvent();
+}
+
+/** Returns the empty page after the newest event that is committed, or after an earlier one if the backlog is long. */
+async function findEnd(db: Db, owner: EventOwner): Promise<EventPage> {
+  let hasMore = true;
+  for (let round = 0; round < ROUNDS && hasMore; round += 1)
+    hasMore = (await numberEvents(db, owner, NUMBERED)) === NUMBERED;
+  const last = await findLastEvent(db, owner);
+  return { items: [], nextCursor: last ? toCursor(last) : null, hasMore };
+}
+
+function toCursor({ id, position }: EventRow): string {
+  return Buffer.from(JSON.stringify([position, id])).toString("base64url");
+}
+
+/** Returns the position of the cursor's event. The id proves that it is the same event, and of the same account. */
+async function findPosition(db: Db, owner: EventOwner, cursor: string | undefined): Promise<Result<number>> {
+  if (cursor === undefined) return done(0);
+  const [, place, id] = /^\[(\d{1,15}),"(evt_[0-9a-f]{32})"\]$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  const row = id === undefined ? undefined : await findEvent(db, { ...owner, id });
+  if (row && row.position === Number(place)) return done(row.position);
+  return refuse("params_validation", "cursor: expected the nextCursor of the page before; begin again without one");
+}
