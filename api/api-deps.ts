@@ -2,7 +2,10 @@ import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
 import type { CredentialCache } from "../payments/merchants/credential-cache.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
+import type { Encrypt } from "../runtime/encryption.ts";
+import type { ReadinessDeps } from "../runtime/probes.ts";
 import type { Limits } from "./http/rate-limits.ts";
+import type { RequestLog } from "./http/request-log.ts";
 import type { StatusCache } from "./polling/status-cache.ts";
 import type { Waiters } from "./polling/waiters.ts";
 
@@ -12,8 +15,15 @@ export type ApiDeps = PaymentDeps &
     waiters: Waiters;
     statuses: StatusCache;
     limits: Limits;
+    requestLog: RequestLog;
     keyUses: KeyUses;
+    /** Encrypts the secret of a webhook endpoint for the workers. */
+    encryptWebhookSecret: Encrypt;
+    /** Returns what is wrong with the URL of a webhook endpoint; undefined for one that is allowed. */
+    validateUrl: (url: string) => string | undefined;
     credentials: CredentialCache;
+    /** How the process finds out whether it is ready. */
+    readiness: ReadinessDeps;
     /** Retention of buyers' data, milliseconds. */
     collectedDataMs: number;
     /** Proxies that are trusted to name the caller's address: addresses and CIDR ranges. */

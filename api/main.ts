@@ -3,8 +3,8 @@ import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainError } from "../chains/errors.ts";
 import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
+import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
-import { isMigrated } from "../db/migrate.ts";
 import { isReachable, openDb } from "../db/open.ts";
 import type { Pool } from "../db/tables.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
@@ -12,6 +12,7 @@ import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { setBuildInfo } from "../runtime/build-info.ts";
 import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
 import { createEncrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
@@ -20,10 +21,11 @@ import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metric
 import { createMetrics, type Metrics } from "../runtime/metrics.ts";
 import { type Networks, readNetworks } from "../runtime/networks/read-networks.ts";
 import { type Readiness, startProbes } from "../runtime/probes.ts";
-import { createSafeFetch } from "../runtime/safe-fetch.ts";
+import { createSafeFetch, validateUrl } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { createLimits } from "./http/rate-limits.ts";
+import { createRequestLog } from "./http/request-log.ts";
 import { type WatchDeps, watchPayments } from "./polling/watch-payments.ts";
 import { buildServer } from "./server.ts";
 
@@ -43,6 +45,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   installSignals(shutdown, { log });
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
+  setBuildInfo(metrics, process.env, releaseVersion);
   const opened: Opened = { config, log, metrics, shutdown };
   const state = { listening: false };
 
@@ -50,13 +53,11 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const clock = createClock(db);
   const onMeasured = () => metrics.clockSkew.set({ against: "postgres" }, (clock.skewMs() ?? 0) / 1_000);
   const onClockError = (err: unknown) => log.warn({ err }, "cannot read the time from Postgres");
-  const probes = await startProbes({
-    host: config.HOST,
-    port: config.METRICS_PORT,
-    registry,
+  const readiness = {
     isDraining: () => shutdown.signal.aborted,
-    ready: createReadiness(db, clock, () => state.listening),
-  });
+    ready: createReadiness({ db, clock, isSchemaReady: watchSchema(db, log) }, () => state.listening),
+  };
+  const probes = await startProbes({ host: config.HOST, port: config.METRICS_PORT, registry, ...readiness });
   shutdown.onClose("probes", () => probes.close());
   log.info({ port: probes.port }, "metrics listening");
   shutdown.onClose("clock", await keepMeasured(clock, { measured: onMeasured, error: onClockError }));
@@ -76,7 +77,9 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const chains = openChains(networks, metrics);
   for (const chain of chains.keys()) checkInBackground(opened, chains, chain);
   const encryptBuyerData = createEncrypt(config.BUYER_DATA_PUBLIC_KEY);
-  const safeFetch = createSafeFetch({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES });
+  const encryptWebhookSecret = createEncrypt(config.WEBHOOK_PUBLIC_KEY);
+  const addresses = { allowPrivate: config.ALLOW_PRIVATE_ADDRESSES };
+  const safeFetch = createSafeFetch(addresses);
   const { now } = clock;
   const list = config.SCREENING_LIST_FILE;
   const screeningList = list ? openScreeningList(list, { log, now }) : () => new Set<string>();
@@ -88,7 +91,9 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     enqueue,
     publishPaymentChanges,
     encryptBuyerData,
+    encryptWebhookSecret,
     safeFetch,
+    validateUrl: (url: string) => validateUrl(addresses, url),
     log,
     metrics,
     now,
@@ -106,10 +111,13 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const keyUses = createKeyUses({ db, now, log });
   shutdown.onClose("key uses", storePeriodically(keyUses));
   const collectedDataMs = config.COLLECTED_DATA_DAYS * 24 * 60 * 60_000;
+  const requestLog = createRequestLog({ redis, prefix: config.REDIS_PREFIX, now });
   const settings = {
     limits,
+    requestLog,
     keyUses,
     credentials: createCredentialCache(),
+    readiness,
     collectedDataMs,
     trustedProxies: config.TRUSTED_PROXIES,
     inContext: withLogFields,
@@ -159,11 +167,13 @@ function storePeriodically(keyUses: KeyUses): () => Promise<void> {
  * Returns the readiness probe. It checks neither Redis nor RPC: a short outage there would take every replica out of
  * service.
  */
-function createReadiness(db: Pool, clock: Clock, isListening: () => boolean): () => Promise<Readiness> {
-  let migrated = false;
+function createReadiness(
+  { db, clock, isSchemaReady }: { db: Pool; clock: Clock; isSchemaReady: () => Promise<boolean> },
+  isListening: () => boolean,
+): () => Promise<Readiness> {
   return async () => {
     const postgres = await isReachable(db);
-    migrated ||= postgres && (await isMigrated(db));
+    const migrated = postgres && (await isSchemaReady());
     const checks = { postgres, migrated, listening: isListening(), clock: isTrusted(clock) };
     return { ok: Object.values(checks).every(Boolean), checks };
   };

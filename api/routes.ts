@@ -18,17 +18,22 @@ import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
+import { appIdOperations } from "./merchant/app-id-operations.ts";
 import { approvalKeyOperations } from "./merchant/approval-key-operations.ts";
+import { balanceOperations } from "./merchant/balance-operations.ts";
 import { createOperations } from "./merchant/create-operations.ts";
 import { destinationChangeOperations } from "./merchant/destination-change-operations.ts";
+import { eventOperations } from "./merchant/event-operations.ts";
 import { keyOperations } from "./merchant/key-operations.ts";
 import { listOperations } from "./merchant/list-operations.ts";
 import { merchantOperations } from "./merchant/merchant-operations.ts";
 import { paymentOperations } from "./merchant/payment-operations.ts";
 import { refundOperations } from "./merchant/refund-operations.ts";
+import { requestLogOperations } from "./merchant/request-log-operations.ts";
 import { settlementOperations } from "./merchant/settlement-operations.ts";
 import { statusOperations } from "./merchant/status-operations.ts";
-import { webhookOperations } from "./merchant/webhook-operations.ts";
+import { webhookDeliveryOperations } from "./merchant/webhook-delivery-operations.ts";
+import { webhookEndpointOperations } from "./merchant/webhook-endpoint-operations.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -44,12 +49,17 @@ export const operations: readonly Operation[] = [
   ...paymentOperations,
   ...refundOperations,
   ...listOperations,
+  ...balanceOperations,
   ...merchantOperations,
   ...settlementOperations,
   ...destinationChangeOperations,
   ...approvalKeyOperations,
   ...keyOperations,
-  ...webhookOperations,
+  ...appIdOperations,
+  ...webhookEndpointOperations,
+  ...webhookDeliveryOperations,
+  ...eventOperations,
+  ...requestLogOperations,
   gatewayPayment,
   gatewayOptions,
   gatewayFetch,
@@ -80,7 +90,7 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       // The limit by address comes first: it bounds the guessing of keys.
       const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
       if (addressRefusal) return sendRefusal(reply, addressRefusal);
-      const authenticated = await authenticate(deps, { headers: request.headers, address: request.ip }, operation);
+      const authenticated = await authenticate(deps, request, operation);
       if (!authenticated.ok) return sendRefusal(reply, authenticated);
       request.authenticated = authenticated.value;
       const { keyId, version } = authenticated.value.caller;

@@ -7,8 +7,10 @@ import { allowGatewayOrigins } from "./http/cors.ts";
 import { acceptEmptyJson } from "./http/empty-json.ts";
 import { handleEarlyError, handleError, handleMalformedRequest } from "./http/error-handler.ts";
 import { observeRequests, pickRequestId } from "./http/observe-requests.ts";
+import { serveProbes } from "./http/probe-routes.ts";
 import { setSecurityHeaders } from "./http/security-headers.ts";
 import { closeUnusedConnections } from "./http/unused-connections.ts";
+import { serveStatements } from "./merchant/serve-statements.ts";
 import { serveOperations } from "./routes.ts";
 
 /** Largest body, bytes. */
@@ -40,7 +42,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   acceptEmptyJson(app);
   app.setErrorHandler(handleError);
   app.addHook("onRequest", (request, _reply, done) => deps.inContext({ requestId: request.id }, done));
-  observeRequests(app, deps.metrics);
+  observeRequests(app, deps);
   setSecurityHeaders(app, deps.publicUrl);
   app.addHook("onSend", async (_request, reply) => {
     if (deps.waiters.isDraining()) reply.header("connection", "close");
@@ -48,7 +50,9 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   app.addHook("preClose", async () => deps.waiters.drain());
   closeUnusedConnections(app);
   allowGatewayOrigins(app);
+  serveProbes(app, deps);
   serveOperations(app, deps);
+  serveStatements(app, deps);
   serveLogos(app, deps);
   serveCheckout(app, deps);
   serveDocs(app, deps.publicUrl);

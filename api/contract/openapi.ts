@@ -1,26 +1,50 @@
-import { z } from "zod";
-import type { ErrorCode } from "../../payments/error-codes.ts";
+import { type ErrorCode, reservedCodes } from "../../payments/error-codes.ts";
 import { scopeDescriptions } from "../../payments/merchants/scopes.ts";
 import { statusOf } from "../http/http-errors.ts";
+import { errorExamples } from "./error-examples.ts";
+import { addExamples } from "./examples.ts";
+import { type ResponseHeader, referHeaders, responseHeaders } from "./headers.ts";
+import { createSchemas, type Refer, type Schema, type ToJson } from "./json-schema.ts";
 import { invalidInputCode, type Operation } from "./operation.ts";
+import { listParameters, type Parameter } from "./parameters.ts";
 import { errorResponse } from "./response-schemas.ts";
+import { type Tag, tagOf, tags } from "./tags.ts";
 
-type Schema = Record<string, unknown>;
-type OpenApi = {
-  openapi: "3.1.0";
-  info: Schema;
-  servers: { url: string }[];
-  security: Schema[];
-  paths: Record<string, Record<string, OpenApiOperation>>;
-  components: { schemas: Record<string, Schema>; securitySchemes: Schema };
+/** The version of the contract that the document describes (specification, part 9). */
+const DOCUMENT_VERSION = "2026-02-19.preview";
+
+type Response = {
+  description: string;
+  headers: Schema;
+  content: { "application/json": { schema: Schema; examples?: Record<string, unknown> } };
 };
 export type OpenApiOperation = Schema & {
   operationId: string;
-  parameters: { name: string; in: "path" | "query" | "header"; required: boolean; schema: Schema }[];
+  tags: Tag[];
+  parameters: Parameter[];
   requestBody?: { required: boolean; content: { "application/json": { schema: Schema } } };
-  responses: Record<string, { content: { "application/json": { schema: Schema } } }>;
+  responses: Record<string, Response>;
+};
+type OpenApi = {
+  openapi: "3.1.0";
+  info: Schema;
+  servers: { url: string; description: string }[];
+  tags: { name: Tag; description: string }[];
+  security: Schema[];
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, Schema>; headers: Schema; securitySchemes: Schema };
 };
 
+/** Error codes of a merchant's authentication. */
+const keyCodes: readonly ErrorCode[] = [
+  "missing_api_key",
+  "missing_merchant_api_key",
+  "invalid_api_key",
+  "unauthorized",
+  "conflicting_auth_headers",
+  "header_not_ascii",
+  "forbidden",
+];
 /** Error codes of authentication, which every operation of an access may return. */
 const authenticationCodes: Record<Operation["access"], readonly ErrorCode[]> = {
   gateway: [
@@ -35,25 +59,8 @@ const authenticationCodes: Record<Operation["access"], readonly ErrorCode[]> = {
     "header_not_ascii",
     "forbidden",
   ],
-  merchant: [
-    "missing_api_key",
-    "missing_merchant_api_key",
-    "invalid_api_key",
-    "unauthorized",
-    "missing_merchant_id",
-    "conflicting_auth_headers",
-    "header_not_ascii",
-    "forbidden",
-  ],
-  account: [
-    "missing_api_key",
-    "missing_merchant_api_key",
-    "invalid_api_key",
-    "unauthorized",
-    "conflicting_auth_headers",
-    "header_not_ascii",
-    "forbidden",
-  ],
+  merchant: [...keyCodes, "missing_merchant_id"],
+  account: keyCodes,
 };
 /** Error codes that every operation may return. */
 const commonCodes: readonly ErrorCode[] = [
@@ -73,38 +80,31 @@ export function describeApi(
   operations: readonly Operation[],
   { publicUrl, closed = false }: { publicUrl: string; closed?: boolean },
 ): OpenApi {
-  const schemas: Record<string, Schema> = {};
-  const toJson = (schema: z.ZodType, io: "input" | "output") => toSchema(schema, { io, closed, schemas });
+  const { schemas, toJson, refer } = createSchemas({ closed });
   const paths: OpenApi["paths"] = {};
   for (const operation of operations) {
     const path = operation.path.replaceAll(/:(\w+)/g, "{$1}");
-    const described = describeOperation(operation, toJson);
+    const described = describeOperation(operation, { toJson, refer });
     paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described };
   }
+  addExamples(schemas);
+  const used = new Set(operations.map(({ path }) => tagOf(path)));
   return {
     openapi: "3.1.0",
     info: {
       title: "Payment service",
-      version: "2026-02-19",
-      description:
-        "A merchant requests an amount, a buyer's wallet signs once, and the money moves exactly once. Amounts are strings in minor units; times are Unix seconds or ISO 8601, as each member states.",
+      version: DOCUMENT_VERSION,
+      summary: "Payments in tokens: a wallet signs once, and the merchant is paid.",
+      description: `A merchant requests an amount, a buyer's wallet signs once, and the money moves exactly once. Amounts are strings in minor units; times are Unix seconds or ISO 8601, as each member states. Test and live data are separate; the key decides the mode. These error codes are reserved, and nothing returns them: ${reservedCodes.map((code) => `\`${code}\``).join(", ")}.`,
+      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
     },
-    servers: [{ url: publicUrl }],
+    servers: [
+      { url: publicUrl, description: "This deployment. The documentation page sends requests with test keys only." },
+    ],
+    tags: tags.filter(({ name }) => used.has(name)),
     security: [],
     paths,
-    components: {
-      schemas,
-      securitySchemes: {
-        apiKey: {
-          type: "apiKey",
-          in: "header",
-          name: "Api-Key",
-          description: `svc_test_… or svc_…: the key decides the mode. An operation lists the scope that the key must have:\n\n${scopeList}`,
-        },
-        bearer: { type: "http", scheme: "bearer", description: "The same key as a bearer token." },
-        appId: { type: "apiKey", in: "header", name: "App-Id", description: "Public, for wallets; with Client-Id." },
-      },
-    },
+    components: { schemas, headers: { ...responseHeaders }, securitySchemes },
   };
 }
 
@@ -113,48 +113,47 @@ const scopeList = Object.entries(scopeDescriptions)
   .map(([scope, description]) => `- \`${scope}\`: ${description}`)
   .join("\n");
 
-/** Converts a schema; adds its named parts to the components of the document. */
-type ToJson = (schema: z.ZodType, io: "input" | "output") => Schema;
+const securitySchemes = {
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "Api-Key",
+    description: `svc_test_… or svc_…: the key decides the mode. An operation lists the scope that the key must have:\n\n${scopeList}`,
+  },
+  bearer: { type: "http", scheme: "bearer", description: "The same key as a bearer token." },
+  appId: {
+    type: "apiKey",
+    in: "header",
+    name: "App-Id",
+    description: "The public id of a wallet's app, together with Client-Id.",
+  },
+  clientId: {
+    type: "apiKey",
+    in: "header",
+    name: "Client-Id",
+    description: "A text that identifies one instance of the app, such as a random UUID.",
+  },
+};
 
-function describeOperation(operation: Operation, toJson: ToJson): OpenApiOperation {
-  const { name, summary, access, scope, schemas, idempotency } = operation;
-  const bodyOptional = schemas.body?.safeParse(undefined).success === true;
+function describeOperation(operation: Operation, of: { toJson: ToJson; refer: Refer }): OpenApiOperation {
+  const { name, summary, access, scope, path, schemas } = operation;
   // OpenAPI 3.1 lets a scheme of any type list the roles that an operation requires.
   const keySecurity = [{ apiKey: [scope] }, { bearer: [scope] }];
+  const body = schemas.body && of.refer(schemas.body, "input", `${toTypeName(name)}Request`);
+  const required = schemas.body?.safeParse(undefined).success === false;
   return {
     operationId: name,
     summary,
-    description: describePermission(operation),
-    tags: [tagOf(operation)],
-    security: access === "gateway" ? [...keySecurity, { appId: [] }] : keySecurity,
-    parameters: [
-      ...listParameters(schemas.params, "path", toJson),
-      ...listParameters(schemas.query, "query", toJson),
-      ...(access === "gateway" ? [header("Client-Id", false, "Required with App-Id.")] : []),
-      ...(access === "merchant" ? [header("Merchant-Id", true, "The merchant of the call.")] : []),
-      ...(idempotency
-        ? [
-            header(
-              "Idempotency-Key",
-              idempotency === "required",
-              "Repeated requests with the same key are executed once; kept 24 h.",
-              255,
-            ),
-          ]
-        : []),
-      header("Svc-Version", false, "Version of the contract; default: the account's version."),
-    ],
-    ...(schemas.body
-      ? {
-          requestBody: {
-            required: !bodyOptional,
-            content: { "application/json": { schema: toJson(schemas.body, "input") } },
-          },
-        }
-      : {}),
-    responses: describeResponses(operation, toJson),
+    description: `${summary} ${describePermission(operation)}`,
+    tags: [tagOf(path)],
+    security: access === "gateway" ? [...keySecurity, { appId: [], clientId: [] }] : keySecurity,
+    parameters: listParameters(operation, of.toJson),
+    ...(body ? { requestBody: { required, content: { "application/json": { schema: body } } } } : {}),
+    responses: describeResponses(operation, of.refer),
   };
 }
+
+const toTypeName = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 
 function describePermission({ access, scope, wholeAccount }: Operation): string {
   const key = `Requires a key with the scope \`${scope}\``;
@@ -162,15 +161,42 @@ function describePermission({ access, scope, wholeAccount }: Operation): string 
   return wholeAccount ? `${key} that is not restricted to merchants.` : `${key}.`;
 }
 
-function tagOf({ access, path }: Operation): string {
-  if (access === "gateway") return "Gateway";
-  if (path.startsWith("/v1/api-keys")) return "API keys";
-  if (path.startsWith("/v1/webhook-")) return "Webhooks";
-  return path === "/v1/merchants" || path.startsWith("/v1/merchants/:") ? "Merchants" : "Payments";
+/** Headers that every response of an operation may have. */
+const commonHeaders: readonly ResponseHeader[] = [
+  "X-Request-Id",
+  "RateLimit-Limit",
+  "RateLimit-Remaining",
+  "RateLimit-Reset",
+];
+/** Headers of some error responses. */
+const headersOf: Record<number, readonly ResponseHeader[]> = {
+  401: ["WWW-Authenticate"],
+  429: ["Retry-After"],
+  503: ["Retry-After"],
+};
+
+function describeResponses(operation: Operation, refer: Refer): OpenApiOperation["responses"] {
+  const { name, schemas, success, idempotency } = operation;
+  const headers: ResponseHeader[] = [
+    "Svc-Version",
+    ...commonHeaders,
+    ...(idempotency ? ["Idempotent-Replayed" as const] : []),
+  ];
+  const schema = refer(schemas.response, "output", `${toTypeName(name)}Response`);
+  return {
+    [success]: {
+      description: "Success.",
+      headers: referHeaders(headers),
+      content: { "application/json": { schema } },
+    },
+    ...Object.fromEntries(
+      groupCodes(operation).map(([status, codes]) => [status, describeError(operation, { status, codes, refer })]),
+    ),
+  };
 }
 
-function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperation["responses"] {
-  const { access, scope, schemas, success, refusals, idempotency } = operation;
+/** Returns the error codes of an operation by HTTP status. */
+function groupCodes({ access, refusals, idempotency }: Operation): [number, ErrorCode[]][] {
   const codes = new Set<ErrorCode>([
     ...authenticationCodes[access],
     ...commonCodes,
@@ -181,79 +207,19 @@ function describeResponses(operation: Operation, toJson: ToJson): OpenApiOperati
   const byStatus = new Map<number, ErrorCode[]>(Map.groupBy(codes, (code) => statusOf[code]));
   // Errors of HTTP itself: a body that is too large or has another type.
   for (const status of [413, 414, 415]) byStatus.set(status, ["invalid_params"]);
-  // The budget of RPC calls is spent.
+  // The budget of RPC calls is spent, or Postgres is unavailable.
   byStatus.set(503, ["internal_error"]);
-  const errors = [...byStatus]
-    .toSorted(([a], [b]) => a - b)
-    .map(([status, list]) => [
-      status,
-      {
-        description: `${list.toSorted().join(", ")}${status === 403 ? ` (the key lacks the scope ${scope})` : ""}`,
-        headers:
-          status === 429 || status === 503
-            ? { "Retry-After": { schema: { type: "integer" }, description: "seconds" } }
-            : {},
-        content: { "application/json": { schema: toJson(errorResponse, "output") } },
-      },
-    ]);
+  return [...byStatus].toSorted(([a], [b]) => a - b);
+}
+
+function describeError(
+  { scope }: Operation,
+  { status, codes, refer }: { status: number; codes: readonly ErrorCode[]; refer: Refer },
+): Response {
+  const schema = refer(errorResponse, "output", "ErrorResponse");
   return {
-    [success]: {
-      description: "Success.",
-      content: { "application/json": { schema: toJson(schemas.response, "output") } },
-    },
-    ...Object.fromEntries(errors),
+    description: `${codes.toSorted().join(", ")}${status === 403 ? ` (the key lacks the scope ${scope})` : ""}`,
+    headers: referHeaders([...commonHeaders, ...(headersOf[status] ?? [])]),
+    content: { "application/json": { schema, examples: errorExamples(codes) } },
   };
-}
-
-/** The members of an object's JSON Schema that parameters are made of. */
-const objectSchema = z.object({
-  properties: z.record(z.string(), z.record(z.string(), z.unknown())).default({}),
-  required: z.array(z.string()).default([]),
-});
-
-function listParameters(schema: z.ZodType | undefined, location: "path" | "query", toJson: ToJson) {
-  if (!schema) return [];
-  const { properties, required } = objectSchema.parse(toJson(schema, "input"));
-  return Object.entries(properties).map(([name, property]) => ({
-    name,
-    in: location,
-    required: location === "path" || required.includes(name),
-    schema: property,
-  }));
-}
-
-function header(name: string, required: boolean, description: string, maxLength?: number) {
-  return {
-    name,
-    in: "header" as const,
-    required,
-    description,
-    schema: { type: "string", ...(maxLength ? { maxLength } : {}) },
-  };
-}
-
-/** Returns a zod schema as JSON Schema; parts with an id of their own go into `schemas`. */
-function toSchema(
-  schema: z.ZodType,
-  { io, closed, schemas }: { io: "input" | "output"; closed: boolean; schemas: Record<string, Schema> },
-): Schema {
-  const options = { io, unrepresentable: "any", target: "draft-2020-12" } as const;
-  const { $schema: _, $defs = {}, ...whole } = z.toJSONSchema(schema, options);
-  const adapt = (node: unknown): unknown => {
-    if (Array.isArray(node)) return node.map(adapt);
-    return typeof node === "object" && node !== null ? adaptObject(node) : node;
-  };
-  const adaptObject = (node: object): Schema => {
-    const entries = Object.entries(node)
-      .filter(([name, value]) => !(name === "additionalProperties" && value === false && !closed))
-      // The bounds of safe integers carry no information.
-      .filter(([, value]) => Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER)
-      .map(([name, value]) => [
-        name,
-        name === "$ref" ? String(value).replace("#/$defs/", "#/components/schemas/") : adapt(value),
-      ]);
-    return Object.fromEntries(entries);
-  };
-  for (const [name, definition] of Object.entries($defs)) schemas[name] = adaptObject(definition);
-  return adaptObject(whole);
 }

@@ -105,6 +105,9 @@ const notFound: Partial<Record<ErrorCode, string>> = {
   payment_not_found: "no such payment",
   merchant_not_found: "no such merchant",
   api_key_not_found: "no such key",
+  app_id_not_found: "no such app id",
+  webhook_endpoint_not_found: "no such webhook endpoint",
+  event_not_found: "no such event",
 };
 
 /** The parameters of a path that names a merchant. */

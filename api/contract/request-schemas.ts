@@ -25,6 +25,7 @@ export const maxPollMs = z
   .string("expected one whole number of milliseconds")
   .regex(/^\d{1,19}$/, "expected a whole number of milliseconds, 0 or more, of at most 19 digits")
   .transform(Number)
+  .meta({ describedAs: { type: "integer", format: "int64", minimum: 0 } })
   .optional();
 
 export const pollQuery = z.object({ maxPollMs });
@@ -33,19 +34,21 @@ const currency = /^iso4217\/[A-Z]{3}$/;
 const asset = /^caip19\/[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}\/[-a-z0-9]{3,8}:[-.%a-zA-Z0-9]{1,128}$/;
 
 /** An amount in minor units (specification, 2.3). The ledger holds 78 digits at most. */
-export const amount = z.object({
-  unit: z
-    .string()
-    .max(256, "expected at most 256 characters")
-    .refine(
-      (unit) => currency.test(unit) || asset.test(unit),
-      "expected iso4217/ and a currency code, or caip19/ and an asset",
-    ),
-  value: z
-    .string()
-    .regex(/^[1-9][0-9]{0,77}$/, "expected 1 to 78 digits, without a leading zero and not zero")
-    .transform(BigInt),
-});
+export const amount = z
+  .object({
+    unit: z
+      .string()
+      .max(256, "expected at most 256 characters")
+      .refine(
+        (unit) => currency.test(unit) || asset.test(unit),
+        "expected iso4217/ and a currency code, or caip19/ and an asset",
+      ),
+    value: z
+      .string()
+      .regex(/^[1-9][0-9]{0,77}$/, "expected 1 to 78 digits, without a leading zero and not zero")
+      .transform(BigInt),
+  })
+  .meta({ id: "RequestedAmount", description: "An amount in minor units of its unit." });
 
 /** A merchant's own order identifier. Its length is counted in code points; the specification (2.12) has no limit. */
 export const referenceId = z
@@ -72,6 +75,7 @@ export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaul
       .regex(/^\d{1,6}$/, expected)
       .transform(Number)
       .refine((limit) => limit >= 1 && limit <= maxLimit, expected)
+      .meta({ describedAs: { type: "integer", format: "int32", minimum: 1, maximum: maxLimit, default: defaultLimit } })
       .default(defaultLimit),
   });
 }
@@ -79,13 +83,17 @@ export function listQuery({ maxLimit, defaultLimit }: { maxLimit: number; defaul
 /** A query parameter that is true or false, as clients in several languages write it. */
 export const flag = z
   .enum(["true", "True", "1", "false", "False", "0"], "expected true or false")
-  .transform((given) => given === "true" || given === "True" || given === "1");
+  .transform((given) => given === "true" || given === "True" || given === "1")
+  .meta({ describedAs: { type: "boolean" } });
 
 /** A member that clients send and the service ignores; the OpenAPI description says so. */
 export const ignored = z.unknown().optional().meta({ description: "Accepted and ignored." });
 
 /** An optional body without members. */
-export const noBody = z.object({}, "expected an object or nothing").nullish();
+export const noBody = z
+  .object({}, "expected an object or nothing")
+  .meta({ id: "EmptyRequest", description: "An empty object; the body may also be left out." })
+  .nullish();
 
 /** A time as in RFC 3339. */
 export const instant = z.iso

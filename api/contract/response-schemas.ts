@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { errorCodes } from "../../payments/error-codes.ts";
+import { errorCodes, reservedCodes } from "../../payments/error-codes.ts";
 
 /**
  * Response schemas (specification, part 2; wire contract of deployed wallets). `meta.id` names a schema in the OpenAPI
@@ -7,11 +7,19 @@ import { errorCodes } from "../../payments/error-codes.ts";
  */
 const named = <S extends z.ZodType>(id: string, description: string, schema: S): S => schema.meta({ id, description });
 
+const errorCode = named(
+  "ErrorCode",
+  `Tells a client what failed. Reserved, and returned by nothing: ${reservedCodes.join(", ")}.`,
+  z.enum(errorCodes).meta({
+    "x-enumDescriptions": Object.fromEntries(reservedCodes.map((code) => [code, "Reserved: nothing returns it."])),
+  }),
+);
+
 export const errorResponse = named(
   "ErrorResponse",
   "Every response that is not a success.",
   z.object({
-    code: z.enum(errorCodes),
+    code: errorCode,
     message: z.string().meta({ description: "For people; names the field if the error concerns one." }),
   }),
 );
@@ -22,7 +30,7 @@ const amountDisplay = named(
   z.object({
     assetSymbol: z.string(),
     assetName: z.string(),
-    decimals: z.int().min(0),
+    decimals: z.int().min(0).meta({ format: "int32" }),
     iconUrl: z.string().nullish(),
     networkIconUrl: z.string().nullish(),
     networkName: z.string().nullish(),
@@ -149,7 +157,7 @@ const optionResponse = named(
     optionId: z.string().meta({ description: "The same as id." }),
     account: z.string().meta({ description: "CAIP-10 account that pays." }),
     amount: amountResponse,
-    etaS: z.int().meta({ description: "Estimated time to success, seconds." }),
+    etaS: z.int().meta({ format: "int32", description: "Estimated time to success, seconds." }),
     expiresAt: unixTime.nullable(),
     actions: z.array(action),
     collectData: collectData.nullable(),

@@ -15,7 +15,17 @@ const pagePolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Serves GET /openapi.json, the contract, and GET /docs, a page that shows it. Neither requires a key. */
+/**
+ * Lets the documentation page send a request with a test key only: a page is no place for a live one. It runs in the
+ * browser, so it may use nothing from outside.
+ */
+export function refuseLiveKeys<R extends { headers?: Record<string, string> }>(request: R): R {
+  const isLive = Object.values(request.headers ?? {}).some((value) => /^(Bearer +)?svc_(?!test_)/i.test(value));
+  if (isLive) throw new Error("This page sends requests with test keys only (svc_test_…).");
+  return request;
+}
+
+/** Serves GET /openapi.json, the contract, and GET /docs, a page that shows and tries it. Neither requires a key. */
 export function serveDocs(app: FastifyInstance, publicUrl: string): void {
   const document = describeApi(operations, { publicUrl });
   const text = JSON.stringify(document);
@@ -32,7 +42,14 @@ export function serveDocs(app: FastifyInstance, publicUrl: string): void {
     await docs.register(swagger, { mode: "static", specification: { document: JSON.parse(text) } });
     await docs.register(swaggerUi, {
       routePrefix: "/docs",
-      uiConfig: { validatorUrl: null, deepLinking: true, tryItOutEnabled: false },
+      uiConfig: {
+        validatorUrl: null,
+        deepLinking: true,
+        tryItOutEnabled: true,
+        requestInterceptor: refuseLiveKeys,
+        // A request that the interceptor refuses has no changed form to show.
+        showMutatedRequest: false,
+      },
     });
   });
 }

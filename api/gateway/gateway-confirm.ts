@@ -49,7 +49,8 @@ export const gatewayConfirm = defineOperation({
     const paymentQuery = queryPayment(call, params.id);
     const { optionId, results } = body;
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
-    const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results, collected });
+    const confirm = { ...paymentQuery, requester, optionId, results, collected };
+    const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
     const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: query.maxPollMs, ...hold });
     return status.ok ? done(toStatusResponse(status.value)) : status;
   },

@@ -21,6 +21,8 @@ export const gatewayPayment = defineOperation({
   params: z.object({ id: paymentId }),
   async handle(deps, call) {
     const payment = await findPaymentView(deps, queryPayment(call, call.params.id));
-    return payment.ok ? done(toPaymentInfo(payment.value, deps.publicUrl)) : payment;
+    if (!payment.ok) return payment;
+    await deps.statuses.notify([payment.value]);
+    return done(toPaymentInfo(payment.value, deps.publicUrl));
   },
 });

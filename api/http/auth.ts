@@ -52,20 +52,25 @@ const cachedScopes: ReadonlySet<Scope> = new Set(["gateway", "payments:read", "p
 
 type Header = (typeof readHeaders)[number];
 
+/** The part of a request that authentication reads. It sets the caller. */
+type AuthenticatedRequest = { headers: IncomingHttpHeaders; ip: string; caller: Caller | null };
+
 /**
- * Authenticates a caller (specification, part 5) and notes the use of their key. Refuses an unknown caller with 401 and a
+ * Authenticates the caller of a request (specification, part 5) and notes the use of their key. Refuses an unknown caller with 401 and a
  * caller without the permission with 403. Merchant operations require `Merchant-Id` too; the operation's own queries check
  * whether the caller reaches the merchant.
  */
 export async function authenticate(
   deps: Pick<ApiDeps, "db" | "now" | "keyUses" | "credentials">,
-  { headers, address }: { headers: IncomingHttpHeaders; address: string },
+  request: AuthenticatedRequest,
   { access, scope, wholeAccount = false }: Permission,
 ): Promise<Result<Authenticated>> {
+  const { headers, ip: address } = request;
   const credentials = readCredentials(headers, access);
   if (!credentials.ok) return credentials;
   const found = await findCaller(deps, credentials.value, { address, isRecent: cachedScopes.has(scope) });
   if (!found.ok) return found;
+  request.caller = found.value;
   const { keyId, lastUsedAt } = found.value;
   const id = "appId" in credentials.value ? credentials.value.appId : (keyId ?? "");
   const caller: ActingCaller = { ...found.value, actor: { kind: "key", id, address } };

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { isTransient } from "../../payments/is-transient.ts";
 import { sendRefusal } from "./http-errors.ts";
 
 /** Messages for requests that could not be read, by HTTP status. */
@@ -16,12 +17,16 @@ const messageByCode: Record<string, string> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: "the length of the body is not its content-length",
 };
 
+/** When clients should repeat a request that met a transient error, seconds. */
+const RETRY_AFTER_SECONDS = 1;
+
 /** `waitMs` is set on the error of a chain whose RPC budget is spent (ChainError `budget_spent`). */
 type Thrown = FastifyError & { waitMs?: number };
 
 /**
- * Handles every thrown error: a request that could not be read (4xx), one for which our RPC budget has no call left (503), and
- * an internal error (500, without details).
+ * Handles every thrown error: a request that could not be read (4xx), one for which our RPC budget has no call left or that met
+ * another transient error (503 with Retry-After), and an internal error (500, without details). Whether a request that met a
+ * transient error has changed anything is unknown, so clients repeat it with its Idempotency-Key.
  */
 export function handleError(error: Thrown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
@@ -39,6 +44,11 @@ export function handleError(error: Thrown, request: FastifyRequest, reply: Fasti
     request.log.warn({ err: error, route: request.routeOptions.url }, "request refused: the RPC budget is spent");
     const message = `the chain cannot be read at the moment; retry in ${retryAfterSeconds} s`;
     return sendRefusal(reply, { code: "internal_error", message, retryAfterSeconds }, 503);
+  }
+  if (isTransient(error)) {
+    request.log.warn({ err: error, route: request.routeOptions.url }, "request met a transient error");
+    const message = `the service is unavailable for a moment; repeat the request, with the same Idempotency-Key if it has one; request ${request.id}`;
+    return sendRefusal(reply, { code: "internal_error", message, retryAfterSeconds: RETRY_AFTER_SECONDS }, 503);
   }
   request.log.error({ err: error, route: request.routeOptions.url }, "request failed");
   return sendRefusal(reply, {

@@ -29,6 +29,9 @@ export const statusOf = {
   payment_not_found: 404,
   merchant_not_found: 404,
   api_key_not_found: 404,
+  app_id_not_found: 404,
+  webhook_endpoint_not_found: 404,
+  event_not_found: 404,
   partner_not_found: 404,
   customer_not_found: 404,
   wallet_not_found: 404,
@@ -52,6 +55,7 @@ export function sendRefusal(
   { code, message, retryAfterSeconds }: Pick<Refusal, "code" | "message" | "retryAfterSeconds">,
   status: number = statusOf[code],
 ): FastifyReply {
+  reply.request.errorCode = code;
   // A challenge is required with 401 (RFC 9110, 11.6.1).
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="payments"');
   if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);

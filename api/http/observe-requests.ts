@@ -1,13 +1,22 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ErrorCode } from "../../payments/error-codes.ts";
+import type { Caller } from "../../payments/merchants/callers.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { ApiDeps } from "../api-deps.ts";
+import type { RequestLog } from "./request-log.ts";
+
+type ObserveDeps = { metrics: Pick<Metrics, "httpRequests" | "httpSeconds">; requestLog: Pick<RequestLog, "add"> };
 
 declare module "fastify" {
   interface FastifyRequest {
     /** Time that the response was held as a long poll, milliseconds. */
     heldMs: number;
+    /** The caller, as soon as the credentials are known to be valid; also when the call is then refused. */
+    caller: Caller | null;
+    /** The error code of the response. */
+    errorCode: ErrorCode | null;
   }
 }
 
@@ -19,14 +28,18 @@ export function pickRequestId(request: Pick<IncomingMessage, "headers">): string
 
 /**
  * Counts and logs every request when it ends, also when the client has disconnected. The line of a successful request has
- * the level debug, because the metrics count it. Log lines and labels hold neither headers nor bodies nor raw URLs.
+ * the level debug, because the metrics count it. Log lines and labels hold neither headers nor bodies nor raw URLs. A
+ * request of test mode with a key is added to the log that its account can read; an app id is public, so its requests are
+ * not, or anybody could fill the log.
  */
-export function observeRequests(app: FastifyInstance, metrics: Pick<Metrics, "httpRequests" | "httpSeconds">): void {
+export function observeRequests(app: FastifyInstance, deps: ObserveDeps): void {
   app.decorateRequest("heldMs", 0);
+  app.decorateRequest("caller", null);
+  app.decorateRequest("errorCode", null);
   app.addHook("onRequest", async (request, reply) => {
     const began = performance.now();
     reply.header("x-request-id", request.id);
-    reply.raw.once("close", () => record(metrics, request, reply, performance.now() - began));
+    reply.raw.once("close", () => record(deps, request, reply, performance.now() - began));
   });
 }
 
@@ -36,23 +49,22 @@ export const withRequestLog = (deps: ApiDeps, request: FastifyRequest): ApiDeps 
   log: request.log as ApiDeps["log"],
 });
 
-function record(
-  metrics: Pick<Metrics, "httpRequests" | "httpSeconds">,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  ms: number,
-): void {
+function record({ metrics, requestLog }: ObserveDeps, request: FastifyRequest, reply: FastifyReply, ms: number): void {
   const { method } = request;
   const route = request.routeOptions.url ?? "unknown";
   const answered = reply.raw.writableFinished;
   const status = answered ? String(reply.raw.statusCode) : "client_gone";
   metrics.httpRequests.inc({ route, method, status });
   if (answered) metrics.httpSeconds.observe({ route, method }, Math.max(0, ms - request.heldMs) / 1000);
-  const caller = request.authenticated?.caller;
+  const { caller } = request;
   const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
   const isDone = answered && reply.raw.statusCode < 400;
   request.log[isDone ? "debug" : "info"](
     { method, route, status, ...times, account: caller?.accountId, mode: caller?.mode },
     "request completed",
   );
+  if (caller?.mode !== "test" || caller.keyId === null) return;
+  const [path = ""] = request.url.split("?", 1);
+  const result = { status: answered ? reply.raw.statusCode : null, errorCode: request.errorCode };
+  requestLog.add(caller.accountId, { method, route, path, ...result, requestId: request.id, durationMs: times.ms });
 }

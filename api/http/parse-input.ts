@@ -7,8 +7,9 @@ function shortenMessage(message: string): string {
   return short.replace(/^expected (.+), received undefined$/, "is missing, expected $1");
 }
 
-/** Errors in one message at most. */
+/** Errors in one message at most, and characters of a member's path. */
 const MAX_ERRORS = 5;
+const MAX_PATH = 200;
 
 /**
  * Parses a caller's input. The refusal names each invalid member and what was expected, never the value.
@@ -23,6 +24,7 @@ export function parseInput<S extends z.ZodType>(
   if (parsed.success) return done(parsed.data);
   const errors = parsed.error.issues
     .slice(0, MAX_ERRORS)
-    .map((issue) => `${issue.path.join(".") || whole}: ${shortenMessage(issue.message)}`);
+    // A name of the caller's own may be long.
+    .map((issue) => `${issue.path.join(".").slice(0, MAX_PATH) || whole}: ${shortenMessage(issue.message)}`);
   return refuse(code, errors.join("; "));
 }

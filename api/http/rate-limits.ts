@@ -28,6 +28,12 @@ const REDIS_TIMEOUT_MS = 100;
 const LOCAL_SHARE = 0.02;
 
 /**
+ * Callers that a process counts at most, for each limit. An attacker with many addresses could otherwise fill its memory. The
+ * caller who was silent for longest is forgotten first, so only as many others between two requests of a caller reset a count.
+ */
+export const MOST_CALLERS = 20_000;
+
+/**
  * Counts requests per minute. Each process counts by itself and adds its counts to Redis in steps, so that all replicas
  * share the counters and few requests cost a command. While Redis is down, each process counts its own requests.
  */
@@ -50,6 +56,7 @@ function createLimit(
   if (points === 0) return async () => undefined;
   const step = Math.max(1, Math.floor(points * LOCAL_SHARE));
   const local = new RateLimiterMemory({ points, duration: WINDOW_SECONDS });
+  const noteCaller = createCallerList((key) => void local.delete(key));
   const shared = new RateLimiterRedis({
     storeClient: redis,
     points,
@@ -58,6 +65,7 @@ function createLimit(
     rejectIfRedisNotReady: true,
   });
   const count = async (key: string): Promise<RateLimiterRes> => {
+    noteCaller(key);
     const own = await local.consume(key);
     if (own.consumedPoints % step !== 0) return own;
     try {
@@ -89,6 +97,20 @@ function createLimit(
       "rate_limited",
       `more than ${points} requests a minute ${by === "payment" ? "from one address for one payment" : `from one ${by}`}; retry in ${seconds} s`,
     );
+  };
+}
+
+/** Returns a function that notes callers, and has the one forgotten who was silent for longest when there are too many. */
+function createCallerList(forget: (key: string) => void): (key: string) => void {
+  // A set lists its entries in the order in which they were added.
+  const callers = new Set<string>();
+  return (key) => {
+    callers.delete(key);
+    callers.add(key);
+    if (callers.size <= MOST_CALLERS) return;
+    const [oldest = key] = callers;
+    callers.delete(oldest);
+    forget(oldest);
   };
 }
 

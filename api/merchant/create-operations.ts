@@ -1,24 +1,29 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import { checkPayment, writePayment } from "../../payments/lifecycle/create-payment.ts";
+import { parseReturnUrl } from "../../payments/lifecycle/return-url.ts";
 import type { PaymentView } from "../../payments/views.ts";
 import { isStorable } from "../../runtime/clean-text.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation, type Operation } from "../contract/operation.ts";
 import { amount, optional, referenceId, unixSeconds } from "../contract/request-schemas.ts";
 import { createdResponse } from "../contract/response-schemas.ts";
 import { toCreatedResponse } from "../contract/responses.ts";
+import { description, metadata } from "./metadata-schemas.ts";
 
 // A URL parser encodes characters that Postgres refuses, but the stored text is the one that was sent.
-const httpsUrl = z
-  .url({ protocol: /^https$/ })
+const webUrl = z
+  .url({ protocol: /^https?$/ })
   .max(2_048)
   .refine(isStorable);
-const checkout = z.object({ successUrl: httpsUrl, errorUrl: httpsUrl });
+const checkout = z.object({ successUrl: webUrl, errorUrl: webUrl });
 /** Stands for a checkout that is missing a URL or has an invalid one. */
 const UNUSABLE_CHECKOUT: z.output<typeof checkout> = { successUrl: "", errorUrl: "" };
 
 const body = z.object({
   referenceId: optional(referenceId),
+  description: optional(description),
+  metadata: optional(metadata),
   amount,
   expiresAt: optional(unixSeconds),
   /** Never fails a creation: a missing or invalid URL turns the redirect off (specification, 4.2). */
@@ -26,17 +31,28 @@ const body = z.object({
 });
 type Body = z.output<typeof body>;
 
+/**
+ * Returns true when buyers can be redirected to both URLs. To a shop on this machine without TLS they can be only where the
+ * operator allows private addresses, as the local stack does.
+ */
+function isUsable({ validateUrl }: Pick<ApiDeps, "validateUrl">, { successUrl, errorUrl }: z.output<typeof checkout>) {
+  return [successUrl, errorUrl].every(
+    (text) => parseReturnUrl(text) && (/^https:/i.test(text) || validateUrl(text) === undefined),
+  );
+}
+
 /** Returns the payment that a body asks for. */
-function readTerms({ checkout: given, ...rest }: Body) {
-  return { ...rest, checkout: given === UNUSABLE_CHECKOUT ? undefined : given };
+function readTerms(deps: Pick<ApiDeps, "validateUrl">, { checkout: given, ...rest }: Body) {
+  return { ...rest, checkout: given && isUsable(deps, given) ? given : undefined };
 }
 
 /** Returns what the created payment does not have although the body asks for it. */
-function listWarnings(body: Body, made: PaymentView) {
+function listWarnings(deps: Pick<ApiDeps, "validateUrl">, body: Body, made: PaymentView) {
+  const isDropped = body.checkout !== undefined && !isUsable(deps, body.checkout);
   const isShortened = body.expiresAt !== undefined && made.expiresAt < body.expiresAt;
   const dropped = "is ignored: expected successUrl and errorUrl, both https; buyers are not redirected";
   return [
-    ...(body.checkout === UNUSABLE_CHECKOUT ? [{ field: "checkout", message: dropped }] : []),
+    ...(isDropped ? [{ field: "checkout", message: dropped }] : []),
     ...(isShortened ? [{ field: "expiresAt", message: "is shortened: a payment expires after 24 hours at most" }] : []),
   ];
 }
@@ -56,15 +72,15 @@ const define = (path: Operation["path"], name: string) =>
     refusals: ["merchant_not_found", "forbidden"],
     body,
     prepare: (deps, { caller, merchant, body }) =>
-      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(body) }),
+      checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) }),
     claimsKey: true,
     async handle(deps, { caller, merchant, body, prepared, claim }) {
       const toBody = (payment: PaymentView) => ({
         ...toCreatedResponse(payment, deps.publicUrl),
-        warnings: listWarnings(body, payment),
+        warnings: listWarnings(deps, body, payment),
       });
       const toText = (payment: PaymentView) => JSON.stringify(toBody(payment));
-      const args = { caller, merchantId: merchant.merchantId, ...readTerms(body) };
+      const args = { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) };
       const made = await writePayment(deps, args, prepared, claim && { ...claim, toText });
       return made && done(toBody(made));
     },

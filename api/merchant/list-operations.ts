@@ -9,6 +9,7 @@ import { instant, listQuery, merchantId, referenceId, repeated, text } from "../
 import { paymentState } from "../contract/response-schemas.ts";
 import { toListedPaymentResponse } from "../contract/responses.ts";
 import { paymentListResponse } from "./merchant-response-schemas.ts";
+import { metadataFilter } from "./metadata-schemas.ts";
 
 const chain = z.string().regex(chainIdPattern, "expected CAIP-2 chains such as eip155:8453");
 
@@ -22,8 +23,12 @@ const query = listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
   network: text(1_024)
     .transform((list) => list.split(","))
     .pipe(z.array(chain))
+    .meta({
+      describedAs: { type: "array", items: { type: "string", pattern: chainIdPattern.source }, commaSeparated: true },
+    })
     .optional(),
   referenceId: referenceId.optional(),
+  metadata: metadataFilter.optional(),
 });
 
 function toArgs(caller: Caller, input: z.output<typeof query>) {
@@ -39,9 +44,10 @@ function toArgs(caller: Caller, input: z.output<typeof query>) {
   return { ...caller, from, before, states, symbols, chains, reference, ...rest };
 }
 
-function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
+async function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
   if (!listed.ok) return listed;
   const { items, nextCursor, stats } = listed.value;
+  await deps.statuses.notify(items);
   // The API has a number here; the exact amounts are in the payments.
   const totalRevenue = stats.totalRevenue.map(({ amount, currency }) => ({ amount: Number(amount), currency }));
   return done({

@@ -7,6 +7,7 @@ import {
   createMerchant,
   deleteMerchant,
   findMerchant,
+  findNamesakeRefusal,
   type Icon,
   listMerchants,
   type MerchantView,
@@ -23,7 +24,11 @@ import {
   merchantWithSettlementsResponse,
 } from "./merchant-response-schemas.ts";
 
-const merchantName = text(256).min(1, "expected 1 to 256 characters").trim().min(1, "expected more than blanks");
+const merchantName = text(256)
+  .min(1, "expected 1 to 256 characters")
+  .regex(/^[^\p{Cc}]*$/u, "expected no control characters")
+  .trim()
+  .min(1, "expected more than blanks");
 const merchantEmail = z.email("expected an e-mail address").max(254, "expected at most 254 characters");
 const iconUrl = text(2_048);
 const params = z.object({ merchantId });
@@ -61,10 +66,13 @@ const create = defineOperation({
   idempotency: "required",
   body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
   response: merchantResponse,
+  refusals: ["merchant_exists"],
   prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchIcon(deps, body.iconUrl)),
   async handle(deps, { caller, body, prepared }) {
-    const icon = prepared && (await saveIcon(deps, prepared));
     const { merchantName: name, merchantEmail: email } = body;
+    const taken = await findNamesakeRefusal(deps.db, { ...caller, name, email });
+    if (taken) return taken;
+    const icon = prepared && (await saveIcon(deps, prepared));
     return done({
       merchant: toMerchant(await createMerchant(deps, { ...caller, name, email, icon }), deps.publicUrl),
     });
@@ -138,7 +146,7 @@ const change = defineOperation({
       error: "expected at least one of merchantName, merchantEmail and iconUrl",
     }),
   response: merchantResponse,
-  refusals: ["merchant_not_found"],
+  refusals: ["merchant_not_found", "merchant_exists"],
   async prepare(deps, { caller, params, body }) {
     if (typeof body.iconUrl !== "string") return done(null);
     // Fetch nothing for a merchant of another account.

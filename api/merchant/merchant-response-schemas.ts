@@ -1,5 +1,9 @@
 import { z } from "zod";
 import { amountResponse, instant, paymentState, statusResponse, unixTime } from "../contract/response-schemas.ts";
+import { description, metadata } from "./metadata-schemas.ts";
+
+/** What a merchant says of a payment; additions to the specification. */
+const annotations = { description: description.nullable(), metadata };
 
 /** Response schemas of the merchant operations (specification, 2.7 and 2.8). */
 const merchant = z
@@ -101,36 +105,13 @@ export const merchantListResponse = z.object({
 
 export const deletedResponse = z.object({ id: z.string(), deleted: z.literal(true) });
 
-export const refundListResponse = z.object({
-  data: z.array(
-    z
-      .object({
-        refundId: z.string(),
-        paymentId: z.string(),
-        amount: amountResponse,
-        status: z.enum(["waiting", "held", "processing", "paid", "marked", "withdrawn"]).meta({
-          description:
-            "waiting: for the merchant's balance. held: screening rejects its receiver. marked: recorded without a transfer.",
-        }),
-        createdAt: instant,
-        paidAt: instant.nullable(),
-      })
-      .meta({ id: "Refund" }),
-  ),
-});
-
-export const withdrawnRefundResponse = z.object({
-  refundId: z.string(),
-  paymentId: z.string(),
-  status: z.literal("withdrawn"),
-});
-
 export const paymentResponse = statusResponse
   .extend({
     id: z.string(),
     paymentId: z.string().meta({ description: "The same as id." }),
     merchantId: z.string(),
     referenceId: z.string().nullable(),
+    ...annotations,
     amount: amountResponse,
     createdAt: instant,
     expiresAt: unixTime,
@@ -148,6 +129,7 @@ const listedPayment = z
     merchantId: z.string(),
     merchant: z.object({ id: z.string(), name: z.string(), iconUrl: z.string().optional() }),
     referenceId: z.string().nullable(),
+    ...annotations,
     status: paymentState,
     isTerminal: z.boolean(),
     fiatAmount: amountResponse.meta({ description: "The requested amount, in its unit." }),

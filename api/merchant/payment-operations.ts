@@ -3,9 +3,8 @@ import { done } from "../../payments/error-codes.ts";
 import { cancelPayment } from "../../payments/lifecycle/cancel-payment.ts";
 import { findPaymentDetail } from "../../payments/lifecycle/read-payment.ts";
 import { simulatePayment } from "../../payments/lifecycle/simulate-payment.ts";
-import { refundPayment } from "../../payments/payouts/refund-payment.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { amount, noBody, optional, paymentId, text } from "../contract/request-schemas.ts";
+import { noBody, paymentId } from "../contract/request-schemas.ts";
 import { cancelledResponse, statusResponse } from "../contract/response-schemas.ts";
 import { toCancelledResponse, toPaymentResponse, toStatusResponse } from "../contract/responses.ts";
 import { queryPayment } from "../http/auth.ts";
@@ -26,7 +25,9 @@ const get = defineOperation({
   refusals: ["payment_not_found"],
   async handle(deps, call) {
     const found = await findPaymentDetail(deps, queryPayment(call, call.params.id));
-    return found.ok ? done(toPaymentResponse(found.value)) : found;
+    if (!found.ok) return found;
+    await deps.statuses.notify([found.value]);
+    return done(toPaymentResponse(found.value));
   },
 });
 
@@ -78,28 +79,5 @@ const simulate = defineOperation({
   },
 });
 
-/**
- * POST /v1/refunds. `amount` is an addition to the specification. A partial refund requires an `Idempotency-Key`, because a
- * repeat after a lost response would refund a second part; a full refund is possible only once.
- */
-const refund = defineOperation({
-  method: "POST",
-  path: "/v1/refunds",
-  name: "createRefund",
-  summary: "Refunds a payment to its payer: the remaining amount, or a part. No money moves in test mode.",
-  access: "merchant",
-  scope: "refunds",
-  success: 200,
-  idempotency: "optional",
-  needsKey: ({ body }) => body.amount !== undefined,
-  body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
-  response: z.object({ paymentId: z.string(), refundId: z.string() }),
-  refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
-  async handle(deps, call) {
-    const { paymentId, amount } = call.body;
-    return refundPayment(deps, { ...queryPayment(call, paymentId), amount, actor: call.caller.actor });
-  },
-});
-
 /** Operations on one payment. */
-export const paymentOperations = [get, cancel, simulate, refund];
+export const paymentOperations = [get, cancel, simulate];

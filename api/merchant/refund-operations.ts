@@ -1,37 +1,113 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
-import { listPaymentRefunds, withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
+import { toMoney } from "../../payments/lifecycle/read-payment.ts";
+import { findRefundView, listRefundViews } from "../../payments/payouts/find-refunds.ts";
+import { refundPayment } from "../../payments/payouts/refund-payment.ts";
+import type { RefundView } from "../../payments/payouts/refund-views.ts";
+import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
-import { noBody, paymentId } from "../contract/request-schemas.ts";
+import {
+  amount,
+  instant,
+  listQuery,
+  merchantId,
+  noBody,
+  optional,
+  paymentId,
+  repeated,
+  text,
+} from "../contract/request-schemas.ts";
 import { toAmount } from "../contract/responses.ts";
-import { queryPayment } from "../http/auth.ts";
-import { refundListResponse, withdrawnRefundResponse } from "./merchant-response-schemas.ts";
+import { type ActingCaller, type Merchant, queryPayment } from "../http/auth.ts";
+import { refundListResponse, refundResponse, refundStatus } from "./refund-response-schemas.ts";
+
+const params = z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) });
+
+function toRefund(deps: ApiDeps, view: RefundView) {
+  const { mode: _, asset, amount, createdAt, updatedAt, succeededAt, ...rest } = view;
+  return {
+    ...rest,
+    amount: toAmount(toMoney(deps, `caip19/${asset}`, amount)),
+    createdAt: createdAt.toISOString(),
+    lastUpdatedAt: updatedAt.toISOString(),
+    succeededAt: succeededAt?.toISOString() ?? null,
+  };
+}
+
+/** Returns whose refunds a call reaches: those of the merchant that it names, if the key reaches that merchant. */
+function toOwner({ caller, merchant }: { caller: ActingCaller; merchant: Merchant }) {
+  const { accountId, mode, onlyMerchants } = caller;
+  return { accountId, mode, onlyMerchants, merchantId: merchant.merchantId };
+}
 
 /**
- * GET /v1/payments/{id}/refunds: an addition to the specification. A merchant finds the id of a waiting refund with it.
+ * POST /v1/refunds. `amount` is an addition to the specification. A partial refund requires an `Idempotency-Key`, because a
+ * repeat after a lost response would refund a second part; a full refund is possible only once.
  */
-const list = defineOperation({
-  method: "GET",
-  path: "/v1/payments/:id/refunds",
-  name: "listPaymentRefunds",
-  summary: "Lists a payment's refunds with their status, the oldest first.",
+const create = defineOperation({
+  method: "POST",
+  path: "/v1/refunds",
+  name: "createRefund",
+  summary: "Refunds a payment to its payer: the remaining amount, or a part. No money moves in test mode.",
   access: "merchant",
   scope: "refunds",
   success: 200,
-  params: z.object({ id: paymentId }),
-  response: refundListResponse,
+  idempotency: "optional",
+  needsKey: ({ body }) => body.amount !== undefined,
+  body: z.object({ paymentId: text(64).min(1, "expected a payment's id"), amount: optional(amount) }),
+  response: refundResponse,
+  refusals: ["payment_not_found", "payment_not_succeeded", "already_refunded"],
+  async handle(deps, call) {
+    const { paymentId, amount } = call.body;
+    const made = await refundPayment(deps, { ...queryPayment(call, paymentId), amount, actor: call.caller.actor });
+    return made.ok ? done(toRefund(deps, made.value)) : made;
+  },
+});
+
+/** GET /v1/refunds/{refundId}: an addition to the specification. */
+const get = defineOperation({
+  method: "GET",
+  path: "/v1/refunds/:refundId",
+  name: "getRefund",
+  summary: "Returns a refund with its status, and its transaction once that is final.",
+  access: "merchant",
+  scope: "payments:read",
+  success: 200,
+  params,
+  response: refundResponse,
   refusals: ["payment_not_found"],
   async handle(deps, call) {
-    const listed = await listPaymentRefunds(deps, queryPayment(call, call.params.id));
+    const found = await findRefundView(deps, { ...call.params, owner: toOwner(call) });
+    return found.ok ? done(toRefund(deps, found.value)) : found;
+  },
+});
+
+/** GET /v1/refunds: an addition to the specification. */
+const list = defineOperation({
+  method: "GET",
+  path: "/v1/refunds",
+  name: "listRefunds",
+  summary: "Lists the refunds of the account, of some of its merchants or of one payment, the newest first.",
+  access: "account",
+  scope: "payments:read",
+  success: 200,
+  query: listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
+    paymentId: paymentId.optional(),
+    merchantId: repeated(merchantId, "expected merchant ids").optional(),
+    status: repeated(refundStatus, "expected refund statuses").optional(),
+    startTs: instant.optional(),
+    endTs: instant.optional(),
+  }),
+  response: refundListResponse,
+  async handle(deps, { caller, query }) {
+    const { merchantId: merchantIds, status: statuses, startTs: from, endTs: before, ...rest } = query;
+    const { accountId, mode, onlyMerchants } = caller;
+    const owner = { accountId, mode, onlyMerchants };
+    const listed = await listRefundViews(deps, { owner, merchantIds, statuses, from, before, ...rest });
     if (!listed.ok) return listed;
-    return done({
-      data: listed.value.map(({ amount, createdAt, paidAt, ...rest }) => ({
-        ...rest,
-        amount: toAmount(amount),
-        createdAt: createdAt.toISOString(),
-        paidAt: paidAt?.toISOString() ?? null,
-      })),
-    });
+    const { items, nextCursor } = listed.value;
+    return done({ data: items.map((item) => toRefund(deps, item)), nextCursor });
   },
 });
 
@@ -41,23 +117,20 @@ const withdraw = defineOperation({
   path: "/v1/refunds/:refundId/withdraw",
   name: "withdrawRefund",
   summary:
-    "Withdraws a refund that waits or is held: no money is sent, and its amount can be refunded again. Repeatable.",
+    "Withdraws a refund that is pending or held: no money is sent, and its amount can be refunded again. Repeatable.",
   access: "merchant",
   scope: "refunds",
   success: 200,
-  params: z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) }),
+  params,
   body: noBody,
-  response: withdrawnRefundResponse,
+  response: refundResponse,
   refusals: ["payment_not_found", "invalid_state"],
-  async handle(deps, { caller, merchant, params }) {
-    const withdrawn = await withdrawRefund(deps, {
-      ...params,
-      actor: caller.actor,
-      owner: { ...caller, merchant },
-    });
-    return withdrawn.ok ? done({ ...withdrawn.value, status: "withdrawn" as const }) : withdrawn;
+  async handle(deps, call) {
+    const { actor } = call.caller;
+    const withdrawn = await withdrawRefund(deps, { ...call.params, actor, owner: toOwner(call) });
+    return withdrawn.ok ? done(toRefund(deps, withdrawn.value)) : withdrawn;
   },
 });
 
-/** Operations on the refunds of a payment. */
-export const refundOperations = [list, withdraw];
+/** Operations on refunds. */
+export const refundOperations = [create, get, list, withdraw];

@@ -47,20 +47,22 @@ export async function waitForStatusChange(
  * Accepts a confirm and waits for its verification result, for `maxPollMs` or two seconds. Refuses a confirm that failed
  * verification with `invalid_params` and the reason. Otherwise returns the present status, also when there is no result yet.
  * With `maxPollMs`, a repeated confirm, which has no result to wait for, is held like a status request.
- * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed
+ * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed. Receives a promise that
+ * settles when the result is known here
  */
 export async function pollVerification(
   deps: ApiDeps,
   query: PaymentQuery,
-  accept: () => Promise<Result<{ attemptId: string | null }>>,
+  accept: (ended: Promise<void>) => Promise<Result<{ attemptId: string | null }>>,
   { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
 ): Promise<Result<PaymentStatus>> {
   return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold }, async (watch) => {
-    const accepted = await accept();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const accepted = await accept(ended);
     if (!accepted.ok) return accepted;
     const { attemptId } = accepted.value;
-    if (attemptId !== null) return awaitVerification(deps, query, watch, attemptId);
-    const present = await findStatus(deps, query);
+    if (attemptId !== null) return awaitVerification(deps, query, watch, attemptId).finally(end);
+    const present = await readStatus(deps, query);
     return present.ok && maxPollMs ? done(await awaitChange(watch, present.value)) : present;
   });
 }
@@ -104,6 +106,13 @@ async function awaitVerification(
     if (next !== undefined && next.state !== "requires_action") return done(next);
     const result = await findVerificationResult(deps, attemptId);
     if (typeof result === "object") return refuse("invalid_params", result.refused);
-    if (next === undefined || result === "verified") return findStatus(deps, query);
+    if (next === undefined || result === "verified") return readStatus(deps, query);
   }
+}
+
+/** Reads a status from the database that is about to be shown. */
+async function readStatus(deps: ApiDeps, query: PaymentQuery): Promise<Result<PaymentStatus>> {
+  const found = await findStatus(deps, query);
+  if (found.ok) await deps.statuses.notify([found.value]);
+  return found;
 }

@@ -8,6 +8,8 @@ import { withTimeout } from "../../runtime/timeout.ts";
 const MAX_AGE_MS = 10_000;
 /** Statuses that are kept at most. */
 const MOST = 20_000;
+/** Time after which a status that was not read again is dropped, milliseconds. Longer than any read takes. */
+const DROPPED_AFTER_MS = 60_000;
 /** Time after which every process has learned of a change, also without a message, milliseconds. */
 const KNOWN_AFTER_MS = 5_000;
 /** How long a response waits for its change to be published, milliseconds. */
@@ -23,13 +25,18 @@ type Deps = {
 } & Pick<PaymentChangeSubscription, "catchUp" | "isCurrent">;
 
 /** `session` is undefined once the payment may have changed. The status is then the oldest that may be shown. */
-type Kept = { owned: OwnedStatus; session: Session | undefined; readAt: number };
+type Kept = { owned: OwnedStatus; session: Session | undefined; readAt: number; keptAt: number };
 
 export type StatusCache = {
   /** Returns the status of a payment. Refuses with `payment_not_found`, also for one of another mode, account or merchant. */
   findStatus(query: PaymentQuery): Promise<Result<PaymentStatus>>;
-  /** Notes statuses that are about to be shown. */
+  /** Notes statuses that are about to be shown, and that may be kept. */
   learn(statuses: readonly OwnedStatus[]): Promise<void>;
+  /**
+   * Notifies every process that may keep an older status of what another route is about to show, which it has read from the
+   * database.
+   */
+  notify(statuses: readonly PaymentStatus[]): Promise<void>;
   /** Marks a payment as changed by a message that every process gets. */
   announce(paymentId: string): void;
   /** Marks a payment as changed. */
@@ -65,7 +72,7 @@ export function createStatusCache(deps: Deps): StatusCache {
     try {
       const owned = await deps.findOwnedStatus(paymentId);
       if (!owned) return undefined;
-      await publishNews([owned]);
+      await publishNews([owned.status]);
       const isKept = session && deps.isCurrent(session) && !mark.changed;
       return keep({ owned, session: isKept ? session : undefined, readAt });
     } finally {
@@ -75,31 +82,32 @@ export function createStatusCache(deps: Deps): StatusCache {
   }
 
   /** Keeps a status unless a newer one is kept, and returns the newer of the two. */
-  function keep(one: Kept): OwnedStatus {
+  function keep(one: Omit<Kept, "keptAt">): OwnedStatus {
     const { paymentId, stateVersion } = one.owned.status;
     const other = kept.get(paymentId);
     if (other && other.owned.status.stateVersion > stateVersion) return other.owned;
+    const keptAt = performance.now();
     kept.delete(paymentId);
-    kept.set(paymentId, one);
-    dropOldest(kept, () => kept.size > MOST);
+    kept.set(paymentId, { ...one, keptAt });
+    dropOldest(kept, (oldest) => kept.size > MOST || keptAt - oldest.keptAt >= DROPPED_AFTER_MS);
     return one.owned;
   }
 
-  async function publishNews(statuses: readonly OwnedStatus[]): Promise<void> {
-    const news = statuses.filter(isNews).map(({ status }) => status.paymentId);
+  async function publishNews(statuses: readonly PaymentStatus[]): Promise<void> {
+    const news = statuses.filter(isNews).map(({ paymentId }) => paymentId);
     if (news.length === 0) return;
     await withTimeout(deps.publishPaymentChanges(news), PUBLISH_MS, "Redis").catch(() => undefined);
   }
 
   /** Returns true when another process may keep an older status and no message has told it. */
-  function isNews(owned: OwnedStatus): boolean {
-    const changed = owned.changedAt.getTime();
+  function isNews(status: PaymentStatus): boolean {
+    const changed = status.changedAt.getTime();
     const isRecent = deps.now().getTime() - changed < KNOWN_AFTER_MS;
-    return isRecent && isNewer(owned) && (announced.get(owned.status.paymentId) ?? 0) < changed;
+    return isRecent && isNewer(status) && (announced.get(status.paymentId) ?? 0) < changed;
   }
 
   /** Returns true for a status after the first one that is newer than the kept one. */
-  function isNewer({ status: { paymentId, stateVersion } }: OwnedStatus): boolean {
+  function isNewer({ paymentId, stateVersion }: PaymentStatus): boolean {
     return stateVersion > (kept.get(paymentId)?.owned.status.stateVersion ?? 0);
   }
 
@@ -112,8 +120,13 @@ export function createStatusCache(deps: Deps): StatusCache {
   return {
     findStatus: async (query) => showStatus(await find(query.paymentId), query),
     async learn(statuses) {
-      await publishNews(statuses);
-      for (const owned of statuses) if (isNewer(owned)) keep({ owned, session: undefined, readAt: 0 });
+      await publishNews(statuses.map(({ status }) => status));
+      for (const owned of statuses) if (isNewer(owned.status)) keep({ owned, session: undefined, readAt: 0 });
+    },
+    async notify(statuses) {
+      const newer = statuses.filter(isNewer);
+      await publishNews(newer);
+      for (const { paymentId } of newer) change(paymentId);
     },
     announce(paymentId) {
       const now = deps.now().getTime();

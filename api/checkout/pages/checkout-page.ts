@@ -27,7 +27,14 @@ type CheckoutPage = PagePreferences & {
 };
 
 type PageValues = { t: Texts; shop: string; amount: string; ways: string };
-type Page = CheckoutPage & { words: PageValues; fillHtml: (text: string) => Html; link: string; base: string };
+type Page = CheckoutPage & {
+  words: PageValues;
+  fillHtml: (text: string) => Html;
+  link: string;
+  base: string;
+  /** The page's own path, with the buyer's preferences. */
+  path: string;
+};
 
 /** Returns the checkout page of a payment in its present state. The page's script switches it to later states. */
 export function checkoutPage(args: CheckoutPage): Html {
@@ -40,22 +47,26 @@ export function checkoutPage(args: CheckoutPage): Html {
   const words = { t: language.texts, ...values };
   const base = new URL(publicUrl).pathname.replace(/\/$/, "");
   const link = toPaymentLink(publicUrl, view.paymentId);
+  const { lang: _, ...preferences } = writePreferences(args);
+  const ownPath = `${base}/?${new URLSearchParams({ pid: view.paymentId, ...preferences })}`;
+  const placeholders = { ...values, ways: html`${values.ways}` };
   const page: Page = {
     ...args,
     words,
-    fillHtml: (text) => phrase(text, { ...values, ways: html`${values.ways}` }),
+    fillHtml: (text) => phrase(text, placeholders),
     link,
     base,
+    path: `${ownPath}&lang=${language.tag}`,
   };
   return layout({
     language,
     base,
     theme: args.theme,
     title: `${titles(words)[sectionOf(args)]} – ${words.shop}`,
-    inLanguage: (tag) => pathOf(page, { lang: tag }),
+    inLanguage: (tag) => `${ownPath}&lang=${tag}`,
     legal: args.legal,
     head: isRefreshing(page) ? html`<noscript><meta http-equiv="refresh" content="10"></noscript>` : undefined,
-    script: { name: "checkout", data: toScriptData(page) },
+    script: { name: "checkout", data: toScriptData(page), texts: listScriptTexts(language) },
     body: html`
       ${view.mode === "test" && html`<header><p class="banner">${words.t.testBanner}</p></header>`}
       <main class="card">
@@ -101,11 +112,6 @@ const titles = ({ t, amount }: PageValues) => ({
   expired: t.expiredTitle,
   cancelled: t.cancelledTitle,
 });
-
-function pathOf(page: Page, more: Record<string, string>): string {
-  const query = new URLSearchParams({ pid: page.view.paymentId, ...writePreferences(page), ...more });
-  return `${page.base}/?${query}`;
-}
 
 const isRefreshing = ({ refresh, view }: Page): boolean => refresh && !view.isFinal;
 const hiddenUnless = (shown: boolean): Html => (shown ? html`` : html` hidden`);
@@ -165,9 +171,9 @@ function openInWallets({ words, link, ways }: Page): Html {
 function withoutScript(page: Page): Html {
   const { t } = page.words;
   const toggle = isRefreshing(page)
-    ? html`<a class="plain" href="${pathOf(page, {})}">${t.checkOnce}</a>`
-    : html`<a class="plain" href="${pathOf(page, { refresh: "1" })}">${t.checkAlways}</a>`;
-  return html`<noscript><p>${t.noScript} <a class="plain" href="${pathOf(page, {})}">${t.recheck}</a> ${toggle}</p></noscript>`;
+    ? html`<a class="plain" href="${page.path}">${t.checkOnce}</a>`
+    : html`<a class="plain" href="${page.path}&amp;refresh=1">${t.checkAlways}</a>`;
+  return html`<noscript><p>${t.noScript} <a class="plain" href="${page.path}">${t.recheck}</a> ${toggle}</p></noscript>`;
 }
 
 function processingSection(page: Page): Html {
@@ -189,7 +195,7 @@ function unpayableSection(page: Page): Html {
   return html`<section id="unpayable" aria-labelledby="unpayable-title"${hiddenUnless(sectionOf(page) === "unpayable")}>
     ${endMark("failed")}<h1 id="unpayable-title" tabindex="-1">${t.unpayableTitle}</h1>${money}
     <p${when}>${page.fillHtml(t.unpayableText)}</p>
-    <div class="stack"><a class="button wide" href="${pathOf(page, {})}">${t.recheck}</a></div>
+    <div class="stack"><a class="button wide" href="${page.path}">${t.recheck}</a></div>
   </section>`;
 }
 
@@ -245,11 +251,10 @@ function facts({ view, words }: Page): Html {
   return html`<details id="facts"${open}><summary>${t.details}</summary><dl>${reference}<dt>${t.paymentNumber}</dt><dd><bdi>${view.paymentId}</bdi></dd>${transaction}</dl></details>`;
 }
 
-/** Returns the data for the page's script. */
-function toScriptData(page: Page): CheckoutData {
+/** Returns the data for the page's script, without its texts. */
+function toScriptData(page: Page): Omit<CheckoutData, "texts"> {
   const { view, words, base, language, ways } = page;
-  const { t, ...values } = words;
-  const texts = Object.fromEntries(scriptTexts.map((name) => [name, t[name]]));
+  const { t: _, ...values } = words;
   return {
     ...toStatusPayload(view),
     base: `${base}/checkout/${view.paymentId}`,
@@ -262,8 +267,18 @@ function toScriptData(page: Page): CheckoutData {
     // Each network once, in the order of the networks file.
     networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
     additions: Object.fromEntries(ways.flatMap(toAdditions)),
-    texts: texts as CheckoutData["texts"],
   };
+}
+
+/** The texts for the script in each language. They never change, so the layout writes them once. */
+const scriptTextsOf = new Map<Language, CheckoutData["texts"]>();
+
+function listScriptTexts(language: Language): CheckoutData["texts"] {
+  const found = scriptTextsOf.get(language);
+  if (found) return found;
+  const texts = Object.fromEntries(scriptTexts.map((name) => [name, language.texts[name]])) as CheckoutData["texts"];
+  scriptTextsOf.set(language, texts);
+  return texts;
 }
 
 function toAdditions({ chain, network, networkDetails }: Way): [string, NetworkAddition][] {

@@ -47,24 +47,24 @@ export function collectPage(page: CollectPage): Html {
   const { language, publicUrl, theme, view, stage, inLanguage } = page;
   const { texts: t } = language;
   const base = new URL(publicUrl).pathname.replace(/\/$/, "");
-  const data: CollectData = {
+  const data: Omit<CollectData, "texts"> = {
     stage,
     action: view ? `${base}/checkout/${view.paymentId}/collect/${page.by}` : "",
     optionId: page.optionId,
     frames: page.frames,
     backUrl: page.back && view ? checkoutUrl(page, view) : null,
-    texts: {
-      errorName: t.errorName,
-      errorDob: t.errorDob,
-      errorCountry: t.errorCountry,
-      errorAddress: t.errorAddress,
-      errorTos: t.errorTos,
-      errorSave: t.errorSave,
-      dataDone: t.dataDone,
-      dataEnded: t.dataEnded,
-      send: t.send,
-      sendingData: t.sendingData,
-    },
+  };
+  const texts: CollectData["texts"] = {
+    errorName: t.errorName,
+    errorDob: t.errorDob,
+    errorCountry: t.errorCountry,
+    errorAddress: t.errorAddress,
+    errorTos: t.errorTos,
+    errorSave: t.errorSave,
+    dataDone: t.dataDone,
+    dataEnded: t.dataEnded,
+    send: t.send,
+    sendingData: t.sendingData,
   };
   return layout({
     language,
@@ -72,7 +72,7 @@ export function collectPage(page: CollectPage): Html {
     theme,
     title: t.dataTitle,
     inLanguage,
-    script: { name: "collect", data },
+    script: { name: "collect", data, texts },
     body: html`
       ${view?.mode === "test" && html`<header><p class="banner">${t.testBanner}</p></header>`}
       <main class="card">

@@ -18,8 +18,8 @@ type Layout = {
   /** Linked in the footer. */
   legal?: ApiDeps["legal"];
   head?: Html | undefined;
-  /** The page's script and its data. */
-  script?: { name: keyof typeof assets; data: object } | undefined;
+  /** The page's script and its data, which the script reads with the texts as one object. */
+  script?: { name: keyof typeof assets; data: object; texts: object } | undefined;
   body: Html;
 };
 
@@ -41,7 +41,7 @@ export function layout({ language, title, base, theme, inLanguage, legal, head, 
     ${body}
     <footer>${legal && legalLinks(language, legal)}${languageList(language, inLanguage)}</footer>
     </div>
-    ${script && dataElement("data", script.data)}
+    ${script && dataElement("data", script.data, script.texts)}
     </body>
     </html>`;
 }

@@ -14,6 +14,11 @@ const MAX_AGE_S = 86_400;
 
 /** Returns the requester of a browser's session; sets the session cookie on the reply when the request has none. */
 export function openSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): Requester {
+  return nameRequester("session", [keepSession(request, reply, publicUrl)], { isOne: true });
+}
+
+/** Returns the value of a browser's session cookie; sets the cookie on the reply when the request has none. */
+export function keepSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): string {
   const present = readCookie(request.headers.cookie);
   const session = present ?? randomBytes(BYTES).toString("base64url");
   if (present === undefined) {
@@ -25,7 +30,7 @@ export function openSession(request: FastifyRequest, reply: FastifyReply, public
       `${COOKIE}=${session}; Path=${path}; Max-Age=${MAX_AGE_S}; HttpOnly; SameSite=Lax${secure}`,
     );
   }
-  return nameRequester("session", [session], { isOne: true });
+  return session;
 }
 
 function readCookie(header: string | undefined): string | undefined {

@@ -119,7 +119,8 @@ const routes = [
     async run(deps, { payment, requester, input, hold }) {
       const paymentQuery = queryOf(payment);
       const { optionId, results } = input;
-      const accept = () => acceptConfirm(deps, { ...paymentQuery, requester, optionId, results });
+      const confirm = { ...paymentQuery, requester, optionId, results };
+      const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
       const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
       if (status.ok) return readStatusPayload(deps, payment);
       if (!isReverted(status)) return status;
@@ -162,7 +163,8 @@ const routes = [
           collectUrl: toCollectUrl(deps.publicUrl, { paymentId: payment.paymentId, optionId, requester }),
         });
       const { results } = signed.value;
-      const accept = () => acceptConfirm(deps, { ...paymentQuery, optionId, results });
+      const confirm = { ...paymentQuery, optionId, results };
+      const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
       const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
       return status.ok ? readStatusPayload(deps, payment) : status;
     },
@@ -189,16 +191,26 @@ const refuseLiveMode = () => refuse("payment_not_found", "no such payment");
 
 /** Returns the payment of a link. A malformed id never reaches the database. Refuses with `payment_not_found`. */
 export async function findPaymentByLink(deps: ApiDeps, id: string): Promise<Result<CheckoutView>> {
-  return paymentId.safeParse(id).success ? findCheckout(deps, id) : refuse("payment_not_found", "no such payment");
+  return paymentId.safeParse(id).success ? readCheckout(deps, id) : refuse("payment_not_found", "no such payment");
 }
 
 /** Returns the payment of a link with the ways to pay it. Refuses with `payment_not_found`. */
 export async function openPaymentByLink(deps: ApiDeps, id: string): ReturnType<typeof openCheckout> {
-  return paymentId.safeParse(id).success ? openCheckout(deps, id) : refuse("payment_not_found", "no such payment");
+  if (!paymentId.safeParse(id).success) return refuse("payment_not_found", "no such payment");
+  const opened = await openCheckout(deps, id);
+  if (opened.ok) await deps.statuses.notify([opened.value.view]);
+  return opened;
+}
+
+/** Reads a payment that is about to be shown. */
+async function readCheckout(deps: ApiDeps, id: string): Promise<Result<CheckoutView>> {
+  const found = await findCheckout(deps, id);
+  if (found.ok) await deps.statuses.notify([found.value]);
+  return found;
 }
 
 async function readStatusPayload(deps: ApiDeps, { paymentId }: CheckoutView): Promise<Result<object>> {
-  const found = await findCheckout(deps, paymentId);
+  const found = await readCheckout(deps, paymentId);
   return found.ok ? done(toStatusPayload(found.value)) : found;
 }
 

@@ -12,7 +12,7 @@ import type { Html } from "../pages/html.ts";
 import { plainPage } from "../pages/page-layout.ts";
 import { assets } from "../release/script-bundles.ts";
 import { type Language, pickLanguage } from "../texts/languages.ts";
-import { openSession } from "./browser-session.ts";
+import { keepSession } from "./browser-session.ts";
 import { findPaymentByLink, openPaymentByLink, readRequester, serveCheckoutApi } from "./checkout-api.ts";
 import { serveReports } from "./csp-reports.ts";
 import { setPageHeaders } from "./page-headers.ts";
@@ -62,7 +62,7 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
 async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
   if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
-  openSession(request, reply, deps.publicUrl);
+  keepSession(request, reply, deps.publicUrl);
   const opened = await openPaymentByLink(deps, id);
   if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
   const markup = checkoutPage({

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { done } from "../../payments/error-codes.ts";
+import type { EventPayload } from "../../payments/webhooks/event-payloads.ts";
+import { findEventPayload, listEvents } from "../../payments/webhooks/list-events.ts";
+import { defineOperation } from "../contract/operation.ts";
+import { listQuery } from "../contract/request-schemas.ts";
+import { event, eventId, eventListResponse, payload } from "./webhook-schemas.ts";
+
+const ofAccount = { access: "account", scope: "webhooks", wholeAccount: true, success: 200 } as const;
+/** Keeps the order of the members, so that an event has the same bytes here and in a webhook. */
+const toEvent = (event: EventPayload) => ({ ...event, created_at: event.created_at.toISOString() });
+
+const list = defineOperation({
+  ...ofAccount,
+  method: "GET",
+  path: "/v1/events",
+  name: "listEvents",
+  summary:
+    "Lists the events of the account in the key's mode, the oldest first, in an order that never changes: a reader that follows nextCursor gets each event once.",
+  query: listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
+    payload: payload.default("full"),
+    start: z
+      .enum(["beginning", "end"], "expected beginning or end")
+      .meta({
+        description:
+          "Where the list begins without a cursor. end: after the newest event, so that nextCursor continues with later ones. While hasMore is true, events before it follow; repeat the call.",
+      })
+      .default("beginning"),
+  }),
+  response: eventListResponse,
+  async handle(deps, { caller, query }) {
+    const listed = await listEvents(deps, { ...caller, ...query });
+    if (!listed.ok) return listed;
+    const { items, nextCursor, hasMore } = listed.value;
+    return done({ data: items.map(toEvent), nextCursor, hasMore });
+  },
+});
+
+const get = defineOperation({
+  ...ofAccount,
+  method: "GET",
+  path: "/v1/events/:eventId",
+  name: "getEvent",
+  summary: "Returns an event in the form of its webhook.",
+  params: z.object({ eventId }),
+  paramsCode: "event_not_found",
+  query: z.object({ payload: payload.default("full") }),
+  response: z.object({ event }),
+  refusals: ["event_not_found"],
+  async handle(deps, { caller, params, query }) {
+    const found = await findEventPayload(deps, { ...caller, id: params.eventId, ...query });
+    return found.ok ? done({ event: toEvent(found.value) }) : found;
+  },
+});
+
+/** Operations on the events of an account, for readers that catch up or take no webhooks; additions to the specification. */
+export const eventOperations = [list, get];

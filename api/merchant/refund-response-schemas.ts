@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { refundReasons, refundStatuses } from "../../payments/payouts/refund-views.ts";
+import { amountResponse, instant } from "../contract/response-schemas.ts";
+import { nextCursor } from "./merchant-response-schemas.ts";
+
+export const refundStatus = z.enum(refundStatuses, `expected ${refundStatuses.join(", ")}`).meta({
+  id: "RefundStatus",
+  description:
+    "pending: waits for the merchant's balance, or for its turn. held: screening rejects its receiver; it can only be withdrawn. processing: it is being sent. succeeded and failed are final.",
+});
+
+/** A refund, as its merchant reads it. An addition to the specification, which shows none. */
+export const refundResponse = z
+  .object({
+    refundId: z.string(),
+    paymentId: z.string().meta({ description: "The payment that is refunded." }),
+    merchantId: z.string().meta({ description: "The merchant whose balance pays the refund." }),
+    referenceId: z.string().nullable().meta({ description: "The referenceId of the payment." }),
+    status: refundStatus,
+    reason: z.enum(refundReasons).nullable().meta({
+      description: "Why it is held (screening) or has failed (withdrawn: nothing was sent); null otherwise.",
+    }),
+    amount: amountResponse.meta({ description: "In the asset that the payment was paid in." }),
+    receiver: z
+      .string()
+      .nullable()
+      .meta({ description: "CAIP-10 account that the money goes to: the payer's. Null in test mode." }),
+    isRecordOnly: z.boolean().meta({
+      description:
+        "True when the service sends nothing: in test mode, and of a payment that the buyer paid to the merchant directly, who returns the money. Such a refund succeeds at once.",
+    }),
+    txId: z
+      .string()
+      .nullable()
+      .meta({ description: "Hash of the transaction that paid it, once it is final; in test mode test: and its id." }),
+    createdAt: instant,
+    lastUpdatedAt: instant,
+    succeededAt: instant.nullable(),
+  })
+  .meta({ id: "Refund", description: "Money of a payment that goes back to its payer." });
+
+export const refundListResponse = z.object({ data: z.array(refundResponse), nextCursor });

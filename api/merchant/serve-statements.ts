@@ -1,0 +1,60 @@
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { openStatement, type StatementLineView } from "../../payments/accounting/read-statements.ts";
+import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
+import { refuse } from "../../payments/error-codes.ts";
+import type { ApiDeps } from "../api-deps.ts";
+import { merchantId } from "../contract/request-schemas.ts";
+import { authenticate } from "../http/auth.ts";
+import { sendRefusal } from "../http/http-errors.ts";
+import { parseInput } from "../http/parse-input.ts";
+import { addressLimitKey } from "../http/rate-limits.ts";
+import { isPeriod, PERIOD, period } from "./balance-operations.ts";
+
+const query = z.object(period).refine(isPeriod, PERIOD);
+const params = z.object({ merchantId: merchantId.optional() });
+
+/**
+ * Serves statements as CSV, of one merchant or of the account. They are streamed: a statement of any length takes as much
+ * memory as one part of it.
+ */
+export function serveStatements(app: FastifyInstance, deps: ApiDeps): void {
+  for (const url of ["/v1/statement.csv", "/v1/merchants/:merchantId/statement.csv"])
+    app.get(url, (request, reply) => serveStatement(deps, request, reply));
+}
+
+async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const limited = await deps.limits.address(addressLimitKey(request.ip), reply);
+  if (limited) return sendRefusal(reply, limited);
+  const permission = { access: "account", scope: "payments:read" } as const;
+  const authenticated = await authenticate(deps, request, permission);
+  if (!authenticated.ok) return sendRefusal(reply, authenticated);
+  const { caller } = authenticated.value;
+  const overused = caller.keyId === null ? undefined : await deps.limits.key(caller.keyId, reply);
+  if (overused) return sendRefusal(reply, overused);
+  const path = params.safeParse(request.params);
+  if (!path.success) return sendRefusal(reply, refuse("merchant_not_found", "no such merchant"));
+  const days = parseInput(query, request.query, { whole: "query", code: "params_validation" });
+  if (!days.ok) return sendRefusal(reply, days);
+  const { accountId, mode, onlyMerchants } = caller;
+  const opened = await openStatement(deps, { accountId, mode, onlyMerchants, ...path.data, ...days.value });
+  if (!opened.ok) return sendRefusal(reply, opened);
+  const name = `statement-${days.value.from}-${days.value.until}.csv`;
+  reply.header("content-disposition", `attachment; filename="${name}"`);
+  return reply.type("text/csv; charset=utf-8").send(Readable.from(toCsv(opened.value)));
+}
+
+/** Lines in one part of the response. */
+const PART = 100;
+
+async function* toCsv(lines: AsyncIterable<StatementLineView>): AsyncGenerator<string> {
+  let part = [csvHeader];
+  for await (const line of lines) {
+    part.push(toCsvLine(line, line.decimals));
+    if (part.length < PART) continue;
+    yield `${part.join("\r\n")}\r\n`;
+    part = [];
+  }
+  if (part.length > 0) yield `${part.join("\r\n")}\r\n`;
+}
