@@ -193,7 +193,7 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
     [
       "keys in Redis",
       withLimit(
-        `${keys.slope.toFixed(0)} ± ${(2 * keys.error).toFixed(0)} per hour`,
+        `${keys.slope.toFixed(0)} ± ${(2 * keys.error).toFixed(0)} per hour`.padEnd(22),
         !grows(keys, MOST_KEYS),
         `at most ${MOST_KEYS}, now ${samples.at(-1)?.redisKeys}`,
       ),
@@ -201,7 +201,7 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
     ["database", `${(database.slope / (rate * 3_600) / 1_000).toFixed(1)} kB per payment`],
     [
       "p99, first and last third",
-      withLimit(`${first.toFixed(0)}, ${last.toFixed(0)} ms`, !isSlower, "at most a quarter more"),
+      withLimit(`${first.toFixed(0)}, ${last.toFixed(0)} ms`.padEnd(22), !isSlower, "at most a quarter more"),
     ],
     [
       "p99 per minute",

@@ -3,7 +3,7 @@ import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, printTable } from "./bench-stats.ts";
 import { createClient } from "./http-client.ts";
-import { noteBlocks, type PaymentTimes, readTimes, type Timing } from "./payment-parts.ts";
+import { describeParts, noteBlocks, type PaymentTimes, readTimes, type Timing } from "./payment-parts.ts";
 import { payOne, preparePayments } from "./run-payments.ts";
 
 /** A payment that is confirmed this long before a block, milliseconds, should be in it. */
@@ -51,6 +51,7 @@ export async function benchNextBlock(
       `${(100 * share).toFixed(1)} % of those confirmed ${BEFORE_BLOCK_MS} ms before it (at least ${100 * LEAST_SHARE} %)`,
     ],
     ["answer after the block", `p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms (p50 at most ${AFTER_BLOCK_MS} ms)`],
+    ...describeParts(times),
   ]);
   return times.length === prepared.length && share >= LEAST_SHARE && p50 <= AFTER_BLOCK_MS;
 }

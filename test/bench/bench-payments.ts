@@ -40,7 +40,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   const prepared = await preparePayments(stack, args.payments);
   await analyzeTables(stack);
   await waitSettled(stack);
-  const [counters, height] = [await readCounters(stack), await readHeight(stack.evm)];
+  const [counters, height] = [await readCounters(stack, stack.evm.chain), await readHeight(stack.evm)];
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
   const blocks = noteBlocks(stack);
@@ -49,7 +49,7 @@ export async function benchPayments(stack: StackFile, { say, ...args }: PayArgs)
   const [cpuAfter, machineAfter] = [readCpu(stack), readMachine()];
   say("waiting for the payouts");
   await waitSettled(stack);
-  const cost = subtract(await readCounters(stack), counters);
+  const cost = subtract(await readCounters(stack, stack.evm.chain), counters);
   const chain = await readGas(stack.evm, height, await readHeight(stack.evm));
   say("the raw loop again");
   const rawAfter = await runRaw(stack, args);

@@ -139,6 +139,8 @@ async function insertPayments(db: Pool, stack: StackFile, count: number): Promis
       account_id,
       merchant_id: stack.live.merchantId,
       mode: "live",
+      description: null,
+      metadata: null,
       unit: "iso4217/USD",
       value: 1n,
       reference_id: null,

@@ -30,14 +30,14 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
   const rawBefore = await runRawSolana(stack, args);
   say(`creating, quoting and signing ${args.payments} payments`);
   const prepared = await prepareSolanaPayments(stack, args.payments);
-  const counters = await readCounters(stack);
+  const counters = await readCounters(stack, stack.solana.chain);
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
   const run = await runPayments(stack, prepared, args.concurrency);
   const [cpuAfter, machineAfter] = [readCpu(stack), readMachine()];
-  const cost = subtract(await readCounters(stack), counters);
   say("waiting for the payouts");
   await waitSettled(stack);
+  const cost = subtract(await readCounters(stack, stack.solana.chain), counters);
   say("the raw loop again");
   const rawAfter = await runRawSolana(stack, args);
   say("checking signatures on one core");

@@ -37,7 +37,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --long MINUTES    measure instead what grows while payments are made at half of full load: the memory of every process after
                     garbage collections, Redis, the database and p99; the first ten minutes do not count
   --rate N          payments per second of --long (default half of full load, which is measured first)
-  --signer          measure instead what the signer costs, beside embedded keys in the same run; starts its own stacks
+  --signer          measure instead what the signer costs, beside embedded keys in the same run: alternating rounds of --payments
+                    each, which are their own warmup; starts its own stacks
   --http            measure instead creations, options, statuses and checkout pages, beside a bare fastify route; its own
                     stack has four assets
   --busy            measure instead what the watcher receives, uses and asks per block, quiet and with 2,000 transfers of
@@ -186,8 +187,8 @@ if (values.signer) {
     return startStack({ ...settings, STACK_DIR }, progress.say, { build: builtService });
   };
   const [embedded, signer] = [await start("embedded"), await start("process")];
-  const { payments, concurrency, warmup } = counts;
-  const args = { payments, concurrency, warmup, say: progress.say };
+  const { payments, concurrency } = counts;
+  const args = { payments, concurrency, say: progress.say };
   const measured = benchSigner({ embedded: embedded.file(), signer: signer.file() }, args);
   const isWithin = await measured.finally(() => Promise.all([embedded.stop(), signer.stop()]));
   process.exit(isWithin ? 0 : 1);

@@ -39,10 +39,10 @@ export function ourContender(stack: StackFile): Contender {
   return async (payments, inFlight) => {
     const prepared = await preparePayments(stack, payments);
     await waitSettled(stack);
-    const [before, from] = [await readCounters(stack), await readHeight(stack.evm)];
+    const [before, from] = [await readCounters(stack, stack.evm.chain), await readHeight(stack.evm)];
     const run = await runPayments(stack, prepared, inFlight);
     await waitSettled(stack);
-    const { rpcCalls } = subtract(await readCounters(stack), before);
+    const { rpcCalls } = subtract(await readCounters(stack, stack.evm.chain), before);
     const { gas } = await readGas(stack.evm, from, await readHeight(stack.evm));
     return { ...run, payments, gas, rpcCalls };
   };

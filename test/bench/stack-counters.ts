@@ -11,15 +11,18 @@ export type Counters = {
   redisCommands: number;
 };
 
-/** Reads every counter once. The reading itself adds a few statements and commands, the same before and after a run. */
-export async function readCounters(stack: StackFile): Promise<Counters> {
+/**
+ * Reads every counter once, of RPC calls those to one chain. The reading itself adds a few statements and commands, the same
+ * before and after a run.
+ */
+export async function readCounters(stack: StackFile, chain: string): Promise<Counters> {
   const texts = await Promise.all(stack.metricsUrls.map(async (url) => (await fetch(url)).text()));
   const rpcByMethod: Record<string, number> = {};
   let sqlStatements = 0;
   for (const line of texts.flatMap((text) => text.split("\n"))) {
     const value = Number(line.slice(line.lastIndexOf(" ") + 1));
     const method = /^pay_rpc_calls_total\{.*method="([^"]+)"/.exec(line)?.[1];
-    if (method) rpcByMethod[method] = (rpcByMethod[method] ?? 0) + value;
+    if (method && line.includes(`chain="${chain}"`)) rpcByMethod[method] = (rpcByMethod[method] ?? 0) + value;
     if (line.startsWith("pay_sql_statements_total")) sqlStatements += value;
   }
   return {

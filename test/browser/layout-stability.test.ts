@@ -40,7 +40,7 @@ const findPlaces = (page: Page) =>
 test.each(screens)(
   "a state change on %s leaves every element where a page that is opened in that state has it",
   async (_screen, viewport) => {
-    const { page } = await openPage(api.url, { viewport });
+    const { page } = await openPage(api.url, { viewport, reducedMotion: "no-preference" });
     for (const state of states.filter((one) => one !== "requires_action")) {
       const id = await pay({ checkout: undefined });
       await page.goto(linkOf(id));
@@ -62,7 +62,7 @@ test.each(screens)(
 test.each(screens)(
   "a page on %s has no layout shift within a state, except after the buyer's input",
   async (_screen, viewport) => {
-    const { page } = await openPage(api.url, { viewport });
+    const { page } = await openPage(api.url, { viewport, reducedMotion: "no-preference" });
     await page.addInitScript(observe);
     /** Longer than the time after an input in which browsers do not count shifts. */
     const later = () => page.waitForTimeout(700);

@@ -99,6 +99,8 @@ test("the page reports a push that reverted, and the buyer can pay again", async
   await holdBlocks();
   await choose();
   await waitFor(() => acts().length === 1, { within: 10_000 });
+  // The wallet's estimate of gas would fail otherwise, and nothing would be sent.
+  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 10_000 });
   await emptyAccount(account.address);
   await chain.client.setAutomine(true);
   await mine(chain);

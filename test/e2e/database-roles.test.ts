@@ -10,7 +10,7 @@ const price = 12_500_000n;
 
 test("a payment, its payout, a refund and an operator's command work, each process in its own database role", async () => {
   const chain = await startChain();
-  const fleet = await startFleet({ chain });
+  const fleet = await startFleet({ chain, workers: 1 });
   const { shop, databaseUrl } = fleet;
   const admin = adminIn({ DATABASE_URL: databaseUrl, OPERATOR: "night watch" });
   const buy = async (referenceId: string) => {

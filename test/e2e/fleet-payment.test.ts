@@ -9,7 +9,7 @@ const price = 12_500_000n;
 
 test("a buyer without gas pays, and the merchant's own account receives the money", async () => {
   const chain = await startChain();
-  const fleet = await startFleet({ chain });
+  const fleet = await startFleet({ chain, workers: 1 });
   const buyer = await fundBuyer(chain);
 
   const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });

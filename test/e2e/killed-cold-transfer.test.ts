@@ -45,11 +45,12 @@ test("each excess on Solana moves to the cold address once, although the signer 
     const recorded = await waitFor(
       async () => {
         const answer = await spawned.signer.moveExcess({ asset, pending: 0n });
-        return answer.ok && answer.transfer ? answer.transfer : undefined;
+        // Until the transfer before is final at the signer's own endpoint, every answer names that one.
+        return answer.ok && answer.transfer?.number === index + 1 ? answer.transfer : undefined;
       },
       { within: 20_000, what: "the signer records a transfer" },
     );
-    expect(recorded).toMatchObject({ number: index + 1, amount: EXCESS, receiver: cold });
+    expect(recorded).toMatchObject({ amount: EXCESS, receiver: cold });
     await signerProcess.kill("SIGKILL");
     signerProcess = await spawned.start();
 

@@ -57,6 +57,14 @@ test("api, workers and bull-board serve a payment, its webhook and a retried job
   expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
   await waitFor(() => endpoint.types().includes("payment.settled"), { within: 60_000, what: "all webhooks" });
 
+  const headers = { "api-key": fleet.testShop.caller.apiKey };
+  await fetch(`${fleet.baseUrl}/v1/merchants`, { headers });
+  const readLog = async () => {
+    const answer = await fetch(`${fleet.baseUrl}/v1/request-logs`, { headers });
+    return ((await answer.json()) as { data: unknown[] }).data;
+  };
+  await waitFor(async () => (await readLog()).length > 0, { within: 5_000, what: "the logged request" });
+
   const connection = redis.owner.duplicate({ maxRetriesPerRequest: null });
   const queue = new Queue("settle", { connection, prefix });
   addCleanup(async () => {

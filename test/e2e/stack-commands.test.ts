@@ -1,5 +1,7 @@
-import { rm } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { findLocalStack } from "../../cli/find-stack.ts";
 import { startChild } from "../../local/child-process.ts";
 import { isAlive, makeScratch } from "../../local/scratch-folder.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
@@ -14,7 +16,7 @@ async function run(script: "start-stack" | "demo") {
   const settings = await withFreePorts(readSettings({ STACK_DIR: dir }));
   const ports = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
   const lines: string[] = [];
-  const env = { ...process.env, ...ports };
+  const env = { ...process.env, ...ports, XDG_STATE_HOME: join(dir, "state") };
   const child = await startChild(process.execPath, [`local/${script}.ts`], {
     env,
     onLine: (line) => lines.push(line),
@@ -31,6 +33,12 @@ test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no pro
   expect(first.evm.buyers.length).toBeGreaterThanOrEqual(20);
   await waitFor(() => lines.some((line) => line.includes(first.adminUrl)), { within: 5_000, what: "the summary" });
 
+  const registered = join(dir, "state", "payment-service", "stack.json");
+  expect(JSON.parse(await readFile(registered, "utf8"))).toEqual({ stackFile: join(dir, "stack.json") });
+  expect((await stat(registered)).mode & 0o777).toBe(0o600);
+  const found = await findLocalStack({ cwd: dir, env: { XDG_STATE_HOME: join(dir, "state") } });
+  expect(found).toMatchObject({ file: join(dir, "stack.json"), baseUrl: first.baseUrl });
+
   const [killed = 0, other] = first.processes.workers;
   process.kill(killed, "SIGKILL");
   const replaced = async () => {
@@ -42,6 +50,7 @@ test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no pro
   await child.end("SIGINT", 60_000);
   expect(await child.gone).toEqual({ code: 0, signal: null });
   expect(await stack()).toBeUndefined();
+  expect(await readdir(join(dir, "state", "payment-service"))).toEqual([]);
   const { api, postgres = 0, redis = 0, anvil = 0 } = first.processes;
   expect([...api, ...workers, postgres, redis, anvil].filter((pid) => pid > 0 && isAlive(pid))).toEqual([]);
 });

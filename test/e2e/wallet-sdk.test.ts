@@ -12,7 +12,7 @@ import { testActor } from "../support/test-actor.ts";
 
 test("the published wallet SDK pays with a key that has only the scope gateway", async () => {
   const chain = await startChain();
-  const fleet = await startFleet({ chain });
+  const fleet = await startFleet({ chain, workers: 1 });
   const db = openDb(fleet.databaseUrl, { max: 1 });
   addCleanup(() => db.destroy());
   const { account_id: accountId = "" } = (await findOwner(db, fleet.shop.caller.merchantId)) ?? {};

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Hex, keccak256 } from "viem";
 import { freePort } from "../../local/free-ports.ts";
+import { postJson } from "../../local/post-json.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { type Call, type CallRpc, callLaggingNode, type RpcResponse } from "../support/lagging-node.ts";
 import { callLimitedNode, type Limit } from "../support/log-limits.ts";
@@ -81,8 +82,7 @@ export async function startFaultyEndpoint({
 
   const ask = async ({ method, params }: Call): Promise<RpcResponse> => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const answered = await fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body });
-    const { result, error } = (await answered.json()) as RpcResponse;
+    const { result, error } = JSON.parse(await postJson(target, body)) as RpcResponse;
     const answer = error === undefined ? { result } : { error };
     lagging.hear({ method, params }, answer);
     return answer;

@@ -15,6 +15,7 @@ import { addCleanup } from "../support/cleanups.ts";
 import { execute } from "../support/execute-sql.ts";
 import { startPrivatePostgres, startPrivateRedis } from "../support/private-services.ts";
 import { type ReplicatedPostgres, startReplicatedPostgres } from "../support/replicated-postgres.ts";
+import { testNodeArgs } from "../support/spawn-process.ts";
 import { testKeys } from "../support/test-deps.ts";
 import { clockEnv } from "./clock-fault.ts";
 import { type EvmEnvironment, startEvmEnvironment } from "./evm-environment.ts";
@@ -180,6 +181,7 @@ async function describeProcesses({
     return {
       role,
       build: builtService,
+      nodeArgs: testNodeArgs,
       port: await freePort(),
       metricsPort: await freePort(),
       env: {

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { openDb } from "../../db/open.ts";
 import { freePort } from "../../local/free-ports.ts";
-import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
+import { createEndpoint } from "../../payments/webhooks/change-endpoints.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { testActor } from "../support/test-actor.ts";
 import { testEncryption } from "../support/test-deps.ts";
@@ -44,7 +44,7 @@ export async function startWebhookReceiver(args: {
     const { id: accountId } = await db.selectFrom("account").select("id").executeTakeFirstOrThrow();
     const deps = { db, now: () => new Date(), ...testEncryption(), validateUrl: () => undefined };
     const url = `http://127.0.0.1:${port}/`;
-    await setEndpoint(deps, { actor: testActor, accountId, mode: "live", url });
+    await createEndpoint(deps, { actor: testActor, accountId, mode: "live", url });
   } finally {
     await db.destroy();
   }

@@ -38,7 +38,7 @@ export const bookingMutations: readonly MutationGroup[] = [
       },
       {
         name: "a refund is booked although it is not being paid",
-        find: "if (moved.length !== transfers.length) throw",
+        find: "if (moved !== transfers.length) throw",
         replace: "if (false) throw",
         tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
       },

@@ -192,8 +192,13 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "the final height decreases",
-        find: '.where("final_number", "<", args.finalNumber)',
+        find: '    .where("final_number", "<", cursor.finalNumber)',
         replace: "",
+      },
+      {
+        name: "a watcher that was overtaken raises the final height",
+        find: '.where("fence", "=", cursor.fence)\n    .where("final_number"',
+        replace: '.where("final_number"',
       },
     ],
   },

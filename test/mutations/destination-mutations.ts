@@ -61,8 +61,24 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a claim that the service has withdrawn still applies in time",
-        find: 'insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, signer: null });',
+        find: 'insertEvent(store, { id: row.id, kind: "replaced", at: period.at, statement: null, actor: period.actor });',
         replace: "continue;",
+      },
+      {
+        name: "a receiver that is reported while a lost store is rebuilt applies at once",
+        find: "!mayHaveLostDestinations(store, merchantId) &&",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "signer/claim-destinations.ts",
+    tests: ["test/unit/signer/stops.test.ts"],
+    mutations: [
+      {
+        name: "the first destination of a merchant applies at once after a stop",
+        find: "limits.paused || findHoldEnd(store, at) > 0",
+        replace: "limits.paused",
       },
     ],
   },
@@ -150,7 +166,7 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "an approval of the receiver that applies can be used again after the merchant has left it",
-        find: "insertEvent(store, { id: applied.id, kind, at, statement: text, signer });",
+        find: "insertEvent(store, { id: applied.id, kind, at, statement: text, actor });",
         replace: "",
       },
       {

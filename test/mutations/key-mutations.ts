@@ -94,8 +94,8 @@ export const keyMutations: readonly MutationGroup[] = [
     tests: restriction,
     mutations: [
       {
-        name: "a key withdraws refunds of merchants that it does not reach",
-        find: 'if (args.owner?.onlyMerchants) query = query.where("p.merchant_id", "in", [...args.owner.onlyMerchants]);',
+        name: "a key reads and withdraws refunds of merchants that it does not reach",
+        find: 'if (owner.onlyMerchants) query = query.where("r.merchant_id", "in", [...owner.onlyMerchants]);',
         replace: "",
       },
     ],

@@ -1,4 +1,5 @@
 import { bookingMutations } from "./booking-mutations.ts";
+import { clientMutations } from "./client-mutations.ts";
 import { dbMutations } from "./db-mutations.ts";
 import { destinationMutations } from "./destination-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
@@ -9,11 +10,13 @@ import { secretMutations } from "./secret-mutations.ts";
 import { signerMutations } from "./signer-mutations.ts";
 import { solanaMutations } from "./solana-mutations.ts";
 import { transferMutations } from "./transfer-mutations.ts";
+import { webhookMutations } from "./webhook-mutations.ts";
 
 /** Every mutation that `npm run mutate` tries. */
 export const mutations: readonly Mutation[] = flattenGroups([
   ...dbMutations,
   ...transferMutations,
+  ...webhookMutations,
   ...signerMutations,
   ...solanaMutations,
   ...payoutMutations,
@@ -22,4 +25,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...secretMutations,
   ...keyMutations,
   ...destinationMutations,
+  ...clientMutations,
 ]);

@@ -38,7 +38,7 @@ export const refundMutations: readonly MutationGroup[] = [
       },
       {
         name: "an amount in another currency counts as one in the payment's currency",
-        find: "if (unit !== payment.unit) return undefined;",
+        find: "if (asked !== canonicalUnit(payment.unit)) return undefined;",
         replace: "",
       },
       {

@@ -4,6 +4,43 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of what protects secrets and buyers' data. */
 export const secretMutations: readonly MutationGroup[] = [
   {
+    file: "api/http/request-log.ts",
+    tests: ["test/integration/api/merchant/request-logs.test.ts"],
+    mutations: [
+      {
+        name: "the request log keeps a key that a caller put into a path",
+        find: "scrubText(part)",
+        replace: "part",
+      },
+      {
+        name: "the request log keeps the pairing link of a wallet",
+        find: "part.length > PART_CHARACTERS",
+        replace: "part.length > 10 * PART_CHARACTERS",
+      },
+      {
+        name: "the request log keeps control characters of a path",
+        find: 'path.replace(/[^!-~]/g, "?")',
+        replace: "path",
+      },
+    ],
+  },
+  {
+    file: "api/http/observe-requests.ts",
+    tests: ["test/integration/api/merchant/request-logs.test.ts"],
+    mutations: [
+      {
+        name: "requests of live mode are logged for their account",
+        find: 'caller?.mode !== "test"',
+        replace: "!caller",
+      },
+      {
+        name: "anybody who knows an app id fills the request log",
+        find: " || caller.keyId === null",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "runtime/encryption.ts",
     tests: ["test/unit/runtime/encryption.test.ts"],
     mutations: [
@@ -36,7 +73,7 @@ export const secretMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "payments/webhooks/webhook-endpoints.ts",
+    file: "payments/webhooks/endpoint-secrets.ts",
     tests: ["test/integration/payments/webhooks/deliver.test.ts"],
     mutations: [
       {

@@ -4,6 +4,8 @@ import type { MutationGroup } from "./mutation.ts";
 const stolen = ["test/integration/signer/stolen-database.test.ts"];
 const returns = ["test/integration/signer/returns.test.ts"];
 const rules = ["test/unit/signer/rules.test.ts"];
+const formers = ["test/integration/signer/former-treasuries.test.ts"];
+const withdrawals = ["test/integration/signer/withdrawals-solana.test.ts"];
 const limits = ["test/integration/signer/limits.test.ts"];
 
 /** Mutations of the signer: what it verifies on chain, its rules, and its records. */
@@ -23,6 +25,49 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: 'if (transaction.state === "not_final") return refuse("deposit_not_found");',
         tests: ["test/integration/signer/signer-down.test.ts"],
       },
+      {
+        name: "money that was returned counts as a deposit",
+        find: "if (mayBeReturned && isReturned())",
+        replace: "if (mayBeReturned && false)",
+        tests: returns,
+      },
+    ],
+  },
+  {
+    file: "chains/solana/signed-payment.ts",
+    tests: ["test/unit/chains/solana/signed-payment.test.ts"],
+    mutations: [
+      {
+        name: "bytes that the relayer has not signed say what was paid",
+        find: "if (!verifySignature(parsed.feePayer, parsed.message, parsed.signatures[0] ?? new Uint8Array())) return undefined;",
+        replace: "",
+      },
+      {
+        name: "bytes whose fee payer is no relayer say what was paid",
+        find: " || !chain.lanes.includes(parsed.feePayer)",
+        replace: "",
+      },
+      {
+        name: "bytes of another transaction say what was paid",
+        find: " || firstSignature(bytes) !== hash",
+        replace: "",
+      },
+      {
+        name: "bytes of a transaction that was not asked for say what was paid",
+        find: "if (compareTransaction(parsed, transfer, limits).length > 0) return undefined;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/final-movements.ts",
+    tests: ["test/integration/signer/signed-deposits-solana.test.ts"],
+    mutations: [
+      {
+        name: "a failed transaction is a deposit",
+        find: "if (wanted.has(signature) && !failed)",
+        replace: "if (wanted.has(signature))",
+      },
     ],
   },
   {
@@ -37,6 +82,87 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/audit/entries.ts",
+    tests: ["test/unit/signer/audit-log.test.ts"],
+    mutations: [
+      {
+        name: "an entry of the audit log is written outside of the transaction of its change",
+        find: "if (!store.isTransaction)",
+        replace: "if (false)",
+      },
+      {
+        name: "an entry goes into a day that has ended",
+        find: 'const open = typeof ended === "string" ? dayAfter(ended) : "";',
+        replace: 'const open = "";',
+      },
+    ],
+  },
+  {
+    file: "signer/audit/heads.ts",
+    tests: ["test/integration/payments/maintenance/signer-log.test.ts"],
+    mutations: [
+      {
+        name: "an older copy of the store that lacks only payouts is not noticed",
+        find: "sealRecords({ store, now }, { everyMs: -Infinity });",
+        replace: "sealRecords({ store, now });",
+      },
+    ],
+  },
+  {
+    file: "signer/audit/verify-log.ts",
+    tests: ["test/unit/signer/audit-log.test.ts"],
+    mutations: [
+      {
+        name: "a decision that was deleted from its table is not found",
+        find: "return [...findings, ...[...left.keys()].map((subject) => `row ${subject}: missing`)];",
+        replace: "return findings;",
+      },
+      {
+        name: "a changed payout is not found",
+        find: "if (extendSeal(store, table, { from: before[table], last }).hash !== hash)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "signer/apply-due-claims.ts",
+    tests: ["test/unit/signer/stops.test.ts"],
+    mutations: [
+      {
+        name: "a claim that became due while the signer was stopped applies at its start",
+        find: "if (findHoldEnd(store, at) > 0) return;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/maintenance/signer-log.ts",
+    tests: ["test/integration/payments/maintenance/signer-log.test.ts"],
+    mutations: [
+      {
+        name: "an older copy of the signer's store is not noticed",
+        find: "if (known === null || knownHash === known.hash) return undefined;",
+        replace: "if (knownHash === null || known === null || knownHash === known.hash) return undefined;",
+      },
+      {
+        name: "a signer that does not tell its newest entry counts as compared",
+        find: "if (!answer) return;\n    deps.metrics.signerLogCompared.set(deps.now().getTime() / 1000);",
+        replace: "deps.metrics.signerLogCompared.set(deps.now().getTime() / 1000);\n    if (!answer) return;",
+      },
+    ],
+  },
+  {
+    file: "api/polling/status-cache.ts",
+    tests: ["test/unit/api/polling/status-cache.test.ts"],
+    mutations: [
+      {
+        name: "a newer status is shown before other processes are told",
+        find: "await publishNews(newer);",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "signer/rebuild.ts",
     tests: ["test/integration/signer/rebuild.test.ts"],
     mutations: [
@@ -46,9 +172,87 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "const isComplete = unattributed.length === 0;",
       },
       {
-        name: "a store with payouts retires its treasuries",
-        find: "countRecords(store).payouts > 0 && !chains.every((chain) => isRetired(store, chain))",
-        replace: "countRecords(store).payouts < 0",
+        name: "a former treasury that was named wrongly ends the rebuild without its payouts",
+        find: "if (wrong)",
+        replace: "if (wrong && chains.size === 0)",
+        tests: formers,
+      },
+      {
+        name: "a signature that was kept restores a destination that the merchant has replaced",
+        find: "if (receiver === highest?.receiver)",
+        replace: "if (highest)",
+        tests: formers,
+      },
+    ],
+  },
+  {
+    file: "signer/treasury-histories.ts",
+    tests: formers,
+    mutations: [
+      {
+        name: "the histories of one chain end at different heights",
+        find: "{ from: from.get(chain.chain) ?? 0, to };",
+        replace: "{ from: from.get(chain.chain) ?? 0, to: await getChainDriver(chain.chain).readFinalHeight(chain) };",
+      },
+      {
+        name: "a payout that one of two endpoints leaves out is not recorded",
+        find: "requireSame(chain, flows, second);",
+        replace: "",
+        tests: ["test/integration/signer/rebuild.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "signer/withdraw-capital.ts",
+    tests: ["test/integration/signer/withdrawals.test.ts"],
+    mutations: [
+      {
+        name: "a withdrawal to another receiver than the first of its reference is signed without a record",
+        find: "if (wasAuthorized(store, payout)) return undefined;",
+        replace: "if (counted === 0n) return undefined;",
+      },
+      {
+        name: "a withdrawal is signed although a pause has begun while the chain was read",
+        find: "const approval = findApproval(deps, withdrawal, file.approvals);",
+        replace: "const approval = asked;",
+      },
+      {
+        name: "a withdrawal is signed again although its marker was closed while it was drafted",
+        find: "(draft && findReferenceRefusal(deps.store, draft)) ??",
+        replace: "",
+        tests: withdrawals,
+      },
+    ],
+  },
+  {
+    file: "signer/solana/draft-withdrawal.ts",
+    tests: withdrawals,
+    mutations: [
+      {
+        name: "a reference is used for a second asset on Solana, which is never paid",
+        find: "if (!listAuthorizedAssets(store, { nonce: payout.nonce, treasury }).some(isOther)) return undefined;",
+        replace: "if (isOther.length > 0) return undefined;",
+      },
+      {
+        name: "a withdrawal that would fail is recorded",
+        find: 'if (!outcome.ok) return refuse("withdrawal_failing", outcome.reason);',
+        replace: "if (!outcome.ok) Object.assign(outcome, { units: most });",
+      },
+      {
+        name: "a token account or a mint receives a withdrawal",
+        find: "if (owner && programs.has(owner.owner))",
+        replace: "if (owner === null)",
+      },
+    ],
+  },
+  {
+    file: "signer/solana/transaction-records.ts",
+    tests: withdrawals,
+    mutations: [
+      {
+        name: "a worker has a transaction of a withdrawal signed",
+        find: "and kind <> 'withdrawal' limit 1",
+        replace: "limit 1",
       },
     ],
   },
@@ -57,14 +261,41 @@ export const signerMutations: readonly MutationGroup[] = [
     tests: ["test/integration/signer/rebuild.test.ts"],
     mutations: [
       {
+        name: "a rebuild begins although the operator has not said which treasuries were replaced",
+        find: "if (named === undefined && before.length === 0)",
+        replace: "if (named === null)",
+        tests: formers,
+      },
+      {
+        name: "a rebuild that is killed when it begins has retired only some of the treasuries",
+        find: '  inStoreTransaction(store, () => {\n    for (const one of treasuries) recordRetirement(store, one, { state: "begun", at: now() });\n  });',
+        replace: '  for (const one of treasuries) recordRetirement(store, one, { state: "begun", at: now() });',
+      },
+      {
+        name: "a deposit into the treasury that follows keeps a rebuild from ending",
+        find: "const present = isRebuilding(store) && !retired.includes(chain.treasury) ? [] : [chain];",
+        replace: "const present = [chain];",
+        tests: formers,
+      },
+      {
+        name: "deposits into a retired treasury are verified after the rebuild",
+        find: "(one) => !hasEnded(store, one),",
+        replace: "() => true,",
+      },
+      {
+        name: "a store with payouts retires its treasuries",
+        find: "if (countRecords(store).payouts > 0)",
+        replace: "if (countRecords(store).payouts < 0)",
+      },
+      {
         name: "a retired treasury signs again",
         find: 'return isRetired(store, of) ? refuse("treasury_retired") : undefined;',
         replace: "return undefined;",
       },
       {
         name: "a store whose payouts are not rebuilt signs",
-        find: 'if (open) return refuse("rebuild_unfinished");',
-        replace: "void open;",
+        find: 'if (isRebuilding(store)) return refuse("rebuild_unfinished");',
+        replace: "",
       },
     ],
   },
@@ -152,6 +383,18 @@ export const signerMutations: readonly MutationGroup[] = [
         find: "String(sumPayouts(store, { asset, merchantId }) + counted)",
         replace: "String(sumPayouts(store, { asset, merchantId }))",
       },
+      {
+        name: "a store with a return seems to have none",
+        find: "kind not in ('settlement', 'refund')",
+        replace: "kind not in ('settlement', 'refund', 'return')",
+        tests: returns,
+      },
+      {
+        name: "a log that a request names twice counts twice in a merchant's funds",
+        find: "if (insert.run(chain, txHash, logIndex, ...paid, at.getTime()).changes === 1) total += amount;",
+        replace: "insert.run(chain, txHash, logIndex, ...paid, at.getTime());\n      total += amount;",
+        tests: ["test/unit/signer/records.test.ts"],
+      },
     ],
   },
   {
@@ -176,8 +419,8 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one operator approves a return",
-        find: "if (approvers.length >= REQUIRED_APPROVALS) return undefined;",
-        replace: "if (approvers.length >= 1) return undefined;",
+        find: "if (approvers.length >= REQUIRED_APPROVALS) return { approvers };",
+        replace: "if (approvers.length >= 1) return { approvers };",
       },
       {
         name: "a return goes to any account",

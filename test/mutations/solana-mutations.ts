@@ -354,8 +354,14 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "an account is closed that is no marker of a signed payout",
-        find: "return transactions.length > 0 ? [{ ...marker, transactions }] : [];",
-        replace: "return [{ ...marker, transactions }];",
+        find: "return transactions.length > 0 && !kept.has(marker.address) ? [{ ...marker, transactions }] : [];",
+        replace: "return kept.has(marker.address) ? [] : [{ ...marker, transactions }];",
+      },
+      {
+        name: "a worker has the marker of a withdrawal closed",
+        find: " && !kept.has(marker.address)",
+        replace: "",
+        tests: ["test/integration/signer/withdrawals-solana.test.ts"],
       },
     ],
   },

@@ -9,7 +9,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a lane signs more than its window allows",
-        find: "inFlight.taken >= chain.network.laneWindow || ",
+        find: "work.taken >= chain.network.laneWindow || ",
         replace: "",
         tests: [
           "test/integration/transfers/evm/several-lanes.test.ts",
@@ -19,7 +19,7 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a lane sends more while a broadcast has no response",
-        find: " || inFlight.unanswered > 0",
+        find: " || work.unanswered > 0",
         replace: "",
         tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
       },

@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { postJson } from "../../local/post-json.ts";
 import { listen } from "./listen.ts";
 
 /** Returns the result that the caller receives in place of the chain's result. */
@@ -13,7 +14,7 @@ export async function startAlteringProxy({ target }: { target: string }) {
     const body = Buffer.concat(parts).toString("utf8");
     const { method, params = [] } = JSON.parse(body) as { method: string; params?: unknown[] };
     const headers = { "content-type": "application/json" };
-    const answer = (await (await fetch(target, { method: "POST", headers, body })).json()) as { result?: unknown };
+    const answer = JSON.parse(await postJson(target, body)) as { result?: unknown };
     if (alter && "result" in answer) answer.result = alter(method, params, answer.result);
     response.writeHead(200, headers).end(JSON.stringify(answer));
   });

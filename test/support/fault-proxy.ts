@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../../local/free-ports.ts";
+import { postJson } from "../../local/post-json.ts";
 import { addCleanup } from "./cleanups.ts";
 
 type Answer = { result?: unknown; error?: unknown };
@@ -40,12 +41,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
     if (held.ms > 0 && requested.some(held.when)) await pause(held.ms);
     const error = requested.map((call) => failing?.(call)).find((found) => found !== undefined);
     if (error !== undefined) return send(response, errorFor(text, error));
-    const answered = await fetch(target, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: text,
-    });
-    const answer = await answered.text();
+    const answer = await postJson(target, text);
     if (hook !== undefined) {
       const answers = answersIn(answer);
       for (const [index, { method, params }] of requested.entries()) await hook(method, params, answers[index] ?? {});

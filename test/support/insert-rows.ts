@@ -4,7 +4,7 @@ import { insertPayment } from "../../db/queries/payments.ts";
 import { insertSettlements, linkSettlements } from "../../db/queries/settlements.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { PaymentState } from "../../db/states.ts";
-import type { Db, Mode } from "../../db/tables.ts";
+import type { Db, Mode, Pool } from "../../db/tables.ts";
 import { newId } from "../../payments/ids.ts";
 
 /** Functions that insert the rows a test needs but does not check. Each returns the ids of its rows. */
@@ -51,6 +51,8 @@ export async function insertPaymentRow(
     merchant_id: merchant.merchantId,
     mode: more.mode ?? ("live" as const),
     reference_id: null,
+    description: null,
+    metadata: null,
     unit: "iso4217/USD",
     value: 100n,
     state: "requires_action" as const,
@@ -69,6 +71,17 @@ export async function insertPaymentRow(
   if (more.state && more.state !== "requires_action")
     await db.updateTable("payment").set({ state: more.state }).where("id", "=", id).execute();
   return id;
+}
+
+/** Inserts payments, each of which has one event. */
+export async function insertPaymentRows(
+  db: Pool,
+  merchant: { accountId: string; merchantId: string },
+  { count, mode }: { count: number; mode: Mode },
+): Promise<void> {
+  await db.transaction().execute(async (own) => {
+    for (let inserted = 0; inserted < count; inserted += 1) await insertPaymentRow(own, merchant, { mode });
+  });
 }
 
 export type TransferFacts = {

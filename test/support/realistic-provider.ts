@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { postJson } from "../../local/post-json.ts";
 import { type Call, type CallRpc, callLaggingNode, type RpcResponse } from "./lagging-node.ts";
 import { listen } from "./listen.ts";
 import { callLimitedNode, type Limit } from "./log-limits.ts";
@@ -68,8 +69,7 @@ export async function startRealisticProvider({ target, ...first }: { target: str
   };
   const ask: CallRpc = async ({ method, params }) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-    const answered = await fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body });
-    const { result, error } = (await answered.json()) as RpcResponse;
+    const { result, error } = JSON.parse(await postJson(target, body)) as RpcResponse;
     return error === undefined ? { result } : { error };
   };
   /** Returns whether the budget of this second has room for these units, and spends them. */

@@ -7,7 +7,14 @@ import { inRedisRole } from "./redis-roles.ts";
 
 type Options = Omit<ProcessOptions, "build">;
 
-const cachePreload = fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url));
+/**
+ * Node's arguments in tests. Processes live for seconds: they write their compile cache soon after their start, because most are
+ * killed, and begin with room for new objects, because V8 would collect garbage dozens of times until it has made that room.
+ */
+export const testNodeArgs = [
+  ...["--min-semi-space-size=16", "--max-semi-space-size=32"],
+  ...["--import", fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url))],
+];
 
 /** The roles by which a process connects to the database and to Redis. */
 const roles = { api: "api", worker: "worker", "bull-board": "board" } as const;
@@ -33,8 +40,7 @@ export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
   // The signer opens neither the database nor Redis.
   const given =
     role === "signer" ? options.env : await inRedisRole(roles[role], await inRole(roles[role], options.env));
-  const env = { NODE_OPTIONS: `--import ${cachePreload}`, ...given };
-  const started = await launchProcess({ ...options, env, build: builtService });
+  const started = await launchProcess({ ...options, env: given, build: builtService, nodeArgs: testNodeArgs });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
 }

@@ -21,7 +21,7 @@ export async function spawnSigner(
   const folder = await makeScratch("signer-process");
   addCleanup(() => rm(folder, { recursive: true, force: true }));
   const file = (name: string) => join(folder, name);
-  createStore(file("signer.sqlite")).close();
+  createStore(file("signer.sqlite"), { command: "init", at: new Date() }).close();
   await writeFile(file("networks.json"), JSON.stringify(document));
   await writeFile(file("limits.jsonc"), JSON.stringify(limitsDocument(assets, change)));
   const socketPath = file("signer.sock");

@@ -14,6 +14,8 @@ import {
   readText,
   type SecretSource,
 } from "../../runtime/networks/read-networks.ts";
+import { workerActor } from "../../signer/audit/entries.ts";
+import { recordLimits } from "../../signer/audit/limits-changes.ts";
 import { createChainCheck } from "../../signer/check-chain.ts";
 import { createSignerClient } from "../../signer/client.ts";
 import { openLimits } from "../../signer/limits.ts";
@@ -56,7 +58,8 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
   const treasuryKeys = new Map<string, PayoutSigner>();
   for (const one of chains.values())
     treasuryKeys.set(one.chain, await getChainDriver(one.chain).openPayoutSigner(one, readers));
-  const store = createStore(join(folder, "signer.sqlite"));
+  const clock = options.clock ?? makeClock();
+  const store = createStore(join(folder, "signer.sqlite"), { command: "init", at: clock.now() });
   addCleanup(() => store.close());
   const limitsFile = join(folder, "limits.jsonc");
   const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
@@ -64,11 +67,22 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
   const setLimits = (change: Parameters<typeof limitsDocument>[1] | string = {}) =>
     writeFile(limitsFile, typeof change === "string" ? change : JSON.stringify(limitsDocument(assets, change)));
   await setLimits();
-  const clock = options.clock ?? makeClock();
-  const readLimits = openLimits(limitsFile, { log });
+  const readLimits = openLimits(limitsFile, { log, observe: recordLimits({ store, now: clock.now }) });
   const { deployment } = networks;
+  const caller = workerActor("socket");
   const checkChain = createChainCheck({ chains, log, now: clock.now });
-  const deps = { store, chains, checkChain, deployment, treasuryKeys, readLimits, log, metrics, now: clock.now };
+  const deps = {
+    store,
+    chains,
+    checkChain,
+    deployment,
+    treasuryKeys,
+    readLimits,
+    log,
+    metrics,
+    now: clock.now,
+    caller,
+  };
   const socketPath = join(folder, "signer.sock");
   let server = await startServer(deps, { socketPath });
   const signer = createSignerClient({ socketPath }, { log });

@@ -3,8 +3,9 @@ import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
 import { openDb } from "../../db/open.ts";
 import { takeDueWork } from "../../payments/maintenance/take-due-rows.ts";
+import { createEndpoint, type EndpointSettings } from "../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../payments/webhooks/deliver-events.ts";
-import { setEndpoint } from "../../payments/webhooks/webhook-endpoints.ts";
+import { writeSettledEvents } from "../../payments/webhooks/settled-events.ts";
 import { addCleanup } from "./cleanups.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "./merchant-fixture.ts";
@@ -21,8 +22,11 @@ type WebhookEvent = {
   data: Record<string, unknown> & { payment_id: string; payment_state_version: number };
 };
 
-/** Starts a merchant's webhook server, which records what it receives and answers 200 until `answer` changes that. */
-export async function startWebhookEndpoint() {
+/**
+ * Starts a merchant's webhook server, which records what it receives and answers 200 until `answer` changes that.
+ * @param port a free one when unset
+ */
+export async function startWebhookEndpoint(port = 0) {
   const arrivals: ReceivedWebhook[] = [];
   let answer: (arrival: ReceivedWebhook, response: ServerResponse) => void = (_arrival, response) =>
     void response.end();
@@ -37,7 +41,7 @@ export async function startWebhookEndpoint() {
       answer(arrival, response);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   addCleanup(async () => {
     server.closeAllConnections();
     server.close();
@@ -62,11 +66,17 @@ export function verifyReceivedWebhook(secret: string, { headers, body }: Receive
 }
 
 /** Registers an endpoint for a merchant fixture's account and mode. */
-export async function registerEndpoint(fixture: MerchantFixture, url: string): Promise<{ id: string; secret: string }> {
+export async function registerEndpoint(
+  fixture: Pick<MerchantFixture, "accountId" | "mode" | "deps">,
+  url: string,
+  settings: Partial<EndpointSettings> = {},
+): Promise<{ id: string; secret: string }> {
   const { accountId, mode } = fixture;
-  return unwrap(
-    await setEndpoint({ ...fixture.deps, validateUrl: () => undefined }, { actor: testActor, accountId, mode, url }),
+  const deps = { ...fixture.deps, validateUrl: () => undefined };
+  const { endpoint, secret } = unwrap(
+    await createEndpoint(deps, { actor: testActor, accountId, mode, ...settings, url }),
   );
+  return { id: endpoint.id, secret };
 }
 
 /** Registers an endpoint for a merchant's account and mode, in the database of real processes. */
@@ -79,14 +89,15 @@ export async function registerEndpointIn(
   try {
     const row = await db.selectFrom("merchant").selectAll().where("id", "=", merchantId).executeTakeFirstOrThrow();
     const deps = { db, ...testEncryption(), now: () => new Date(), validateUrl: () => undefined };
-    return unwrap(await setEndpoint(deps, { actor: testActor, accountId: row.account_id, mode: row.mode, url }));
+    return unwrap(await createEndpoint(deps, { actor: testActor, accountId: row.account_id, mode: row.mode, url }));
   } finally {
     await db.destroy();
   }
 }
 
 /** Delivers everything for which the sweep enqueues jobs, as workers do. Returns the number of endpoints. */
-export async function deliverAll({ deps }: MerchantFixture): Promise<number> {
+export async function deliverAll({ deps }: Pick<MerchantFixture, "deps">): Promise<number> {
+  while ((await writeSettledEvents(deps)) > 0);
   const { endpoints } = await takeDueWork(deps);
   const signal = new AbortController().signal;
   await Promise.all(endpoints.map(({ id }) => deliverDue(deps, { endpointId: id, signal })));
@@ -98,13 +109,22 @@ export async function makeWebhookFixture(chain: TestChain, options: Parameters<t
   const fixture = await makeMerchantFixture(chain, options);
   const endpoint = await startWebhookEndpoint();
   const owner = { accountId: fixture.accountId, mode: fixture.mode };
-  const deliveries = () => fixture.db.selectFrom("webhook_delivery").selectAll().orderBy("at").execute();
+  const deliveries = () =>
+    fixture.db
+      .selectFrom("webhook_delivery as d")
+      .innerJoin("webhook_event as v", "v.id", "d.event_id")
+      .selectAll("d")
+      .select(["v.type", "v.payment_id", "v.refund_id"])
+      .orderBy("v.sequence")
+      .execute();
+  const registered = await registerEndpoint(fixture, endpoint.url);
   return {
     fixture,
     endpoint,
     owner,
     deliveries,
-    ...(await registerEndpoint(fixture, endpoint.url)),
+    ...registered,
+    query: { endpointId: registered.id, owner, actor: testActor },
     deliver: () => deliverAll(fixture),
   };
 }

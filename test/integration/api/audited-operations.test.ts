@@ -2,12 +2,9 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { operations } from "../../../api/routes.ts";
 import { setDestinationWait } from "../../../payments/maintenance/operator-actions.ts";
-import { setEndpoint } from "../../../payments/webhooks/webhook-endpoints.ts";
 import { makeApprovalKey, signStatement } from "../../support/approval-key.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../support/audited-changes.ts";
-import { unwrap } from "../../support/merchant-fixture.ts";
 import { testActor } from "../../support/test-actor.ts";
-import { testEncryption } from "../../support/test-deps.ts";
 import {
   type Answer,
   asset,
@@ -52,7 +49,8 @@ async function makeWaitingRefund(): Promise<string> {
 }
 
 async function makeDestination(): Promise<string> {
-  const other = await api.post("/v1/merchants", fresh(), { merchantName: "Other", merchantEmail: "o@example.test" });
+  const body = { merchantName: `Other ${randomUUID()}`, merchantEmail: "o@example.test" };
+  const other = await api.post("/v1/merchants", fresh(), body);
   const { id } = other.body["merchant"] as { id: string };
   const path = `/v1/merchants/${id}/settlements/crypto`;
   const added = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
@@ -86,6 +84,12 @@ async function makeRegisteredKey(merchantId: string) {
 
 const makeOtherKey = async () =>
   (await makeKey(api, { accountId: shop.accountId, mode: "test", scopes: ["payments:read"] })).id;
+
+async function makeEndpoint(): Promise<string> {
+  const url = `https://shop.example.test/hooks/${randomUUID()}`;
+  const { body } = await api.post("/v1/webhook-endpoints", headers, { url });
+  return `/v1/webhook-endpoints/${(body["webhookEndpoint"] as { id: string }).id}`;
+}
 
 /** For each operation that changes something: prepares it, and returns the call. */
 const changes: Record<string, () => Promise<() => Promise<Answer>>> = {
@@ -134,14 +138,40 @@ const changes: Record<string, () => Promise<() => Promise<Answer>>> = {
     const id = await makeOtherKey();
     return () => api.post(`/v1/api-keys/${id}/revoke`, fresh(), {});
   },
+  createAppId: async () => () => api.post("/v1/app-ids", fresh(), {}),
+  revokeAppId: async () => {
+    const { body } = await api.post("/v1/app-ids", headers, {});
+    const { id } = body["appId"] as { id: string };
+    return () => api.post(`/v1/app-ids/${id}/revoke`, headers, {});
+  },
+  createWebhookEndpoint: async () => () =>
+    api.post("/v1/webhook-endpoints", headers, { url: "https://shop.example.test/hooks" }),
+  updateWebhookEndpoint: async () => {
+    const path = await makeEndpoint();
+    return () => api.patch(path, headers, { payload: "thin" });
+  },
+  rotateWebhookSecret: async () => {
+    const path = await makeEndpoint();
+    return () => api.post(`${path}/rotate`, headers, {});
+  },
+  testWebhookEndpoint: async () => {
+    const path = await makeEndpoint();
+    return () => api.post(`${path}/test`, headers, {});
+  },
   replayWebhookEvent: async () => {
-    const { accountId } = shop;
-    const owner = { actor: testActor, accountId, mode: "test" as const };
-    const allowed = { ...api.deps, ...testEncryption(), validateUrl: () => undefined };
-    unwrap(await setEndpoint(allowed, { ...owner, url: "https://shop.example.test/hooks" }));
+    const path = await makeEndpoint();
     await makePaid();
-    const { id } = await api.db.selectFrom("webhook_delivery").select("id").executeTakeFirstOrThrow();
-    return () => api.post("/v1/webhook-deliveries/replay", headers, { eventId: id });
+    const { body } = await api.get(`${path}/deliveries`, headers);
+    const [{ eventId }] = body["data"] as [{ eventId: string }];
+    return () => api.post(`${path}/deliveries/${eventId}/replay`, headers, {});
+  },
+  replayWebhookEvents: async () => {
+    const path = await makeEndpoint();
+    return () => api.post(`${path}/replay`, headers, { from: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" });
+  },
+  deleteWebhookEndpoint: async () => {
+    const path = await makeEndpoint();
+    return () => api.delete(path, headers);
   },
   deleteMerchant: async () => () => api.delete(merchantPath, headers),
 };

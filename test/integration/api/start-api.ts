@@ -4,16 +4,18 @@ import { sql } from "kysely";
 import { Registry } from "prom-client";
 import type { ApiDeps } from "../../../api/api-deps.ts";
 import { createLimits, type LimitSettings } from "../../../api/http/rate-limits.ts";
+import { createRequestLog } from "../../../api/http/request-log.ts";
 import { watchPayments } from "../../../api/polling/watch-payments.ts";
 import { buildServer } from "../../../api/server.ts";
 import { openChains } from "../../../chains/open-chains.ts";
 import { moveRows } from "../../../db/moves.ts";
-import { openDb } from "../../../db/open.ts";
+import { isReachable, openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
 import type { Mode } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
-import { createAccount, createAppId } from "../../../payments/merchants/accounts.ts";
+import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
+import { createAppId } from "../../../payments/merchants/app-ids.ts";
 import { createCredentialCache } from "../../../payments/merchants/credential-cache.ts";
 import { addDestinations } from "../../../payments/merchants/destinations.ts";
 import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
@@ -26,7 +28,7 @@ import { createLog } from "../../../runtime/log.ts";
 import { readLogFields, withLogFields } from "../../../runtime/log-context.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
-import { createSafeFetch, type SafeFetch } from "../../../runtime/safe-fetch.ts";
+import { createSafeFetch, type SafeFetch, validateUrl } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
 import { unwrap } from "../../support/merchant-fixture.ts";
@@ -79,6 +81,8 @@ export type StartOptions = {
   redisUrl?: string;
   /** A database that another api serves too; a new one when unset. */
   databaseUrl?: string;
+  /** Returns the URL by which the api connects to a database, such as a relay's; the database's own when unset. */
+  relayDatabase?: (url: string) => Promise<string>;
   /** The URL under which buyers reach the api, such as a proxy's. */
   publicUrl?: string;
   /** Requests per minute; unlimited when unset. */
@@ -94,6 +98,8 @@ export type StartOptions = {
   callsPerMinute?: number;
   /** How servers that callers name are fetched; any address is allowed when unset. */
   safeFetch?: SafeFetch;
+  /** Webhook endpoints may be on this machine. */
+  allowsPrivateHooks?: boolean;
 };
 
 /** Starts the api as main.ts builds it, on a free port, with a new database and Redis prefix. */
@@ -109,7 +115,11 @@ export async function startApi(options: StartOptions = {}) {
   const statements = { count: 0 };
   // The test's own connection; the api connects in its role.
   const db = openDb(databaseUrl, { max: 2 });
-  const served = openDb(await roleUrl(databaseUrl, "api"), { max: 5, onStatement: () => void statements.count++ });
+  const apiUrl = await roleUrl(databaseUrl, "api");
+  const served = openDb((await options.relayDatabase?.(apiUrl)) ?? apiUrl, {
+    max: 5,
+    onStatement: () => void statements.count++,
+  });
   const redis = openRedis(redisUrl, () => undefined);
   const subscriber = openRetryingRedis(redisUrl, () => undefined);
   const { enqueue, close } = openJobQueues({
@@ -153,8 +163,11 @@ export async function startApi(options: StartOptions = {}) {
     waiters,
     statuses,
     limits,
+    requestLog: createRequestLog({ redis, prefix, now: deps.now }),
     keyUses,
+    validateUrl: (text) => validateUrl({ allowPrivate: options.allowsPrivateHooks ?? false }, text),
     credentials,
+    readiness: { ready: async () => ({ ok: await isReachable(served), checks: { postgres: true } }) },
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
@@ -247,7 +260,7 @@ export async function makeMerchant(
 ) {
   const { id: accountId } = await createAccount(api.deps, { actor: testActor, name: "Shop", destinationWaitingHours });
   const { key } = await makeKey(api, { accountId, mode, scopes });
-  const { appId } = await createAppId(api.deps, { actor: testActor, accountId, mode });
+  const { id: appId } = unwrap(await createAppId(api.deps, { actor: testActor, accountId, mode }));
   const merchant = await createMerchant(api.deps, {
     actor: testActor,
     accountId,

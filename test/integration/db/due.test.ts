@@ -8,7 +8,7 @@ import {
   takeDueTransfers,
   takeEqualShares,
 } from "../../../db/due.ts";
-import { takeDueEndpoints } from "../../../db/queries/webhook-endpoints.ts";
+import { selectDueEndpoints, takeDueEndpoints } from "../../../db/queries/webhook-endpoints.ts";
 import { insertMerchant, insertPaymentRow, insertTransferRow, someChain } from "../../support/insert-rows.ts";
 import { openTestDb } from "../../support/open-test-db.ts";
 
@@ -171,16 +171,19 @@ test("transfers of a chain that relays nothing leave those of other chains their
   expect(await readPlan(selectDueTransfers({ chains: [someChain], now, limit: 3 }))).toContain("transfer_due");
 });
 
+/** Inserts a webhook endpoint of a new account with one pending delivery, which is due at `dueAt`. */
+async function insertDueEndpoint(id: string, dueAt: Date, priority = 1): Promise<void> {
+  const merchant = await insertMerchant(db);
+  const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
+  await sql`insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, created_at)
+    values (${id}, ${merchant.accountId}, 'live', 'https://shop.example', true, 'k', '', now())`.execute(db);
+  await sql`insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+    select id, ${id}, ${priority}, now(), ${dueAt} from webhook_event where payment_id = ${paymentId}`.execute(db);
+}
+
 test("the webhook endpoints that have waited longest are served first", async () => {
   const waits = [3_000, 9_000, 1_000];
-  for (const [index, ms] of waits.entries()) {
-    const merchant = await insertMerchant(db);
-    const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
-    await sql`insert into webhook_endpoint (id, account_id, mode, url, key_id, secret, created_at)
-      values (${`whe_${index}`}, ${merchant.accountId}, 'live', 'https://shop.example', 'k', '', now())`.execute(db);
-    await sql`insert into webhook_delivery (id, endpoint_id, payment_id, type, state_version, at, due_at)
-      values (${`evt_${index}`}, ${`whe_${index}`}, ${paymentId}, 'payment.created', 0, now(), ${ago(ms)})`.execute(db);
-  }
+  for (const [index, ms] of waits.entries()) await insertDueEndpoint(`whe_${index}`, ago(ms), index);
   const takeOne = async () =>
     (await takeDueEndpoints(db, { now, retryAt: later(5_000), limit: 1 })).map(({ id }) => id)[0];
   expect([await takeOne(), await takeOne(), await takeOne(), await takeOne()]).toEqual([
@@ -189,4 +192,23 @@ test("the webhook endpoints that have waited longest are served first", async ()
     "whe_2",
     undefined,
   ]);
+});
+
+test("the sweep reads no webhook endpoint that was deleted over a day ago", async () => {
+  const day = 24 * 60 * 60_000;
+  await insertDueEndpoint("whe_recent", ago(1_000));
+  await insertDueEndpoint("whe_old", ago(1_000));
+  const remove = (id: string, at: Date) =>
+    sql`update webhook_endpoint set deleted_at = ${at} where id = ${id}`.execute(db);
+  await remove("whe_recent", ago(day - 1_000));
+  await remove("whe_old", ago(day));
+  const args = { now, retryAt: later(5_000), limit: 10 };
+  expect((await takeDueEndpoints(db, args)).map(({ id }) => id)).toEqual(["whe_recent"]);
+  await sql`insert into webhook_endpoint (id, account_id, mode, url, by_operator, key_id, secret, created_at, deleted_at)
+    select 'whe_gone' || n, (select min(id) from account), 'live', 'https://shop.example', false, 'k', '', now(), ${ago(2 * day)}
+    from generate_series(1, 20000) n`.execute(db);
+  await sql`analyze webhook_endpoint`.execute(db);
+  const plan = await readPlan(selectDueEndpoints(args));
+  expect(plan).toContain("webhook_endpoint_deleted");
+  expect(plan).not.toContain("Seq Scan on webhook_endpoint");
 });

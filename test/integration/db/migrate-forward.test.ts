@@ -70,9 +70,3 @@ test("a failing migration leaves nothing behind and its error is thrown", async 
   expect(await execute(url, columns)).toEqual([]);
   expect(await migrateDatabase(url)).toEqual([]);
 });
-
-test("a database of a later release is refused", async () => {
-  const url = await createDatabase();
-  await migrateDatabase(url, { migrations: await plant() });
-  await expect(migrateDatabase(url)).rejects.toThrow(/9999_later is missing/);
-});

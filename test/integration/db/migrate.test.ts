@@ -1,10 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { dumpSchema } from "../../../db/dump-schema.ts";
-import { isMigrated, migrateDatabase } from "../../../db/migrate.ts";
-import { openDb } from "../../../db/open.ts";
+import { migrateDatabase } from "../../../db/migrate.ts";
 import { listTransitions } from "../../../db/states.ts";
-import { addCleanup } from "../../support/cleanups.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { createDatabase, createEmptyDatabase } from "../../support/test-database.ts";
 
@@ -21,15 +19,6 @@ test("several replicas that migrate at once run each migration once, and all of 
   const ran = await Promise.all([1, 2, 3, 4].map(() => migrateDatabase(url)));
   expect(ran.filter((names) => names.length > 0)).toHaveLength(1);
   expect(await dumpSchema(url)).toBe(await dumpSchema(await createDatabase()));
-});
-
-test("a database is ready when it is migrated, and not before", async () => {
-  const url = await createEmptyDatabase();
-  const db = openDb(url, { max: 1 });
-  addCleanup(() => db.destroy());
-  expect(await isMigrated(db).catch(() => false)).toBe(false);
-  await migrateDatabase(url);
-  expect(await isMigrated(db)).toBe(true);
 });
 
 test("db/schema.sql is what the migrations make; `npm run db:schema` writes it anew", async () => {

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { lockPaying } from "../../../db/queries/payment-moves.ts";
 import { listPayments } from "../../../db/queries/payments.ts";
+import { beginAccumulating } from "../../../db/queries/settlements.ts";
 import { insertMerchant, insertPaymentRow } from "../../support/insert-rows.ts";
 import { openTestDb } from "../../support/open-test-db.ts";
 
@@ -14,9 +15,10 @@ test("a statement that runs often is prepared, and every statement still works a
     expect(await lockPaying(db, [id])).toHaveLength(1);
   }
   const { rows } = await sql<{ statement: string }>`select statement from pg_prepared_statements`.execute(db);
-  expect(rows.map(({ statement }) => statement).filter((text) => text.includes("for update of p"))).toHaveLength(1);
+  for (const part of ["for update of p", 'from "payment" where id = any'])
+    expect(rows.filter(({ statement }) => statement.includes(part))).toHaveLength(1);
   await sql`alter table payment add column more text`.execute(db);
-  expect(await listPayments(db, [id])).toMatchObject([{ id, more: null }]);
+  expect(await listPayments(db, [id])).toMatchObject([{ id }]);
   expect(await lockPaying(db, [id])).toHaveLength(1);
 });
 
@@ -28,4 +30,16 @@ test("a connection whose prepared statement a migration has made invalid fails o
   await sql`alter table noted alter column note type text`.execute(db);
   await expect(read()).rejects.toThrow("cached plan");
   expect(await read()).toMatchObject({ rows: [] });
+});
+
+test("payments accumulate however often the statement has run, also when Postgres plans it without its values", async () => {
+  const { db } = await openTestDb(1);
+  const { merchantId } = await insertMerchant(db);
+  await sql`set plan_cache_mode = force_generic_plan`.execute(db);
+  const at = new Date();
+  const settlement = { merchantId, mode: "live" as const, asset: "eip155:1/erc20:0xa1", amount: 1n, dueAt: at };
+  const ids = new Set<string>();
+  for (let number = 1; number <= 10; number += 1)
+    ids.add((await beginAccumulating(db, { ...settlement, id: `stl_${number}`, number }, at)).id);
+  expect([...ids], "all of them are added to the first one").toEqual(["stl_1"]);
 });

@@ -169,3 +169,59 @@ test("confirms that are enqueued at the same moment share one job, and jobs of t
   expect(served.toSorted((a, b) => b.length - a.length)[0]).toEqual([one, two]);
   expect(served).toEqual(expect.arrayContaining([[three], [two]]));
 });
+
+test("confirms that arrive while a batch is verified share the next job, and an end that is never reported holds nothing", async () => {
+  const { queues } = await opened();
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const [first, second, third, fourth] = [newId("att"), newId("att"), newId("att"), newId("att")];
+  const enqueue = (id: string, ended?: Promise<void>) =>
+    queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, ended }]);
+  const iterate = () => new Promise((resolve) => setImmediate(resolve));
+  await enqueue(first, ended);
+  const later = enqueue(second, new Promise(() => undefined));
+  await iterate();
+  await iterate();
+  await Promise.all([later, enqueue(third), end()]);
+  await enqueue(fourth);
+  const served: string[][] = [];
+  queues.serve("verify-signature", async ({ attemptIds }) => {
+    served.push([...attemptIds]);
+    return done;
+  });
+  await waitFor(() => served.length === 3, within);
+  expect(served).toEqual(expect.arrayContaining([[first], [second, third], [fourth]]));
+});
+
+test("a confirm waits for those that are on their way with it, and not for one that does not come", async () => {
+  const { queues } = await opened();
+  const [first, second, third] = [newId("att"), newId("att"), newId("att")];
+  const enqueue = (id: string, others?: () => Promise<unknown>) =>
+    queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, others }]);
+  const arrived = Promise.withResolvers<void>();
+  const waiting = enqueue(first, () => arrived.promise);
+  await new Promise((resolve) => setImmediate(resolve));
+  const joined = enqueue(second);
+  arrived.resolve();
+  await Promise.all([waiting, joined]);
+  await enqueue(third, () => new Promise(() => undefined));
+  const served: string[][] = [];
+  queues.serve("verify-signature", async ({ attemptIds }) => {
+    served.push([...attemptIds]);
+    return done;
+  });
+  await waitFor(() => served.length === 2, within);
+  expect(served).toEqual(expect.arrayContaining([[first, second], [third]]));
+});
+
+test("what BullMQ notes about ended jobs does not accumulate in Redis", async () => {
+  const { queues } = await opened();
+  const jobs = Array.from({ length: 300 }, () => ({ data: { paymentId: newId("pay") } }));
+  await queues.enqueue("expire-payment", jobs);
+  let ended = 0;
+  queues.serve("expire-payment", async () => {
+    ended += 1;
+    return done;
+  });
+  await waitFor(() => ended === jobs.length, within);
+  expect(await queues.redis.xlen(`${queues.prefix}:expire-payment:events`)).toBeLessThan(jobs.length);
+});

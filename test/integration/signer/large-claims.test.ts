@@ -46,6 +46,49 @@ test("of 300 deposits, one that no endpoint answers and a false one hold up none
   expect((proxy.calls["eth_getTransactionReceipt"] ?? 0) - before, "only what was open is read").toBe(2);
 }, 120_000);
 
+test("a request with twenty payouts reads the final height once and each transaction once", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const signing = await startTestSigner(chain, { rpcUrls: [proxy.url] });
+  const fixture = await makeMerchantFixture(chain, { signer: signing.signer });
+  await payInBulk(chain, fixture, { count: 20 });
+  const claims = (await listAllDeposits(fixture.db, { after: "", limit: 1_000 })).map(toClaim);
+  const paid = { merchantId: fixture.merchantId, asset: chain.asset, receiver: fixture.destination };
+  const payouts = claims.map((claim, at) => {
+    const of = { kind: "settlement", ...paid, number: at + 1, amount: 1_000_000n } as const;
+    return { ...of, deposits: [claim] };
+  });
+  // The chain is compared with the networks file before the first request.
+  await signing.signer.signPayouts(payouts.slice(0, 1).map((payout) => ({ ...payout, deposits: [] })));
+  const before = { ...proxy.calls };
+  expect(await signing.signer.signPayouts(payouts)).toMatchObject(payouts.map(() => ({ ok: true })));
+  const calls = Object.entries(proxy.calls).map(([method, count]) => [method, count - (before[method] ?? 0)] as const);
+  const transactions = new Set(claims.map(({ txHash }) => txHash)).size;
+  expect(Object.fromEntries(calls.filter(([, count]) => count > 0))).toEqual({
+    eth_blockNumber: 1,
+    eth_getTransactionReceipt: transactions,
+  });
+}, 60_000);
+
+test("when the store cannot record a payout, it records and counts none of the request's deposits, and a repeat succeeds", async () => {
+  const chain = await startChain();
+  const signing = await startTestSigner(chain);
+  const fixture = await makeMerchantFixture(chain, { signer: signing.signer });
+  await fixture.pay(await fundBuyer(chain));
+  const deposits = (await listAllDeposits(fixture.db, { after: "", limit: 10 })).map(toClaim);
+  const paid = { merchantId: fixture.merchantId, asset: chain.asset, receiver: fixture.destination };
+  const request = { kind: "settlement", ...paid, number: 1, amount: 1_000_000n, deposits } as const;
+  const { store, registry } = signing;
+  const recorded = () => store.prepare("select count(*) as rows from deposit").get();
+  const counted = async () => (await registry.getSingleMetric("pay_signer_deposits_total")?.get())?.values ?? [];
+  store.exec("create trigger full before insert on payout begin select raise(abort, 'disk full'); end");
+  expect(await signing.signer.signPayouts([request])).toMatchObject([{ ok: false, reason: "signer_unavailable" }]);
+  expect([recorded(), await counted()]).toEqual([{ rows: 0 }, []]);
+  store.exec("drop trigger full");
+  expect(await signing.signer.signPayouts([request])).toMatchObject([{ ok: true }]);
+  expect([recorded(), await counted()]).toMatchObject([{ rows: 1 }, [{ value: 1, labels: { result: "verified" } }]]);
+}, 60_000);
+
 test("a settlement with more deposits than one request may have is paid through the signer's process", async () => {
   const chain = await startChain();
   const { contracts, keys } = chain;

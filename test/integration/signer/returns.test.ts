@@ -1,7 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
+import { listPaymentDeposits } from "../../../db/queries/deposits.ts";
 import { listExceptions, returnException } from "../../../payments/accounting/resolve-exceptions.ts";
 import { approveReturn } from "../../../payments/payouts/approve-return.ts";
+import { toClaim } from "../../../payments/payouts/request-payouts.ts";
+import { makeOperators } from "../../support/approving-operators.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
 import { testActor } from "../../support/test-actor.ts";
@@ -55,6 +58,8 @@ test("money without a payment returns to its sender when two operators have appr
   await fixture.relay();
   await fixture.watch();
   expect(await usdcBalance(chain, sender.address)).toBe(3_000_000n);
+  const entry = signing.store.prepare("select actor_id, subject from audit_entry where action = 'return.signed'").get();
+  expect(entry).toMatchObject({ actor_id: "alice, bob" });
 });
 
 test("an approved return goes to no other account and for no other amount, also when the rows say so", async () => {
@@ -86,4 +91,43 @@ test("the deposit of a payment is not returned by the approval of operators, but
     },
   ]);
   expect(result).toMatchObject({ ok: false, reason: "deposit_mismatch" });
+});
+
+test("money that was returned to its sender is no deposit of a payment afterwards", async () => {
+  const operators = makeOperators(deployment);
+  await signing.setLimits({ file: { operators: operators.listed } });
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.pay(buyer, 100n);
+  const rows = await listPaymentDeposits(fixture.db, [paymentId]);
+  const [{ txHash, logIndex } = { txHash: "", logIndex: -1 }] = rows.map(toClaim);
+  const of = { asset: chain.asset, amount: 1_000_000n, receiver: buyer.address.toLowerCase(), txHash, logIndex };
+  const approvals = operators.approve({ action: "return movement", ...of });
+  expect(await signing.signer.signPayouts([{ kind: "return", ...of, approvals }])).toMatchObject([{ ok: true }]);
+  expect(await signing.signer.claimDeposits(rows.map(toClaim))).toMatchObject([
+    { ok: false, reason: "deposit_mismatch" },
+  ]);
+});
+
+test("a lower amount that operators approve for a return is recorded before it is signed", async () => {
+  const operators = makeOperators(deployment);
+  await signing.setLimits({ file: { operators: operators.listed } });
+  const sender = await fundBuyer(chain, 2_000_000n);
+  const txHash = await sendUsdc(chain, sender, chain.keys.treasury.address, 2_000_000n);
+  const { logs } = await chain.client.getTransactionReceipt({ hash: txHash });
+  const place = { txHash, logIndex: logs[0]?.logIndex ?? -1 };
+  const of = { asset: chain.asset, receiver: sender.address.toLowerCase(), ...place };
+  for (const amount of [2_000_000n, 1_500_000n, 1_500_000n]) {
+    const approvals = operators.approve({ action: "return movement", ...of, amount });
+    expect(await signing.signer.signPayouts([{ kind: "return", ...of, amount, approvals }])).toMatchObject([
+      { ok: true },
+    ]);
+  }
+  expect(signing.payouts().slice(-2)).toMatchObject([
+    { kind: "return", amount: "2000000", counted: "2000000" },
+    { kind: "return", amount: "1500000", counted: "0" },
+  ]);
+  const entries = signing.store
+    .prepare("select after from audit_entry where action = 'return.signed' and subject = ? order by id")
+    .all(`${place.txHash}/${place.logIndex}`);
+  expect(entries.map(({ after }) => JSON.parse(String(after)).amount)).toEqual(["2000000", "1500000"]);
 });

@@ -1,8 +1,6 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
@@ -17,6 +15,8 @@ import { adminIn } from "../../support/admin.ts";
 import { makeApprovalKey, signStatement } from "../../support/approval-key.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFileFor, networksFor, startChain } from "../../support/evm-chain.ts";
+import { runProgram } from "../../support/run-program.ts";
+import { scrape, sumOf } from "../../support/scrape.ts";
 import { spawnProcess } from "../../support/spawn-process.ts";
 import { limitsDocument } from "../../support/test-signer.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -51,12 +51,8 @@ async function setUp({ hours = 72 } = {}) {
     return writeFile(env.SIGNER_LIMITS_FILE, JSON.stringify(limitsDocument([chain.asset], { file: change })));
   };
   await setPaused(false);
-  const run = async (...args: string[]) => {
-    const child = spawn(process.execPath, ["signer/main.ts", ...args], { env });
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
-    return { code: Number(code), stdout, stderr };
-  };
-  const store = createStore(env.SIGNER_STORE);
+  const run = (...args: string[]) => runProgram("signer", args, env);
+  const store = createStore(env.SIGNER_STORE, { command: "init", at: new Date() });
   addCleanup(() => store.close());
   const start = () => spawnProcess({ role: "signer", env });
   const running = await start();
@@ -154,6 +150,74 @@ describe("a signed statement in a file", () => {
     expect(await run("decide", file("rejection.json"))).toMatchObject({ code: 0 });
     expect(countWaiting()).toBe(0);
   });
+});
+
+describe("the audit log of the process", () => {
+  test("names the operator of a decision, and is verified on the signer's machine", async () => {
+    const { claim, decide, run, file } = await setUp();
+    await claim(fresh);
+    await decide(byOperator(subjectOf("reject destination")));
+    const { stdout } = await run("audit", "list");
+    const entries = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, string>);
+    expect(entries.map(({ actor_id, action }) => `${actor_id} ${action}`)).toEqual([
+      expect.stringMatching(/^uid \d+ store\.created$/),
+      "signer limits_file.valid",
+      "socket destination.claimed",
+      "socket destination.claimed",
+      "ana destination.rejected",
+    ]);
+    const [head] = entries.slice(-1);
+    expect(await run("audit", "verify")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(head?.["hash"] ?? ""),
+    });
+    // Someone with the store's file takes the rejection back.
+    const store = new DatabaseSync(file("signer.sqlite"));
+    store.exec("drop trigger destination_event_no_delete; delete from destination_event");
+    store.close();
+    expect(await run("audit", "verify")).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("row destination_event/1: missing"),
+    });
+  });
+
+  test("is compared with the heads that the sink has", async () => {
+    const { run, file } = await setUp();
+    const { day } = JSON.parse((await run("audit", "list")).stdout.split("\n")[0] ?? "") as { day: string };
+    await writeFile(
+      file("heads.jsonl"),
+      `${JSON.stringify({ log: "signer", day, sequence: 9, hash: "0".repeat(64) })}\n`,
+    );
+    expect(await run("audit", "verify", "--heads", file("heads.jsonl"))).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(`entry ${day}/9: missing`),
+    });
+  });
+});
+
+test("a claim whose time comes while the process is stopped for long waits for an hour after its start", async () => {
+  const { claim, running, start, run, setPaused, file, countWaiting } = await setUp({ hours: 0.0003 });
+  await setPaused(true);
+  await claim(fresh);
+  await running.kill("SIGKILL");
+  await setPaused(false);
+  const store = new DatabaseSync(file("signer.sqlite"));
+  // As if the process had been stopped a day ago.
+  store.exec(`update last_run set at = ${Date.now() - 24 * 3_600_000}`);
+  store.close();
+  const restarted = await start();
+  expect(await claim(fresh)).toMatchObject({ state: "waiting" });
+  const shown = JSON.parse((await run("waiting")).stdout) as { appliesAt: string; held: string };
+  expect(shown.held).toBe("the signer was stopped");
+  expect(Date.parse(shown.appliesAt)).toBeGreaterThan(Date.now() + 50 * 60_000);
+  await waitFor(async () => sumOf(await scrape(restarted.metricsUrl), "pay_signer_claims_held") === 1, {
+    within: 10_000,
+    what: "the claim is held",
+  });
+  expect(countWaiting()).toBe(1);
 });
 
 test("a claim whose time comes while the process is paused applies when the pause ends, and not before", async () => {

@@ -26,6 +26,7 @@ import {
 } from "../../support/evm-chain.ts";
 import { startKms } from "../../support/fake-kms.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
+import { runProgram } from "../../support/run-program.ts";
 import { makeCertificates } from "../../support/signer-certificates.ts";
 import { type SpawnedProcess, spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
 import { testKeys } from "../../support/test-deps.ts";
@@ -65,9 +66,8 @@ async function withKms(own: TestChain, limited?: object) {
 }
 
 /** Runs `signer init`. Returns its exit code. */
-async function initStore(env: Record<string, string>): Promise<number | null> {
-  const [code] = (await once(spawn(process.execPath, ["signer/main.ts", "init"], { env }), "exit")) as [number | null];
-  return code;
+async function initStore(env: Record<string, string>): Promise<number> {
+  return (await runProgram("signer", ["init"], env)).code;
 }
 
 async function startSigner(env: Record<string, string>): Promise<SpawnedProcess> {
@@ -130,11 +130,21 @@ describe("the signer's process", () => {
   test("over TLS it answers only clients with a certificate of its CA", async () => {
     const port = await freePort();
     const url = `https://127.0.0.1:${port}`;
-    const env = { ...(await environment()), SIGNER_LISTEN: url, ...(await certificates.issue("signer")) };
-    await startSigner(env);
+    const made = await environment();
+    await startSigner({ ...made, SIGNER_LISTEN: url, ...(await certificates.issue("signer")) });
 
     const worker = connect({ SIGNER: url, ...(await certificates.issue("worker")) });
     expect(await worker.claimDeposits([claim])).toMatchObject([{ ok: false, reason: "deposit_not_found" }]);
+    await worker.claimDestinations({
+      destinations: [{ merchantId: claim.merchantId, asset: claim.asset, receiver: chain.keys.treasury.address }],
+      statements: [],
+      approvalKeys: [],
+      revokedKeys: [],
+    });
+    const store = new DatabaseSync(made["SIGNER_STORE"] ?? "", { readOnly: true });
+    addCleanup(() => store.close());
+    const claimed = store.prepare("select actor_kind, actor_id from audit_entry where action = 'destination.claimed'");
+    expect(claimed.get()).toEqual({ actor_kind: "worker", actor_id: "worker" });
 
     const other = await (await makeCertificates()).issue("stranger");
     const read = (name: string) => readFileSync(other[name] ?? "");

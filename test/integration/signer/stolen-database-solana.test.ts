@@ -7,6 +7,7 @@ import { newSolanaKey } from "../../../local/solana-client.ts";
 import { claimAllDeposits } from "../../../payments/payouts/claim-all-deposits.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
+import { workerActor } from "../../../signer/audit/entries.ts";
 import { parseLimits } from "../../../signer/limits.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
 import type { SignerDeps } from "../../../signer/signer-deps.ts";
@@ -242,7 +243,7 @@ test("the treasury of a lost store signs neither payouts nor closings again", as
   const parsed = parseLimits(JSON.stringify(limitsDocument([asset])));
   if ("error" in parsed) throw new Error(parsed.error);
   const rebuilt: SignerDeps = {
-    store: createStore(":memory:"),
+    store: createStore(":memory:", { command: "init", at: new Date() }),
     chains: deps.chains,
     checkChain: async () => undefined,
     deployment: deps.deployment,
@@ -251,12 +252,13 @@ test("the treasury of a lost store signs neither payouts nor closings again", as
     log: deps.log,
     metrics: createMetrics(new Registry(), "signer"),
     now: deps.now,
+    caller: workerActor("socket"),
   };
   await claimAllDeposits({
     db: fixture.db,
     signer: { ...signer, claimDeposits: (deposits) => verifyDeposits(rebuilt, deposits) },
   });
-  const history = { from: new Map<string, number>(), accepted: new Set<string>() };
+  const history = { former: new Map([[solana.id, []]]), from: new Map<string, number>(), accepted: new Set<string>() };
   const amount = await held();
   expect(await rebuildPayouts(rebuilt, { ...history, left: new Map() })).toMatchObject({ held: [{ asset, amount }] });
   const left = new Map([[asset, amount]]);

@@ -149,8 +149,8 @@ describe("a thief who is the database's superuser", () => {
   test("a refund to an account that did not pay is not signed", async () => {
     const paymentId = await earn(thief, 700n);
     await asSuperuser(
-      `insert into refund (id, payment_id, number, merchant_id, asset, amount, receiver, state, created_at, due_at)
-        values ('rfnd_stolen', '${paymentId}', 1, '${thief.merchantId}', '${asset}', 7000000, '${stranger.toLowerCase()}', 'due', now(), now())`,
+      `insert into refund (id, payment_id, number, account_id, mode, merchant_id, asset, amount, receiver, state, created_at, updated_at, due_at)
+        values ('rfnd_stolen', '${paymentId}', 1, '${thief.accountId}', '${thief.mode}', '${thief.merchantId}', '${asset}', 7000000, '${stranger.toLowerCase()}', 'due', now(), now(), now())`,
     );
     const before = await held();
     expect(await thief.refund("rfnd_stolen")).toEqual(["receiver_not_payer"]);
@@ -166,6 +166,9 @@ describe("a thief who is the database's superuser", () => {
     const { id } = await honest.settlementOf(second);
     await redirect(honest, stranger);
     await expectUnpaid(id, "destination_waiting");
+    const receiver = stranger.toLowerCase();
+    const warnings = signing.lines.filter((line) => line.includes("destination waits") && line.includes(receiver));
+    expect(warnings).toHaveLength(1);
 
     signing.clock.advance(71 * 3_600_000);
     await expectUnpaid(id, "destination_waiting");

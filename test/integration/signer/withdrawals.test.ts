@@ -1,9 +1,10 @@
-import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { newKey } from "../../../local/networks-document.ts";
 import { mintUsdc } from "../../../local/usdc.ts";
-import { signText, writeStatement } from "../../../signer/statements.ts";
+import { readEntries } from "../../../signer/audit/entries.ts";
+import { verifyLog } from "../../../signer/audit/verify-log.ts";
 import { withdrawCapital } from "../../../signer/withdraw-capital.ts";
+import { makeOperators } from "../../support/approving-operators.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { startTestSigner } from "../../support/test-signer.ts";
 
@@ -13,33 +14,35 @@ const { deployment } = signing.deps;
 const receiver = newKey().address.toLowerCase();
 const wanted = { asset: chain.asset, amount: 2_000_000n, receiver, reference: "fees-2026-11" };
 
-const [alice, bob] = ["alice", "bob"].map((name) => ({ name, ...generateKeyPairSync("ed25519") }));
-if (!alice || !bob) throw new Error("there are no operators");
-const listed = [alice, bob].map(({ name, publicKey }) => {
-  const { x = "" } = publicKey.export({ format: "jwk" });
-  return { name, publicKey: Buffer.from(x, "base64url").toString("hex") };
-});
+const { listed, approve } = makeOperators(deployment);
 await signing.setLimits({ file: { operators: listed } });
 
-const approve = ({ name, privateKey }: NonNullable<typeof alice>, of = wanted) => {
-  const text = writeStatement({ action: "withdraw capital", ...of }, { deployment, at: new Date() });
-  return { text, signer: name, signature: signText(privateKey, text) };
+const approveBy = (name: string, of = wanted) => {
+  const [approval] = approve({ action: "withdraw capital", ...of }, [name]);
+  if (!approval) throw new Error(`${name} is no operator`);
+  return approval;
 };
 
 test("the operator's capital leaves the treasury when two operators have approved exactly this withdrawal", async () => {
   await mintUsdc(chain.client, chain.contracts.token, [chain.keys.treasury.address], 5_000_000n);
-  const ask = (approvals: ReturnType<typeof approve>[], change = {}) =>
+  const ask = (approvals: ReturnType<typeof approve>, change = {}) =>
     withdrawCapital(signing.deps, { ...wanted, ...change, approvals });
   const missing = { ok: false, reason: "approval_missing" };
   expect(await ask([])).toMatchObject(missing);
-  expect(await ask([approve(alice), approve(alice)])).toMatchObject(missing);
-  expect(await ask([approve(alice), { ...approve(bob), signature: approve(alice).signature }])).toMatchObject(missing);
-  expect(await ask([approve(alice), approve(bob)], { amount: 2_000_001n })).toMatchObject(missing);
-  expect(await ask([approve(alice), approve(bob)], { receiver: newKey().address })).toMatchObject(missing);
+  expect(await ask([approveBy("alice"), approveBy("alice")])).toMatchObject(missing);
+  expect(
+    await ask([approveBy("alice"), { ...approveBy("bob"), signature: approveBy("alice").signature }]),
+  ).toMatchObject(missing);
+  expect(await ask([approveBy("alice"), approveBy("bob")], { amount: 2_000_001n })).toMatchObject(missing);
+  expect(await ask([approveBy("alice"), approveBy("bob")], { receiver: newKey().address })).toMatchObject(missing);
+  const nowhere = { ...wanted, receiver: "nowhere" };
+  const approvals = approve({ action: "withdraw capital", ...nowhere });
+  expect(await withdrawCapital(signing.deps, { ...nowhere, approvals })).toMatchObject({ reason: "invalid_request" });
+  expect(signing.payouts()).toEqual([]);
 
-  const signed = await ask([approve(alice), approve(bob)]);
-  if (!signed.ok) throw new Error(signed.detail);
-  expect(await ask([approve(alice), approve(bob)])).toEqual(signed);
+  const signed = await ask([approveBy("alice"), approveBy("bob")]);
+  if (!("data" in signed)) throw new Error("the withdrawal was not signed");
+  expect(await ask([approveBy("alice"), approveBy("bob")])).toEqual(signed);
   const { to, data } = signed;
   const account = await fundBuyer(chain);
   await chain.client.setBalance({ address: account.address, value: 10n ** 18n });
@@ -48,11 +51,50 @@ test("the operator's capital leaves the treasury when two operators have approve
   expect(await usdcBalance(chain, receiver as `0x${string}`)).toBe(2_000_000n);
   await expect(chain.client.estimateGas({ account, to, data })).rejects.toThrow();
   expect(signing.payouts()).toHaveLength(1);
+  const entries = readEntries(signing.store, { after: undefined, limit: 100 });
+  expect(entries.filter(({ action }) => action === "withdrawal.signed")).toMatchObject([
+    { actor_kind: "operator", actor_id: "alice, bob", subject: wanted.reference },
+  ]);
+  expect(verifyLog(signing.store, []).findings).toEqual([]);
+});
+
+test("another receiver or a lower amount that operators approve for a reference is recorded before it is signed", async () => {
+  const reference = "corrected";
+  const first = { ...wanted, reference };
+  const corrected = { ...first, receiver: newKey().address.toLowerCase(), amount: 1_000_000n };
+  const ask = (of: typeof wanted) =>
+    withdrawCapital(signing.deps, { ...of, approvals: approve({ action: "withdraw capital", ...of }) });
+  for (const one of [first, corrected, corrected]) expect(await ask(one)).toMatchObject({ ok: true });
+  expect(signing.payouts().slice(-2)).toMatchObject([
+    { receiver: first.receiver, amount: "2000000", counted: "2000000" },
+    { receiver: corrected.receiver, amount: "1000000", counted: "0" },
+  ]);
+  const entries = readEntries(signing.store, { after: undefined, limit: 100 });
+  expect(entries.filter(({ subject }) => subject === reference).map(({ after }) => after)).toEqual([
+    expect.stringContaining(first.receiver),
+    expect.stringContaining(corrected.receiver),
+  ]);
+  // Whatever was approved last, a repetition of the first approval adds nothing.
+  expect(await ask(first)).toMatchObject({ ok: true });
+  expect(signing.payouts()).toHaveLength(3);
+});
+
+test("a pause that begins while the chain is read stops a withdrawal that was asked for before", async () => {
+  const late = { ...wanted, reference: "late" };
+  const checkChain = async (id: string) => {
+    await signing.setLimits({ file: { operators: listed, paused: true } });
+    return signing.deps.checkChain(id);
+  };
+  const before = signing.payouts().length;
+  const approvals = approve({ action: "withdraw capital", ...late });
+  const asked = withdrawCapital({ ...signing.deps, checkChain }, { ...late, approvals });
+  expect(await asked).toMatchObject({ ok: false, reason: "paused" });
+  expect(signing.payouts()).toHaveLength(before);
 });
 
 test("a withdrawal keeps to the limits", async () => {
   await signing.setLimits({ file: { operators: listed }, asset: { perPayout: "100" } });
   const large = { ...wanted, reference: "more", amount: 101n };
-  const approvals = [approve(alice, large), approve(bob, large)];
+  const approvals = [approveBy("alice", large), approveBy("bob", large)];
   expect(await withdrawCapital(signing.deps, { ...large, approvals })).toMatchObject({ reason: "limit_payout" });
 });

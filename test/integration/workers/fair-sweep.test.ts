@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import { isTransientChainError } from "../../../chains/errors.ts";
 import { chooseNotBegun } from "../../../db/queries/settlements.ts";
+import { isTransient } from "../../../payments/is-transient.ts";
 import { readSystemStatus } from "../../../payments/maintenance/system-gauges.ts";
 import { dispatchSettlements } from "../../../payments/payouts/dispatch-payouts.ts";
 import { holdPayouts } from "../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
-import { createTransientCheck } from "../../../workers/transient.ts";
 import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
@@ -47,7 +46,7 @@ const countDue = async (fixture: MerchantFixture) =>
  * Sweeps once with the watcher at the head, runs every settle job that was enqueued and returns the jobs' settlements.
  */
 async function sweepAndSettle(fixture: MerchantFixture, at: number): Promise<string[][]> {
-  const handlers = createHandlers({ ...fixture.deps, isTransient: createTransientCheck(isTransientChainError) });
+  const handlers = createHandlers({ ...fixture.deps, isTransient });
   await fixture.watch();
   const before = fixture.enqueued.length;
   await handlers.sweep({ at }, signal);
@@ -154,7 +153,7 @@ test("a refund that its merchant cannot cover waits without jobs, and so do the 
   const fixture = await makeMerchantFixture(chain);
   const [first, second, third] = await fundBuyers(chain, 3);
   if (!first || !second || !third) throw new Error("no buyers");
-  const handlers = createHandlers({ ...fixture.deps, isTransient: createTransientCheck(isTransientChainError) });
+  const handlers = createHandlers({ ...fixture.deps, isTransient });
   const refundJobs = async () => {
     const before = fixture.enqueued.length;
     await sweepAndSettle(fixture, 1);

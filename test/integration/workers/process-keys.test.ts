@@ -123,7 +123,7 @@ const separate = {
   SIGNER_STORE: join(folder, "signer.sqlite"),
   SIGNER_LIMITS_FILE: join(folder, "limits.jsonc"),
 };
-createStore(separate.SIGNER_STORE).close();
+createStore(separate.SIGNER_STORE, { command: "init", at: new Date() }).close();
 await writeFile(separate.SIGNER_LIMITS_FILE, JSON.stringify(limitsDocument([chain.asset, solana.asset])));
 
 describe.runIf(canReadMemory)("the memory and the environment of a process", () => {

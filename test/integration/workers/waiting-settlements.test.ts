@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { isTransientChainError } from "../../../chains/errors.ts";
+import { isTransient } from "../../../payments/is-transient.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
-import { createTransientCheck } from "../../../workers/transient.ts";
 import { fundBuyers, startChain } from "../../support/evm-chain.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { openQueues } from "../../support/test-queues.ts";
@@ -17,7 +16,7 @@ test("settlements that wait for the watcher enqueue no jobs, and begin when the 
   for (const buyer of await fundBuyers(chain, SETTLEMENTS)) ids.push(await fixture.pay(buyer));
   const queues = await openQueues();
   await queues.ready();
-  const deps = { ...fixture.deps, enqueue: queues.enqueue, isTransient: createTransientCheck(isTransientChainError) };
+  const deps = { ...fixture.deps, enqueue: queues.enqueue, isTransient };
   const handlers = createHandlers(deps as Parameters<typeof createHandlers>[0]);
   const signal = new AbortController().signal;
   let run = 0;

@@ -33,6 +33,18 @@ test("a count and a product are no reason not to prepare a statement", () => {
   expect(runOften(nameOf, "select a * b from payment where id = $1")).toBeDefined();
 });
 
+test("a statement that takes its rows as a parameter is prepared: they keep their columns", () => {
+  const nameOf = createStatementNames();
+  for (const rows of [
+    "unnest($1::text[])",
+    "json_to_recordset($1::json) as n (id text)",
+    "jsonb_to_recordset($1::jsonb)",
+  ])
+    expect(
+      runOften(nameOf, `with n as (select * from ${rows}) insert into payment (id) select id from n`),
+    ).toBeDefined();
+});
+
 test("a statement without parameters is not prepared", () => {
   expect(runOften(createStatementNames(), "begin", [])).toBeUndefined();
 });

@@ -60,12 +60,15 @@ test("hashes, addresses and counts stay readable", () => {
 test("the log redacts text that resembles a secret in any field", () => {
   const { text } = capture((log) => {
     log.info(`offered ${rawTransaction} signed ${signature}`);
-    log.info({ note: "sent with svc_test_4f9aKq7Lw2Zx and Bearer abcdefghijklmnop" }, "odd");
+    log.info(
+      { note: "sent with svc_test_4f9aKq7Lw2Zx, whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD and Bearer abcdefghijklmnop" },
+      "odd",
+    );
     log.info({ note: "postgres://app:hunter2@db:5432/pay" }, "odd");
     log.info({ note: { wire: Buffer.from("abcabcabc") } }, "bytes");
   });
   expect(text).not.toMatch(/abab|5e5e|4f9aKq7|abcdefgh|hunter2|97,98/);
-  expect(text).toContain("svc_test_[redacted]");
+  expect(text).toContain("svc_test_[redacted], whsec_[redacted] and");
   expect(text).toContain("postgres://[redacted]@db:5432/pay");
 });
 

@@ -150,7 +150,7 @@ describe("when the caller needs only the status", () => {
       const more = setInterval(() => response.write(Buffer.alloc(400)), 5);
       response.on("close", () => clearInterval(more));
     };
-    expect(await free(request({ statusOnly: true }))).toMatchObject({ ok: true, status: 202, body: Buffer.alloc(0) });
+    expect(await free(request({ beginning: 4 }))).toMatchObject({ ok: true, status: 202 });
   });
 });
 

@@ -84,7 +84,7 @@ async function startProcess(body: string) {
   return { child, exited, lines, printed };
 }
 
-test("SIGTERM closes the process, which exits with 0", async () => {
+test("SIGTERM closes the process, which logs that it has closed and exits with 0", async () => {
   const { child, exited, lines, printed } = await startProcess(
     `shutdown.onClose("timer", () => { clearInterval(timer); console.log("closed"); });`,
   );
@@ -92,6 +92,9 @@ test("SIGTERM closes the process, which exits with 0", async () => {
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
   expect(lines).toContain("closed");
+  expect(lines.map((text) => (text.startsWith("{") ? JSON.parse(text) : {}))).toContainEqual(
+    expect.objectContaining({ msg: "closed", code: 0 }),
+  );
 });
 
 test("an open handle does not keep the process alive after shutdown", async () => {

@@ -21,6 +21,7 @@ test.each<[string, LockedPackage, string]>([
   ["node_modules/a/node_modules/bigint-buffer", { integrity, version: "1.1.5" }, "install @exodus/bigint-buffer"],
   ["node_modules/b", { resolved: "git+ssh://git@example.test/b.git#1" }, "is not from a registry"],
   ["node_modules/b", {}, "has no SHA-512 hash"],
+  ["node_modules/b", { resolved: "../elsewhere", link: true }, "is not from a registry"],
 ])("a package %s that breaks a rule is reported", (path, entry, message) => {
   expect(findDependencyErrors({ ...locked, [path]: entry })).toEqual([expect.stringContaining(message)]);
 });

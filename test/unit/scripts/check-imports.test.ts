@@ -50,8 +50,8 @@ test("only an entry point may import every module", () => {
   expect(planted("api/server.ts", text)).toHaveLength(1);
 });
 
-test("every module may import runtime, and runtime imports no other module", () => {
-  const modules = Object.keys(allowedImports).filter((module) => module !== "runtime");
+test("every module of the service may import runtime, and runtime imports no other module", () => {
+  const modules = Object.keys(allowedImports).filter((module) => !["runtime", "client", "cli"].includes(module));
   for (const module of modules) {
     expect(planted(`${module}/a.ts`, 'import { openLog } from "../runtime/log.ts";'), module).toEqual([]);
     expect(planted("runtime/log.ts", `import { a } from "../${module}/a.ts";`), module).toHaveLength(1);
@@ -59,7 +59,7 @@ test("every module may import runtime, and runtime imports no other module", () 
 });
 
 test("no module may import a top module, and no circle of modules is allowed", () => {
-  const top = ["scripts", "local", "ops", "api", "workers"];
+  const top = ["scripts", "cli", "local", "ops", "api", "workers"];
   for (const [module, allowed] of Object.entries(allowedImports)) {
     expect(
       allowed.filter((other) => top.includes(other)),
@@ -103,4 +103,9 @@ test("types of kysely are allowed everywhere, and the report of SQL names the li
   expect(findSql([{ path: "payments/views.ts", text: `${types}\n\n${query}` }])).toEqual([
     { path: "payments/views.ts", line: 3 },
   ]);
+});
+
+test("the client, which others install without the service, imports no module", () => {
+  for (const module of Object.keys(allowedImports).filter((module) => module !== "client"))
+    expect(planted("client/a.ts", `import { a } from "../${module}/a.ts";`), module).toHaveLength(1);
 });

@@ -2,12 +2,15 @@ import type { KeyObject } from "node:crypto";
 import { expect, test } from "vitest";
 import { createLog } from "../../../runtime/log.ts";
 import { applyDueClaims } from "../../../signer/apply-due-claims.ts";
+import { workerActor } from "../../../signer/audit/entries.ts";
 import { claimDestinations } from "../../../signer/claim-destinations.ts";
 import { findDestinationRefusal } from "../../../signer/destinations.ts";
 import type { Limits } from "../../../signer/limits.ts";
 import type { Statement } from "../../../signer/protocol.ts";
+import { insertDeposits } from "../../../signer/records.ts";
+import { recordRetirement } from "../../../signer/retired-treasuries.ts";
 import { type StatementSubject, signText, writeStatement } from "../../../signer/statements.ts";
-import { createStore } from "../../../signer/store.ts";
+import { createStore, inStoreTransaction } from "../../../signer/store.ts";
 import { makeApprovalKey } from "../../support/approval-key.ts";
 
 const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
@@ -30,11 +33,12 @@ function setUp() {
   const setPaused = (paused: boolean) => {
     limits = { ...limits, paused };
   };
-  const store = createStore(":memory:");
+  const store = createStore(":memory:", { command: "init", at: new Date(now) });
   const deps = {
     store,
     readLimits: () => limits,
     deployment: "test",
+    caller: workerActor("socket"),
     log: createLog({ level: "silent", role: "test" }),
     now: () => new Date(now),
   };
@@ -85,9 +89,9 @@ function setUp() {
     claim(old, [], [approver.publicKey]);
     advance(72 * HOUR);
   };
-  const claimOf = (wanted: string) =>
+  const claimOf = (wanted: string, of = merchantId) =>
     claimDestinations(deps, {
-      destinations: [{ merchantId, asset: wanted, receiver: fresh }],
+      destinations: [{ merchantId: of, asset: wanted, receiver: fresh }],
       statements: [],
       approvalKeys: [],
       revokedKeys: [],
@@ -281,6 +285,29 @@ test("a merchant's first destination of another asset waits when the merchant is
   expect(claimOf(other)).toBe("applied");
   advance(72 * HOUR);
   expect(claimOf(third)).toBe("waiting");
+});
+
+test("while a lost store is rebuilt every reported receiver waits, and afterwards that of a merchant with older deposits", () => {
+  const { deps, store, claimOf, advance } = setUp();
+  const { now: clock } = deps;
+  const [present, next] = [asset.replaceAll("a1", "a2"), asset.replaceAll("a1", "a3")];
+  const treasury = { chain: "eip155:31337", treasury: `0x${"c1".repeat(20)}` };
+  const recordDeposit = (merchant: string, txHash: string) => {
+    const of = { merchantId: merchant, paymentId: txHash, asset, amount: 1n, payer: old, blockNumber: 1 };
+    insertDeposits(store, [{ chain: treasury.chain, txHash, logIndex: 0, ...of }], clock());
+  };
+  expect(claimOf(present, "mrch_new")).toBe("applied");
+  inStoreTransaction(store, () => recordRetirement(store, treasury, { state: "begun", at: clock() }));
+  expect([claimOf(asset, "mrch_2"), claimOf(next, "mrch_new")]).toEqual(["waiting", "waiting"]);
+  recordDeposit("mrch_3", "0x01");
+  advance(HOUR);
+  inStoreTransaction(store, () => recordRetirement(store, treasury, { state: "ended", at: clock() }));
+  expect(claimOf(asset, "mrch_3")).toBe("waiting");
+  advance(HOUR);
+  recordDeposit("mrch_4", "0x02");
+  expect(claimOf(asset, "mrch_4")).toBe("applied");
+  advance(72 * HOUR);
+  expect(claimOf(asset, "mrch_3")).toBe("applied");
 });
 
 // Revoked keys

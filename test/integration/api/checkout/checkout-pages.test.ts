@@ -61,7 +61,7 @@ test("names and references are shown as text, never as markup", async () => {
   const id = await makePayment(api, hostile);
   await api.db.updateTable("payment").set({ reference_id: evil }).where("id", "=", id).execute();
   const { text } = await open(`/?pid=${id}`);
-  expect(text).not.toContain("<img");
+  expect(text.match(/<img[^>]*>/g), "the payment's code only").toEqual([expect.stringContaining('class="qr"')]);
   expect(text.match(/<\/script>/g)).toHaveLength(2);
   expect(text).toContain("&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;");
 });
@@ -87,6 +87,23 @@ test("a checkout with one invalid URL of the two does not redirect", async () =>
   await moveToState(api, id, "succeeded");
   expect(await readStatus(id)).toMatchObject({ status: "succeeded", returnUrl: null });
   expect((await open(`/?pid=${id}`)).text).toContain("You can close this page.");
+});
+
+test("a page links to no stored URL that leaves TLS for another machine", async () => {
+  const open = async (successUrl: string) => {
+    const id = await makePayment(api, merchant);
+    await api.db
+      .updateTable("payment")
+      .set({ checkout: { successUrl, errorUrl: successUrl } })
+      .where("id", "=", id)
+      .execute();
+    await moveToState(api, id, "succeeded");
+    return (await readStatus(id))["returnUrl"];
+  };
+  for (const url of ["http://shop.example.test/", "http://127.0.0.1.shop.example.test/", "javascript:alert(1)"])
+    expect(await open(url)).toBeNull();
+  for (const url of ["https://shop.example.test/", "http://localhost:3000/"])
+    expect(await open(url)).toContain(`${url}?payment_id=`);
 });
 
 test("only an app scheme that the operator allows becomes a return link, which a plain browser does not show", async () => {

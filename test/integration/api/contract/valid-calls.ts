@@ -1,24 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { privateKeyToAccount } from "viem/accounts";
-import { insertEndpoint } from "../../../../db/queries/webhook-endpoints.ts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
 import { setDestinationWait } from "../../../../payments/maintenance/operator-actions.ts";
 import { makeApprovalKey, signStatement } from "../../../support/approval-key.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
+import { webhookCalls } from "./valid-webhook-calls.ts";
 
 /** A request that succeeds; a test may send it or change it first. */
 export type ValidCall = { method: string; path: string; headers: Record<string, string>; body?: unknown };
-
-/** Registers a webhook endpoint to which nothing is delivered. */
-async function addWebhookEndpoint(api: Api, { accountId }: TestMerchant): Promise<void> {
-  const noSecret = { key_id: "none", secret: Buffer.alloc(0) };
-  const noPrevious = { previous_key_id: null, previous_secret: null, previous_until: null };
-  const owned = { id: `whe_${randomUUID().replaceAll("-", "")}`, account_id: accountId, mode: "test" } as const;
-  const url = "https://shop.example.test/hooks";
-  const times = { created_at: new Date(), deleted_at: null };
-  await insertEndpoint(api.db, { ...owned, url, ...noSecret, ...noPrevious, ...times });
-}
 
 /** Returns how to call each operation of the contract so that it succeeds; every call uses its own objects. */
 export async function makeValidCalls(
@@ -26,7 +16,6 @@ export async function makeValidCalls(
   merchant: TestMerchant,
 ): Promise<Record<string, () => Promise<ValidCall>>> {
   const { headers, wallet } = merchant;
-  await addWebhookEndpoint(api, merchant);
   const fresh = () => ({ ...headers, "idempotency-key": randomUUID() });
   const account = { "api-key": merchant.key };
   const buyer = privateKeyToAccount(newWallet().privateKey);
@@ -46,14 +35,24 @@ export async function makeValidCalls(
     return { ...call, body: await toBody(option.id, option.actions[0].data.params[1]) };
   };
   const payment = { referenceId: "order-1", amount: { unit: "iso4217/USD", value: "500" } };
-  const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
+  const newShop = () => ({ merchantName: `Shop ${randomUUID()}`, merchantEmail: "shop@example.test" });
   const newMerchant = async () =>
-    ((await api.post("/v1/merchants", fresh(), shop)).body["merchant"] as { id: string }).id;
+    ((await api.post("/v1/merchants", fresh(), newShop())).body["merchant"] as { id: string }).id;
   const newSettlement = async () => {
     const id = await newMerchant();
     const path = `/v1/merchants/${id}/settlements/crypto`;
     const { body } = await api.post(path, fresh(), { settlements: [{ asset, destination }] });
     return `${path}/${(body["settlements"] as [{ id: string }])[0].id}`;
+  };
+  const newPaidPayment = async () => {
+    const paymentId = await makePayment(api, merchant);
+    await movePayment(api, paymentId, "requires_action", "processing");
+    await movePayment(api, paymentId, "processing", "succeeded");
+    return paymentId;
+  };
+  const newRefund = async () => {
+    const { body } = await api.post("/v1/refunds", headers, { paymentId: await newPaidPayment() });
+    return body["refundId"] as string;
   };
   const newKey = () => makeKey(api, { accountId: merchant.accountId, mode: "test", scopes: ["payments:read"] });
   const newApprovalKey = async (merchantId: string) => {
@@ -105,21 +104,19 @@ export async function makeValidCalls(
       headers,
       body: { status: "succeeded" },
     }),
-    createRefund: async () => {
-      const paymentId = await makePayment(api, merchant);
-      await movePayment(api, paymentId, "requires_action", "processing");
-      await movePayment(api, paymentId, "processing", "succeeded");
-      return { method: "POST", path: "/v1/refunds", headers, body: { paymentId } };
-    },
-    listPaymentRefunds: async () => ({
-      ...(await get("")()),
-      path: `/v1/payments/${await makePayment(api, merchant)}/refunds`,
+    createRefund: async () => ({
+      method: "POST",
+      path: "/v1/refunds",
+      headers,
+      body: { paymentId: await newPaidPayment() },
     }),
+    getRefund: async () => ({ ...(await get("")()), path: `/v1/refunds/${await newRefund()}` }),
+    listRefunds: async () => {
+      await newRefund();
+      return get(`/v1/refunds?merchantId=${merchant.merchantId}&status=succeeded&limit=1`, account)();
+    },
     withdrawRefund: async () => {
-      const paymentId = await makePayment(api, merchant);
-      await movePayment(api, paymentId, "requires_action", "processing");
-      await movePayment(api, paymentId, "processing", "succeeded");
-      const { refundId } = (await api.post("/v1/refunds", headers, { paymentId })).body as { refundId: string };
+      const refundId = await newRefund();
       await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
       return { method: "POST", path: `/v1/refunds/${refundId}/withdraw`, headers, body: {} };
     },
@@ -127,11 +124,15 @@ export async function makeValidCalls(
       "/v1/merchants/payments?limit=2&status=succeeded&status=expired&sortBy=amount&sortDir=asc",
     ),
     listPayments: get("/v1/payments?limit=2&startTs=2026-01-01T00:00:00Z&referenceId=order", account),
+    listBalances: get("/v1/balances?limit=1", account),
+    listMerchantBalances: get(ofMerchant("/balances"), account),
+    getStatement: get("/v1/statement?from=2026-01-01&until=2026-12-31", account),
+    getMerchantStatement: get(ofMerchant("/statement?from=2026-01-01&until=2026-12-31&limit=10"), account),
     createMerchant: async () => ({
       method: "POST",
       path: "/v1/merchants",
       headers: { ...account, "idempotency-key": randomUUID() },
-      body: shop,
+      body: newShop(),
     }),
     listMerchants: get("/v1/merchants?limit=1&search=Shop&status=active", account),
     getMerchant: get(ofMerchant(""), account),
@@ -176,14 +177,15 @@ export async function makeValidCalls(
       headers: account,
       body: { withCreated: true },
     }),
-    getWebhookEndpoint: get("/v1/webhook-endpoint", account),
-    listWebhookDeliveries: get("/v1/webhook-deliveries?limit=2&status=pending", account),
-    replayWebhookEvent: async () => {
-      const paymentId = await makePayment(api, merchant);
-      const { body } = await api.get(`/v1/webhook-deliveries?paymentId=${paymentId}`, account);
-      const [{ eventId }] = body["data"] as [{ eventId: string }];
-      return { method: "POST", path: "/v1/webhook-deliveries/replay", headers: account, body: { eventId } };
+    createAppId: async () => ({ method: "POST", path: "/v1/app-ids", headers: account, body: {} }),
+    listAppIds: get("/v1/app-ids?limit=1", account),
+    revokeAppId: async () => {
+      const { body } = await api.post("/v1/app-ids", account, {});
+      const path = `/v1/app-ids/${(body["appId"] as { id: string }).id}/revoke`;
+      return { method: "POST", path, headers: account, body: {} };
     },
+    ...webhookCalls(api, merchant),
+    listRequestLogs: get("/v1/request-logs?status=2xx&path=/v1/payments&limit=1", account),
     listSettlementChanges: get(ofMerchant("/settlements/changes?status=applied&limit=1"), account),
     approveSettlementChange: () => decideChange("approve"),
     rejectSettlementChange: () => decideChange("reject"),

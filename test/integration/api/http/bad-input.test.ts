@@ -115,6 +115,29 @@ describe("creating a payment", () => {
     expect((await create(23)).body["warnings"]).toEqual([]);
   });
 
+  test("a payment returns buyers to a shop without TLS only on the same machine, and only where the operator allows private addresses", async () => {
+    const local = await startApi({ databaseUrl: api.databaseUrl, allowsPrivateHooks: true });
+    const checkout = { successUrl: "http://localhost:3000/ok", errorUrl: "http://127.0.0.1:3000/no" };
+    const create = async (to: Api, given: object) => {
+      const { body } = await to.post("/v1/payments", shop.headers, { ...good, checkout: given });
+      const kept = (await to.get(`/v1/payments/${body["paymentId"]}`, shop.headers)).body["checkout"];
+      return { kept, warnings: (body["warnings"] as unknown[]).length };
+    };
+    expect(await create(api, checkout)).toEqual({ kept: null, warnings: 1 });
+    expect(await create(local, checkout)).toEqual({ kept: checkout, warnings: 0 });
+    for (const errorUrl of ["http://shop.localhost/no", "http://[::1]:3000/no"])
+      expect(await create(local, { ...checkout, errorUrl })).toMatchObject({ warnings: 0 });
+    for (const errorUrl of [
+      "javascript:alert(1)",
+      "ftp://localhost/no",
+      "http://name:password@localhost/no",
+      "http://shop.test/no",
+      "http://localhost.shop.test/no",
+      "http://10.0.0.7/no",
+    ])
+      expect(await create(local, { ...checkout, errorUrl })).toEqual({ kept: null, warnings: 1 });
+  });
+
   test("a payment keeps a checkout whose URLs are both https, and unknown members are ignored", async () => {
     const checkout = { successUrl: "https://shop.test/ok", errorUrl: "https://shop.test/no" };
     const made = await makePayment(api, shop, { checkout, surprise: { a: 1 }, referenceId: null });

@@ -11,7 +11,7 @@ import { countRows, makeKey, makeMerchant, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const twin = await startApi({ databaseUrl: api.databaseUrl });
-const shop = { merchantName: "Shop", merchantEmail: "shop@example.test" };
+const shop = { merchantName: "Second shop", merchantEmail: "second@example.test" };
 const fresh = () => ({ "idempotency-key": randomUUID() });
 
 test("32 concurrent requests with one key, over two processes, create one merchant and get 32 equal responses", async () => {
@@ -196,7 +196,7 @@ test("a database connection that is cut during the work stores nothing", async (
     await waitFor(async () => (await execute(api.databaseUrl, kill)).length > 0, { within: 10_000 });
     return asking;
   });
-  expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
+  expect(cut).toMatchObject({ status: 503, body: { code: "internal_error" } });
   expect(await total()).toBe(before);
   expect((await twin.post("/v1/merchants", key, shop)).status).toBe(201);
   expect(await total()).toBe(before + 1);
@@ -223,7 +223,7 @@ test("a payment whose response could not be stored is rolled back", async () => 
     await sql`select pg_advisory_unlock(1)`.execute(lock);
     return answer;
   });
-  expect(cut).toMatchObject({ status: 500, body: { code: "internal_error" } });
+  expect(cut).toMatchObject({ status: 503, body: { code: "internal_error" } });
   expect(await payments()).toBe(before);
   const retried = await api.post("/v1/payments", key, body);
   expect(retried.status).toBe(201);

@@ -32,13 +32,30 @@ const withUnknownIds = <T>(value: T): T =>
 /** Calls that name no merchant: what a key of another merchant gets. */
 const unnamed: Record<string, object> = {
   listPayments: { status: 200, body: { data: [], nextCursor: null, stats: { totalTransactions: 0 } } },
+  listRefunds: { status: 200, body: { data: [], nextCursor: null } },
   listMerchants: { status: 200, body: { data: [{ id: second.id }], totalCount: 1 } },
+  listBalances: { status: 200, body: { data: [], nextCursor: null } },
+  getStatement: { status: 200, body: { data: [], nextCursor: null } },
   createMerchant: { status: 403, body: { code: "forbidden" } },
   createApiKey: { status: 403, body: { code: "forbidden", message: expect.stringContaining("merchantIds") } },
   listApiKeys: { status: 200, body: { data: [{ merchantIds: [second.id] }], nextCursor: null } },
+  createAppId: { status: 403, body: { code: "forbidden" } },
+  listAppIds: { status: 403, body: { code: "forbidden" } },
+  revokeAppId: { status: 403, body: { code: "forbidden" } },
+  createWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
+  listWebhookEndpoints: { status: 403, body: { code: "forbidden" } },
   getWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
+  updateWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
+  deleteWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
+  rotateWebhookSecret: { status: 403, body: { code: "forbidden" } },
+  testWebhookEndpoint: { status: 403, body: { code: "forbidden" } },
   listWebhookDeliveries: { status: 403, body: { code: "forbidden" } },
+  getWebhookDelivery: { status: 403, body: { code: "forbidden" } },
   replayWebhookEvent: { status: 403, body: { code: "forbidden" } },
+  replayWebhookEvents: { status: 403, body: { code: "forbidden" } },
+  listEvents: { status: 403, body: { code: "forbidden" } },
+  getEvent: { status: 403, body: { code: "forbidden" } },
+  listRequestLogs: { status: 403, body: { code: "forbidden" } },
 };
 
 describe("for a key that is restricted to another merchant", () => {
@@ -136,7 +153,7 @@ describe("idempotency keys", () => {
     const refused = await api.post("/v1/payments", { ...shop.headers, ...idempotent, "api-key": ofSecond }, body);
     expect(refused).toMatchObject({ status: 404, body: { code: "merchant_not_found" } });
     expect(refused.headers.get("idempotent-replayed")).toBeNull();
-    const created = { merchantName: "Shop", merchantEmail: "shop@example.test" };
+    const created = { merchantName: "Third Shop", merchantEmail: "third@example.test" };
     expect((await api.post("/v1/merchants", { ...shop.headers, ...idempotent }, created)).status).toBe(201);
     const repeated = await api.post("/v1/merchants", { "api-key": ofSecond, ...idempotent }, created);
     expect(repeated).toMatchObject({ status: 403, body: { code: "forbidden" } });

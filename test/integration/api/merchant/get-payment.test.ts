@@ -15,6 +15,8 @@ test("a merchant reads a payment's request, its status and how it was paid", asy
     paymentId: id,
     merchantId: merchant.merchantId,
     referenceId: "order/7",
+    description: null,
+    metadata: {},
     amount: {
       unit: "iso4217/USD",
       value: "500",

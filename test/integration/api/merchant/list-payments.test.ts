@@ -252,9 +252,12 @@ test("a cursor of another sort order is refused, and never an internal error", a
 
 test("unfiltered lists are read through an index, however many payments there are", async () => {
   const { accountId, merchantId } = await setUp();
+  // Without the events of each payment.
+  await sql`alter table payment disable trigger user`.execute(api.db);
   await sql`insert into payment (id, account_id, merchant_id, mode, unit, value, state, created_at, updated_at, expires_at)
     select 'pay_' || md5(i::text), ${accountId}, ${merchantId}, 'test', 'iso4217/USD', i, 'requires_action',
       now() - i * interval '1 second', now(), now() from generate_series(1, 20000) i`.execute(api.db);
+  await sql`alter table payment enable trigger user`.execute(api.db);
   await sql`analyze`.execute(api.db);
   const day = new Date(Date.now() - 10_000_000).toISOString();
   for (const merchantIds of [undefined, [merchantId]])

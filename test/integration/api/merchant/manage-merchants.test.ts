@@ -139,6 +139,8 @@ test.each([
   ["no name", { merchantEmail: "a@b.test" }, "merchantName"],
   ["an empty name", { ...shop, merchantName: " " }, "merchantName"],
   ["a long name", { ...shop, merchantName: "x".repeat(257) }, "merchantName"],
+  ["a control character in its name", { ...shop, merchantName: "Shop\u001b]52;c;eA==\u0007" }, "merchantName"],
+  ["a line feed in its name", { ...shop, merchantName: "Shop\nToo" }, "merchantName"],
   ["no e-mail", { ...shop, merchantEmail: "no-address" }, "merchantEmail"],
   ["a logo that is not a string", { ...shop, iconUrl: 1 }, "iconUrl"],
   ["a logo URL that is not HTTP", { ...shop, iconUrl: "ftp://icons.test/" }, "iconUrl"],
@@ -150,8 +152,29 @@ test.each([
   expect((await api.get("/v1/merchants", owner)).body["totalCount"]).toBe(before);
 });
 
+test("a merchant with the name and e-mail address of another one is refused, also when the calls race", async () => {
+  const headers = await newOwner();
+  const create = (body: object) => api.post("/v1/merchants", { ...headers, ...fresh() }, body);
+  const answers = await Promise.all(Array.from({ length: 8 }, () => create(shop)));
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+  for (const answer of answers.filter(({ status }) => status !== 201))
+    expect(answer).toMatchObject({ status: 409, body: { code: "merchant_exists" } });
+  const shouted = { merchantName: "CAFé ZOë", merchantEmail: "Zoe@Example.test" };
+  expect(await create(shouted)).toMatchObject({ status: 409, body: { code: "merchant_exists" } });
+  const branch = await make(headers, { ...shop, merchantName: "Café Zoë II" });
+  const path = `/v1/merchants/${branch["id"]}`;
+  expect(await api.patch(path, headers, shouted)).toMatchObject({ status: 409, body: { code: "merchant_exists" } });
+  expect(await api.patch(path, headers, { merchantName: "Café Zoë II" })).toMatchObject({ status: 200 });
+  expect((await api.get("/v1/merchants", headers)).body["totalCount"]).toBe(2);
+  // Another account or mode, or the place of a deleted merchant, is free.
+  await make(await newOwner("test"));
+  await make(await newOwner());
+  await api.delete(path, headers);
+  await make(headers, { ...shop, merchantName: "Café Zoë II" });
+});
+
 test("an empty change and an invalid cursor, limit or status are refused", async () => {
-  const made = await make();
+  const made = await make(owner, { ...shop, merchantName: "Another café" });
   const noSuchDay = Buffer.from(JSON.stringify(["2026-02-31T00:00:00.000Z", made["id"]])).toString("base64url");
   for (const answer of [
     await api.patch(`/v1/merchants/${made["id"]}`, owner, {}),

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
+import { pageOfRefunds } from "../../../../db/queries/refunds.ts";
+import { asset, makeKey, makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
 const merchant = await makeMerchant(api);
@@ -18,7 +20,21 @@ test("a paid payment is marked as refunded once, also when many requests race", 
   const id = await makePaid();
   const answers = await Promise.all(Array.from({ length: 16 }, () => refund(id)));
   expect(answers.filter(({ status }) => status === 200).map(({ body }) => body)).toEqual([
-    { paymentId: id, refundId: expect.stringMatching(/^rfnd_[0-9a-f]{32}$/) },
+    {
+      refundId: expect.stringMatching(/^rfnd_[0-9a-f]{32}$/),
+      paymentId: id,
+      merchantId: merchant.merchantId,
+      referenceId: null,
+      status: "succeeded",
+      reason: null,
+      amount: { unit: `caip19/${asset}`, value: "5000000", display: expect.objectContaining({ decimals: 6 }) },
+      receiver: null,
+      isRecordOnly: true,
+      txId: expect.stringMatching(/^test:rfnd_/),
+      createdAt: expect.any(String),
+      lastUpdatedAt: expect.any(String),
+      succeededAt: expect.any(String),
+    },
   ]);
   const others = answers.filter(({ status }) => status !== 200);
   expect(new Set(others.map(({ status, body }) => `${status} ${body["code"]}`))).toEqual(
@@ -86,20 +102,100 @@ async function makeWaiting(paymentId: string): Promise<string> {
 }
 const withdraw = (refundId: string, headers = merchant.headers) =>
   api.post(`/v1/refunds/${refundId}/withdraw`, headers, {});
-const list = (paymentId: string, headers = merchant.headers) => api.get(`/v1/payments/${paymentId}/refunds`, headers);
+const read = (refundId: string, headers = merchant.headers) => api.get(`/v1/refunds/${refundId}`, headers);
+const list = async (query: string, key = merchant.key) => {
+  const { body } = await api.get(`/v1/refunds?${query}`, { "api-key": key });
+  return { data: body["data"] as Record<string, unknown>[], nextCursor: body["nextCursor"] as string | null };
+};
 
-test("a waiting refund is listed and can be withdrawn, and its amount can be refunded again", async () => {
+test("a pending refund is read and listed, can be withdrawn, and its amount can be refunded again", async () => {
   const id = await makePaid();
   const refundId = await makeWaiting(id);
-  expect((await list(id)).body).toMatchObject({ data: [{ refundId, paymentId: id, status: "waiting", paidAt: null }] });
+  const pending = { refundId, paymentId: id, status: "pending", reason: null, txId: null, succeededAt: null };
+  expect(await read(refundId)).toMatchObject({ status: 200, body: pending });
+  expect(await list(`paymentId=${id}`)).toMatchObject({ data: [pending], nextCursor: null });
   expect(await refund(id)).toMatchObject({ status: 409, body: { code: "already_refunded" } });
+  const failed = { refundId, paymentId: id, status: "failed", reason: "withdrawn", txId: null };
   const answers = await Promise.all(Array.from({ length: 8 }, () => withdraw(refundId)));
-  for (const answer of answers)
-    expect(answer).toMatchObject({ status: 200, body: { refundId, paymentId: id, status: "withdrawn" } });
+  for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: failed });
   const moves = await api.db.selectFrom("event").select("to_state").where("subject", "=", refundId).execute();
   expect(moves.filter(({ to_state: to }) => to === "withdrawn")).toHaveLength(1);
+  expect(await read(refundId)).toMatchObject({ body: failed });
   expect(await refund(id)).toMatchObject({ status: 200 });
-  expect((await list(id)).body).toMatchObject({ data: [{ status: "withdrawn" }, { status: "marked" }] });
+  expect((await list(`paymentId=${id}`)).data).toMatchObject([{ status: "succeeded" }, failed]);
+});
+
+test("a held refund names its reason, and HEAD answers like GET without a body", async () => {
+  const refundId = await makeWaiting(await makePaid());
+  await api.db.updateTable("refund").set({ state: "held" }).where("id", "=", refundId).execute();
+  expect(await read(refundId)).toMatchObject({ body: { status: "held", reason: "screening" } });
+  const head = await fetch(`${api.url}/v1/refunds/${refundId}`, { method: "HEAD", headers: merchant.headers });
+  expect([head.status, await head.text()]).toEqual([200, ""]);
+});
+
+test("refunds are listed page by page, by merchant, by status and by time, and each once", async () => {
+  const shop = await makeMerchant(api);
+  const made: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    const paymentId = await makePayment(api, shop);
+    await movePayment(api, paymentId, "requires_action", "processing");
+    await movePayment(api, paymentId, "processing", "succeeded");
+    made.unshift((await refund(paymentId, shop.headers)).body["refundId"] as string);
+  }
+  await api.db
+    .updateTable("refund")
+    .set({ state: "due" })
+    .where("id", "=", made[1] ?? "")
+    .execute();
+  const idsOf = (page: Awaited<ReturnType<typeof list>>) => page.data.map(({ refundId }) => refundId);
+  const first = await list("limit=2", shop.key);
+  const next = await list(`limit=2&cursor=${first.nextCursor}`, shop.key);
+  expect([...idsOf(first), ...idsOf(next)]).toEqual(made);
+  expect(next.nextCursor).toBeNull();
+  expect(idsOf(await list(`merchantId=${shop.merchantId}`, shop.key))).toEqual(made);
+  expect(idsOf(await list("status=pending&status=held", shop.key))).toEqual([made[1]]);
+  expect(idsOf(await list("status=succeeded", shop.key))).toEqual([made[0], made[2]]);
+  const [oldest] = next.data;
+  const since = encodeURIComponent(String(oldest?.["createdAt"]));
+  expect(idsOf(await list(`endTs=${since}`, shop.key))).toEqual([]);
+  expect(idsOf(await list(`startTs=${since}`, shop.key))).toEqual(made);
+  for (const bad of ["status=paid", "cursor=x", "limit=0", "paymentId=x", "startTs=yesterday"])
+    expect(await api.get(`/v1/refunds?${bad}`, { "api-key": shop.key })).toMatchObject({
+      status: 400,
+      body: { code: "params_validation" },
+    });
+});
+
+test("a refund of another account or of the other mode is not found and not listed", async () => {
+  const id = await makePaid();
+  const refundId = (await refund(id)).body["refundId"] as string;
+  const stranger = await makeMerchant(api);
+  const { key: liveKey } = await makeKey(api, {
+    accountId: merchant.accountId,
+    mode: "live",
+    scopes: ["payments:read"],
+  });
+  for (const headers of [stranger.headers, { ...merchant.headers, "api-key": liveKey }])
+    expect(await read(refundId, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
+  for (const key of [stranger.key, liveKey]) expect((await list(`paymentId=${id}`, key)).data).toEqual([]);
+  expect((await list(`merchantId=${merchant.merchantId}`, stranger.key)).data).toEqual([]);
+});
+
+test.each([
+  ["of an account", {}],
+  ["of a merchant", { merchantIds: [merchant.merchantId] }],
+  ["of a payment", { paymentId: `pay_${"0".repeat(32)}` }],
+])("the list of refunds %s reads an index in its order", async (_whose, filter) => {
+  const owner = { accountId: merchant.accountId, mode: "test" as const, onlyMerchants: null };
+  const after = [new Date().toISOString(), "rfnd_1"] as const;
+  const plan = await api.db.transaction().execute(async (db) => {
+    await sql`set local enable_seqscan = off`.execute(db);
+    await sql`set local enable_sort = off`.execute(db);
+    const rows = await pageOfRefunds(db, { owner, ...filter, after }, 51).explain();
+    return rows.map((row) => Object.values(row)[0]).join("\n");
+  });
+  expect(plan).toMatch(/using refund_(account|merchant|payment_id_number_key)/);
+  expect(plan).not.toContain("Seq Scan on refund");
 });
 
 test("a refund that does not wait, or belongs to another merchant, cannot be withdrawn", async () => {
@@ -107,7 +203,7 @@ test("a refund that does not wait, or belongs to another merchant, cannot be wit
   const { refundId } = (await refund(id)).body as { refundId: string };
   expect(await withdraw(refundId)).toMatchObject({
     status: 400,
-    body: { code: "invalid_state", message: "the refund is marked" },
+    body: { code: "invalid_state", message: "the refund is succeeded" },
   });
   const stranger = await makeMerchant(api);
   const waiting = await makeWaiting(await makePaid());
@@ -117,7 +213,6 @@ test("a refund that does not wait, or belongs to another merchant, cannot be wit
     ["rfnd_1", merchant.headers],
   ] as const)
     expect(await withdraw(one, headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
-  expect(await list(id, stranger.headers)).toMatchObject({ status: 404, body: { code: "payment_not_found" } });
   const { state } = await api.db
     .selectFrom("refund")
     .select("state")

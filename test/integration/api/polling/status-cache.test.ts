@@ -87,6 +87,20 @@ describe("the status of a payment", () => {
     expect(await ask(twin)).toBe("processing");
   });
 
+  test.each([
+    ["the payment", () => `/v1/payments/${id}`],
+    ["the list of payments", () => "/v1/merchants/payments"],
+    ["the payment of the gateway", () => `/v1/gateway/payment/${id}`],
+    ["the checkout page", () => `/${id}`],
+    ["the status of the checkout page", () => `/checkout/${id}/status`],
+  ])("%s shows an unannounced change to nobody before the other process knows it", async (_title, path) => {
+    await Promise.all([warm(api), warm(twin)]);
+    await movePaymentSilently(api, id, "requires_action", "processing");
+    const shown = await fetch(`${api.url}${path()}`, { headers: shop.headers });
+    expect(await shown.text()).toContain("processing");
+    expect(await Promise.all([ask(twin), ask(api)])).toEqual(["processing", "processing"]);
+  });
+
   test("a long poll that returns an unannounced change tells the other process first", async () => {
     const held = api.get(`/v1/payments/${id}/status?maxPollMs=20000`, shop.headers);
     await warm(twin);

@@ -1,3 +1,4 @@
+import { createServer } from "node:http";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import {
@@ -14,6 +15,7 @@ import { describeSolana } from "../../../../local/solana-entry.ts";
 import { createMetrics } from "../../../../runtime/metrics.ts";
 import { parseNetworks, type SolanaNetwork } from "../../../../runtime/networks/read-networks.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { listen } from "../../../support/listen.ts";
 import { makeSolanaKeys, startTestSolana } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana();
@@ -21,9 +23,9 @@ const keys = await makeSolanaKeys(solana);
 const first = await startFaultProxy({ target: solana.url });
 
 /** Opens the chain again, so that no endpoint is suspended. */
-function openChain(): SolanaChain {
+function openChain(rpcUrls = [first.url, solana.url]): SolanaChain {
   const { id, mint, slotMs } = solana;
-  const entry = describeSolana({ id, mints: [mint], keys, rpcUrls: [first.url, solana.url], slotMs });
+  const entry = describeSolana({ id, mints: [mint], keys, rpcUrls, slotMs });
   const [network] = parseNetworks({ deployment: "test", chains: [entry] }).chains;
   return openSolanaChain(network as SolanaNetwork, createMetrics(new Registry(), "worker"));
 }
@@ -42,6 +44,22 @@ test.each(reads)("%s is read from the second endpoint while the first one does n
   first.refuse(true);
   expect(await read(openChain())).toBeDefined();
 });
+
+test.each(reads)(
+  "%s is not asked for again while an endpoint says that its rate limit is reached",
+  async (_what, read) => {
+    let asked = 0;
+    const server = createServer((_request, response) => {
+      asked += 1;
+      response.writeHead(429, { "retry-after": "30" }).end("too many requests");
+    });
+    const chain = openChain([await listen(server)]);
+    await expect(read(chain)).rejects.toMatchObject({ code: "rpc_unreachable" });
+    await expect(read(chain)).rejects.toMatchObject({ code: "rpc_unreachable" });
+    // The networks file lists the URL twice, because two are required.
+    expect(asked).toBe(2);
+  },
+);
 
 test("an endpoint's error is not read as a rent of zero", async () => {
   first.refuse(false);

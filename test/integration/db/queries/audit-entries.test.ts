@@ -1,8 +1,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { hashEntry } from "../../../../db/audit-chain.ts";
 import { type AuditEntry, insertAuditEntries, readAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { closeAuditDays } from "../../../../db/queries/audit-heads.ts";
+import { hashEntry } from "../../../../runtime/audit-chain.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";

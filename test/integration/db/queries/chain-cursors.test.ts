@@ -112,14 +112,16 @@ describe("the cursor", () => {
     expect(await advanceCursor(db, { ...cursor, number: 9 }, to(11, "0xb"))).toBe(false);
   });
 
-  test("the cursor keeps the highest final block until a reorg removes that block", async () => {
-    const { chain, mustTake, takeAfter } = await makeCursor();
+  test("the cursor keeps the highest final block of its owner until a reorg removes that block", async () => {
+    const { mustTake, takeAfter } = await makeCursor();
     const cursor = await mustTake();
     expect(await advanceCursor(db, cursor, to(20, "0xc"))).toBe(true);
-    await raiseFinal(db, { chain, finalNumber: 12 });
-    await raiseFinal(db, { chain, finalNumber: 11 });
+    await raiseFinal(db, { ...cursor, finalNumber: 12 });
+    await raiseFinal(db, { ...cursor, finalNumber: 11 });
     expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(12);
+    await raiseFinal(db, { ...cursor, finalNumber: 20 });
     const retaken = await takeAfter("a", LEASE_MS);
+    expect(retaken.finalNumber).toBe(12);
     expect(await advanceCursor(db, retaken, to(11, "0xd"))).toBe(true);
     expect((await takeAfter("a", LEASE_MS)).finalNumber).toBe(11);
   });

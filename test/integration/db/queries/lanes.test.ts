@@ -110,6 +110,18 @@ describe("a wake request", () => {
     expect(await requestWake(), "no owner holds it now").toBe(false);
   });
 
+  test("a second request writes nothing while the first one waits for the holder", async () => {
+    const { chain, take, requestWake } = await makeLanes();
+    const version = async () =>
+      (await sql<{ xmin: string }>`select xmin::text from lane where chain = ${chain}`.execute(db)).rows[0]?.xmin;
+    const lease = await mustTake(take);
+    expect(await requestWake()).toBe(true);
+    const requested = await version();
+    expect(await requestWake()).toBe(true);
+    expect(await version()).toBe(requested);
+    expect(await releaseLane(db, lease)).toBe("wake_requested");
+  });
+
   test("no wake request is lost: the holder sees it, or the requester takes the lane", async () => {
     const { take, requestWake } = await makeLanes();
     let written = 0;

@@ -12,7 +12,7 @@ type Merchant = Awaited<ReturnType<typeof insertMerchant>>;
 const paymentOf = ({ accountId, merchantId }: Merchant) => {
   const created_at = new Date();
   const whose = { account_id: accountId, merchant_id: merchantId, mode: "live" as const, reference_id: null };
-  const amount = { unit: "iso4217/USD", value: 100n, checkout: null };
+  const amount = { unit: "iso4217/USD", value: 100n, checkout: null, description: null, metadata: null };
   return { id: newId("pay"), ...whose, ...amount, created_at, expires_at: created_at, due_at: null };
 };
 const claimOf = (key: string) => ({

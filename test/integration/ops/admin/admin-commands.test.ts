@@ -5,8 +5,10 @@ import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { createDatabase } from "../../../support/test-database.ts";
 import { testKeys } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
@@ -56,7 +58,7 @@ test("an app id works until an operator revokes it", async () => {
   expect(await json<{ revokedAt: string | null }[]>("apps", "list", "--account", fixture.accountId)).toMatchObject([
     { revokedAt: expect.any(String) },
   ]);
-  expect(await admin("apps", "revoke", "0")).toMatchObject({ code: 1, stderr: "there is no app id 0\n" });
+  expect(await admin("apps", "revoke", "0")).toMatchObject({ code: 1, stderr: "no such app id\n" });
 });
 
 test("an operator creates, shows and removes a merchant, its destinations and its policies", async () => {
@@ -153,30 +155,39 @@ test("an operator adds, lists and removes sites that may frame the data page, an
     expect(actions).toContainEqual(expect.objectContaining({ action, actor_id: "night watch" }));
 });
 
-test("an operator sets, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
-  const set = ["webhooks", "set", ...owner, "--url"];
+test("an operator registers, shows, rotates and deletes a webhook endpoint, and its secret is not shown again", async () => {
+  const set = ["webhooks", "new", ...owner, "--url"];
   expect(await admin(...set, "http://shop.example/hooks")).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("https"),
   });
-  const { secret = "" } = await json(...set, "https://shop.example/hooks");
+  const { secret = "", id = "" } = await json(...set, "https://shop.example/hooks");
   expect(secret).toMatch(/^whsec_/);
-  const shown = await admin("webhooks", "show", ...owner);
+  const shown = await admin("webhooks", "show", id);
   expect(shown.stdout).toContain("https://shop.example/hooks");
   expect(shown.stdout).not.toContain(secret);
-  const { secret: second } = await json("webhooks", "rotate", ...owner);
+  const { secret: second } = await json("webhooks", "rotate", id);
   expect(second).not.toBe(secret);
-  expect(await json("webhooks", "show", ...owner)).toMatchObject({ previousUntil: expect.any(String) });
-  expect((await json("webhooks", "rotate", "--now", ...owner))["secret"]).not.toBe(second);
-  expect(await json("webhooks", "show", ...owner)).toMatchObject({ previousUntil: null });
+  expect(await json("webhooks", "show", id)).toMatchObject({ previousUntil: expect.any(String) });
+  expect((await json("webhooks", "rotate", "--now", id))["secret"]).not.toBe(second);
+  expect(await json("webhooks", "show", id)).toMatchObject({ previousUntil: null });
+  const change = ["webhooks", "change", id, "--types", "payment.created,payment.succeeded", "--payload", "thin"];
+  expect(await json(...change)).toMatchObject({
+    eventTypes: ["payment.created", "payment.succeeded"],
+    payload: "thin",
+  });
+  expect(await json<object[]>("webhooks", "list", ...owner)).toMatchObject([{ id, byOperator: true }]);
   await fixture.create();
-  expect(await json<object[]>("webhooks", "deliveries", ...owner, "--state", "pending")).toMatchObject([
+  expect(await json<object[]>("webhooks", "deliveries", id, "--state", "pending")).toMatchObject([
     { type: "payment.created" },
   ]);
-  expect(await admin("webhooks", "replay", ...owner)).toMatchObject({ code: 2 });
-  expect(await json("webhooks", "replay", ...owner, "--given-up")).toEqual({ count: 0 });
-  await json("webhooks", "delete", ...owner);
-  expect(await admin("webhooks", "show", ...owner)).toMatchObject({ code: 2 });
+  const events = await json<{ items: { id: string; type: string }[] }>("webhooks", "events", ...owner);
+  const created = events.items.findLast(({ type }) => type === "payment.created");
+  expect(await json("webhooks", "delivery", id, created?.id ?? "")).toMatchObject({ payload: { id: created?.id } });
+  expect(await admin("webhooks", "replay", id)).toMatchObject({ code: 2 });
+  expect(await json("webhooks", "replay", id, "--given-up")).toEqual({ count: 0 });
+  await json("webhooks", "delete", id);
+  expect(await admin("webhooks", "show", id)).toMatchObject({ code: 1 });
 });
 
 test("an operator reads everything that happened to a payment, up to the ledger", async () => {
@@ -205,6 +216,28 @@ test("an operator reads everything that happened to a payment, up to the ledger"
     await json<object[]>("payments", "list", "--state", "succeeded", "--account", fixture.accountId),
   ).toMatchObject([{ id }]);
   expect(await json<object[]>("payments", "list", "--since", "2099-01-01T00:00:00Z")).toEqual([]);
+});
+
+test("payments show finds a payment by whatever belongs to it, and lists several", async () => {
+  const [id, other] = [await fixture.create(undefined, { referenceId: "order-4711" }), await fixture.create()];
+  for (const paymentId of [id, other]) await fixture.verify(await fixture.attempt(paymentId, await fundBuyer(chain)));
+  await fixture.relay();
+  await fixture.watch();
+  const { db } = fixture;
+  const attempt = await db.selectFrom("attempt").selectAll().where("payment_id", "=", id).executeTakeFirstOrThrow();
+  const transfer = await db.selectFrom("transfer").selectAll().where("payment_id", "=", id).executeTakeFirstOrThrow();
+  const settlement = await fixture.settlementOf(id);
+  for (const name of [id, attempt.id, attempt.option_id, transfer.id, settlement.id, "order-4711"])
+    expect(await json<object>("payments", "show", name), name).toMatchObject({ payment: { id } });
+  // Both were transferred in one transaction.
+  const { tx_id: hash } = await db.selectFrom("payment").select("tx_id").where("id", "=", id).executeTakeFirstOrThrow();
+  const listed = await json<{ id: string }[]>("payments", "show", String(hash));
+  expect(listed.map(({ id }) => id).sort()).toEqual([id, other].sort());
+  // A reference that looks like a member of every object.
+  const named = await fixture.create(undefined, { referenceId: "constructor_7" });
+  expect(await json<object>("payments", "show", "constructor_7")).toMatchObject({ payment: { id: named } });
+  const unknown = await admin("payments", "show", "order-4712");
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("there is no payment order-4712") });
 });
 
 test("retry makes overdue work due now, and nothing else", async () => {
@@ -290,7 +323,7 @@ test("an operator deletes the data of a payment's buyer, or of an account in all
 
 test.each([
   [["nothing"], "unknown command 'nothing'"],
-  [["payments", "show"], "missing required argument 'payment'"],
+  [["payments", "show"], "missing required argument 'id'"],
   [["payments", "list", "--state", "paid"], "--state"],
   [["payments", "list", "--limit", "0"], "--limit"],
   [["keys", "new", "--mode", "live"], "--account"],
@@ -307,4 +340,12 @@ test("an unavailable database is reported in one sentence, without its password"
   expect(code).toBe(1);
   expect(stderr).not.toContain("hidden");
   expect(stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("a command refuses a database that a later release has migrated too far", async () => {
+  const url = await createDatabase();
+  await execute(url, "insert into kysely_migration (name, timestamp) values ('0003_later', 'now')");
+  const { code, stderr } = await adminIn({ ...environment, DATABASE_URL: url })("accounts", "list");
+  expect(code).not.toBe(0);
+  expect(stderr).toContain("the database has schema version 3, and this release works with 1 and 2");
 });

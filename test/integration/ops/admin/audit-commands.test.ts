@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { hashEntry } from "../../../../db/audit-chain.ts";
 import { insertAuditEntries, readAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { exportAuditHeads } from "../../../../payments/maintenance/audit-heads.ts";
+import { hashEntry } from "../../../../runtime/audit-chain.ts";
 import { openAuditSink } from "../../../../runtime/audit-sink.ts";
 import { createLog } from "../../../../runtime/log.ts";
 import { adminIn } from "../../../support/admin.ts";
@@ -181,6 +181,6 @@ test("a file of heads that holds anything else is refused with its line", async 
   writeFileSync(heads, `${readFileSync(heads, "utf8")}{"day":"2026-03-09"}\n`);
   expect(await admin("audit", "verify", "--heads", heads)).toMatchObject({
     code: 2,
-    stderr: "--heads: line 3 is not a head of the audit log\n",
+    stderr: "--heads: line 3 is not a head of an audit log\n",
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
+import { insertAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { createProgram } from "../../../../ops/admin/program.ts";
 import { listExceptions, returnException } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -65,8 +66,12 @@ const reads = [
   "payouts blocked",
   "policies list",
   "refunds list",
+  "refunds show",
   "statement",
   "webhooks deliveries",
+  "webhooks delivery",
+  "webhooks events",
+  "webhooks list",
   "webhooks show",
 ];
 
@@ -120,6 +125,13 @@ async function waitingChange(digit: string): Promise<string> {
   return (pendingChange as unknown as { changeId: string }).changeId;
 }
 
+let endpoints = 0;
+
+async function newEndpoint(): Promise<string> {
+  endpoints += 1;
+  return (await json("webhooks", "new", ...owner, "--url", `http://127.0.0.1:9/${endpoints}`))["id"] ?? "";
+}
+
 const onDestination = (command: string) => async () => ["destinations", command, merchantId, await destinationId()];
 const fixed =
   (...args: string[]) =>
@@ -171,14 +183,21 @@ const changes: Record<string, () => Promise<string[]>> = {
     const refunds = db.selectFrom("refund").select("id").where("exception_id", "=", exception);
     return ["refunds", "approve", (await refunds.executeTakeFirstOrThrow()).id, ...signed];
   },
+  "audit accept-signer": async () => {
+    const entry = { actor: testActor, action: "signer_log.contradicted", subject: "signer-log", before: null };
+    await insertAuditEntries(db, [{ ...entry, after: { head: null }, at: new Date() }]);
+    return ["audit", "accept-signer"];
+  },
   "policies add": fixed("policies", "add", merchantId),
   "policies remove": async () => ["policies", "remove", (await json("policies", "add", merchantId))["id"] ?? ""],
   "frames add": fixed("frames", "add", accountId, "https://wallet.example"),
   "frames remove": fixed("frames", "remove", accountId, "https://wallet.example"),
-  "webhooks set": fixed("webhooks", "set", ...owner, "--url", "http://127.0.0.1:9/hook"),
-  "webhooks rotate": fixed("webhooks", "rotate", ...owner),
-  "webhooks replay": fixed("webhooks", "replay", ...owner, "--since", "2026-01-01T00:00:00Z"),
-  "webhooks delete": fixed("webhooks", "delete", ...owner),
+  "webhooks new": fixed("webhooks", "new", ...owner, "--url", "http://127.0.0.1:9/hook"),
+  "webhooks change": async () => ["webhooks", "change", await newEndpoint(), "--status", "disabled"],
+  "webhooks rotate": async () => ["webhooks", "rotate", await newEndpoint()],
+  "webhooks test": async () => ["webhooks", "test", await newEndpoint()],
+  "webhooks replay": async () => ["webhooks", "replay", await newEndpoint(), "--since", "2026-01-01T00:00:00Z"],
+  "webhooks delete": async () => ["webhooks", "delete", await newEndpoint()],
   retry: async () => ["retry", await fixture.create()],
   "collected-data show": async () => ["collected-data", "show", await fixture.create()],
   "failed-bookings retry": async () => {

@@ -15,13 +15,17 @@ test("an operator lists refunds that have not begun and withdraws one, and the w
   const paymentId = await fixture.pay(await fundBuyer(chain));
   const { refundId } = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId, mode: "live" }));
   const listed = await admin("refunds", "list", "--merchant", fixture.merchantId, "--json");
-  expect(JSON.parse(listed.stdout)).toMatchObject([{ id: refundId, paymentId, state: "due", amount: "1000000" }]);
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ refundId, paymentId, status: "pending", amount: "1000000" }]);
   for (let time = 0; time < 2; time += 1)
     expect(await admin("refunds", "withdraw", refundId)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(refundId),
     });
   expect(await admin("refunds", "list")).toMatchObject({ code: 0, stdout: "none\n" });
+  const failed = await admin("refunds", "list", "--payment", paymentId, "--status", "failed", "--json");
+  const shown = await admin("refunds", "show", refundId, "--json");
+  for (const found of [JSON.parse(failed.stdout)[0], JSON.parse(shown.stdout)])
+    expect(found).toMatchObject({ refundId, status: "failed", reason: "withdrawn", txId: null });
   const actions = await fixture.db.selectFrom("audit_entry").selectAll().where("subject", "=", refundId).execute();
   expect(actions.at(-1)).toMatchObject({ actor_id: "night watch", action: "refund.withdrawn" });
 });

@@ -1,15 +1,13 @@
-import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
-import { promisify } from "node:util";
 import { hexToNumber, numberToHex, parseEther, parseGwei } from "viem";
 import { afterEach, expect, test } from "vitest";
 import { GAS_PRICE_ORACLE } from "../../../../chains/evm/rollup-fees.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { makeMint } from "../../../../local/spl-tokens.ts";
-import { builtService } from "../../../support/built-service.ts";
 import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
 import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
+import { runProgram } from "../../../support/run-program.ts";
 
 const world = await startPreflight();
 const { chain, solana, evmProxy, solanaProxy } = world;
@@ -69,10 +67,9 @@ test("the process prints JSON, shows progress on stderr, and exits with 1 when t
   const document = world.document("eip155:");
   document.chains[0].assets[0].decimals = 18;
   await writeFile(world.networksFile, JSON.stringify(document));
-  const args = [`${builtService}/preflight.js`, "--networks", world.networksFile, "--json"];
-  const failed: unknown = await promisify(execFile)(process.execPath, args, { env: world.env }).catch((error) => error);
+  const failed = await runProgram("preflight", ["--networks", world.networksFile, "--json"], world.env);
   expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^checking .*\n$/) });
-  expect(JSON.parse((failed as { stdout: string }).stdout)).toMatchObject({ status: "error" });
+  expect(JSON.parse(failed.stdout)).toMatchObject({ status: "error" });
 });
 
 test("a call without a networks file, or with an invalid one, exits with 2 and names the problem", async () => {

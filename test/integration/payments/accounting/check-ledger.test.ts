@@ -177,8 +177,8 @@ describe("rows that someone writes into the database are found", () => {
 
   test("a refund of money that no operator has returned", async () => {
     const [group] = await db.selectFrom("ledger_group").select("id").limit(1).execute();
-    const row = `insert into refund (id, number, exception_id, asset, amount, receiver, state, created_at, due_at)
-      values ('rfnd_thief', 1, ${group?.id}, '${asset}', 1000000, '${stranger}', 'due', now(), now())`;
+    const row = `insert into refund (id, number, exception_id, asset, amount, receiver, state, created_at, updated_at, due_at)
+      values ('rfnd_thief', 1, ${group?.id}, '${asset}', 1000000, '${stranger}', 'due', now(), now(), now())`;
     expect(await plant(row)).toEqual({ refund_unbooked: ["rfnd_thief 1000000 0"] });
   });
 

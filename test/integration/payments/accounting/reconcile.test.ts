@@ -182,6 +182,10 @@ test("npm run reconcile prints a table and exits with 0, or with 1 and the misma
   expect(await run("--chain", "eip155:5")).toMatchObject({ code: 2 });
   expect(await run("--block", "5")).toMatchObject({ code: 2 });
   expect(await run("--blocks", "5")).toMatchObject({ code: 2 });
+  await execute(fixture.databaseUrl, "insert into kysely_migration (name, timestamp) values ('0003_later', 'now')");
+  const refused = await run();
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain("the database has schema version 3, and this release works with 1 and 2");
 });
 
 test("one process at a time reconciles a chain, every five minutes", async () => {

@@ -57,7 +57,7 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
   // A payout that does not arrive (for example to a blocked destination) counts too.
   await execute(url, "update settlement set state = 'paying', due_at = null");
   expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 3_600 });
-  await execute(url, "update settlement set state = 'paid'");
+  await execute(url, "update settlement set state = 'paid', paid_at = now()");
   expect((await read(3_600)).overdue).toContainEqual({ table: "settlement", seconds: 0 });
 });
 

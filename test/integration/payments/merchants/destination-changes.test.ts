@@ -80,8 +80,9 @@ describe("a changed destination", () => {
     const { pendingChange } = await change(address);
     unwrap(await decide(pendingChange?.changeId ?? "", "reject"));
     await deliverAll(fixture);
-    expect(endpoint.types()).toEqual(["destination.change_requested", "destination.rejected"]);
-    const [requested, rejected] = endpoint.arrivals.map(({ event }) => event.data);
+    const notices = endpoint.arrivals.filter(({ event }) => event.type.startsWith("destination."));
+    expect(notices.map(({ event }) => event.type)).toEqual(["destination.change_requested", "destination.rejected"]);
+    const [requested, rejected] = notices.map(({ event }) => event.data);
     expect(requested).toMatchObject({
       change_id: pendingChange?.changeId,
       merchant_id: fixture.merchantId,
@@ -122,11 +123,12 @@ describe("a changed destination", () => {
     expect(await decide(changeId, "reject")).toMatchObject({ code: "invalid_state" });
     expect((await show()).destination).toBe(`${chain.id}:${address}`);
     await deliverAll(fixture);
-    expect(endpoint.types().toSorted()).toEqual([
-      "destination.applied",
-      "destination.approved",
-      "destination.change_requested",
-    ]);
+    expect(
+      endpoint
+        .types()
+        .filter((type) => type.startsWith("destination."))
+        .toSorted(),
+    ).toEqual(["destination.applied", "destination.approved", "destination.change_requested"]);
   });
 
   test("a rejected change never applies", async () => {

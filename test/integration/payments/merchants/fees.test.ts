@@ -5,9 +5,9 @@ import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.t
 import { findPaymentDetail } from "../../../../payments/lifecycle/read-payment.ts";
 import { clearFee, setFee } from "../../../../payments/merchants/fee-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { createEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
+import { readPayloads } from "../../../../payments/webhooks/event-payloads.ts";
 import { writeSettledEvents } from "../../../../payments/webhooks/settled-events.ts";
-import { setEndpoint } from "../../../../payments/webhooks/webhook-endpoints.ts";
-import { toPayload } from "../../../../payments/webhooks/webhook-payload.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -32,7 +32,7 @@ test("no fee is taken unless a fee policy is set", async () => {
 
 test("a fee is booked separately, the merchant is paid the rest, and lists and webhooks show both", async () => {
   unwrap(
-    await setEndpoint(
+    await createEndpoint(
       { ...deps, validateUrl: () => undefined },
       { actor: testActor, accountId, mode: "live", url: "https://shop.example/hooks" },
     ),
@@ -61,16 +61,16 @@ test("a fee is booked separately, the merchant is paid the rest, and lists and w
   expect(detail.settlement?.amount.value).toBe(9_750_000n);
 
   const [endpoint] = await fixture.db.selectFrom("webhook_endpoint").select("id").execute();
-  await writeSettledEvents(deps, { endpointId: endpoint?.id ?? "" });
+  await writeSettledEvents(deps);
   const events = await listDueEvents(fixture.db, {
     endpointId: endpoint?.id ?? "",
     now: deps.now(),
     without: [],
     limit: 50,
   });
-  const dataByType = Object.fromEntries(
-    events.filter((one) => one.payment_id === paymentId).map((one) => [one.type, JSON.parse(toPayload(one)).data]),
-  );
+  const own = events.filter((one) => one.payment_id === paymentId);
+  const payloads = JSON.parse(JSON.stringify(await readPayloads(deps, own, "full")));
+  const dataByType = Object.fromEntries(payloads.map(({ type, data }: { type: string; data: object }) => [type, data]));
   const unit = `caip19/${chain.asset}`;
   const fee = {
     kind: "percent_and_fixed",

@@ -7,7 +7,6 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { signAsWallet } from "../../../../local/solana-buyer.ts";
 import { fundSol } from "../../../../local/solana-client.ts";
 import { newSolanaKeys } from "../../../../local/solana-entry.ts";
-import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
@@ -23,6 +22,7 @@ import { submitReady } from "../../../../transfers/solana/submit-ready.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readDay } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
@@ -118,7 +118,7 @@ test("a payment in another asset is settled in the merchant's asset once invento
     settlement: { settled: true, amount: { unit: `caip19/${assets.usdc}`, value: 10n * UNIT } },
   });
   const today = new Date().toISOString().slice(0, 10);
-  const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
+  const statement = await readDay({ deps, merchantId }, today);
   expect(statement).toMatchObject({ asset: assets.usdc, payments: 11n * UNIT, settled: 11n * UNIT, closing: 0n });
 });
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
-import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { findPaymentDetail } from "../../../../payments/lifecycle/read-payment.ts";
@@ -14,6 +13,7 @@ import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
+import { readDay } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { startTokenKinds } from "../../../support/token-kinds.ts";
 
@@ -109,9 +109,9 @@ describe("direct destinations", () => {
     });
     expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
     const today = new Date().toISOString().slice(0, 10);
-    const [statement] = await readStatements(deps, { merchantId, from: today, until: today });
+    const statement = await readDay({ deps, merchantId }, today);
     expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
-    expect(statement?.lines.map(({ txHash }) => txHash)).toEqual([info?.txId, info?.txId]);
+    expect(statement.lines.map(({ txHash }) => txHash)).toEqual([info?.txId, info?.txId]);
     const lines = unwrap(await reconcileChain(deps, { chain: chain.id }));
     expect(lines.filter(({ difference }) => difference !== 0n)).toEqual([]);
   });

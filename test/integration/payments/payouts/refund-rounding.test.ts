@@ -78,8 +78,8 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   // What the api writes cannot make a refund draw on another balance, draw less or add to the balance.
   const asApi = await roleUrl(fixture.databaseUrl, "api");
   const insert = (id: string, columns = "", values = "") => `
-    insert into refund (id, payment_id, number, amount, state, created_at, due_at${columns})
-    values ('${id}', '${paymentId}', 2, 150, 'due', now(), now()${values})`;
+    insert into refund (id, payment_id, number, amount, state, created_at, updated_at, due_at${columns})
+    values ('${id}', '${paymentId}', 2, 150, 'due', now(), now(), now()${values})`;
   const forged = insert("rfnd_forged", ", owed_asset, owed_amount", `, '${assets.permit}', -1000000000000`);
   await expect(execute(asApi, forged)).rejects.toThrow("permission denied");
   await execute(asApi, insert("rfnd_second"));

@@ -1,12 +1,9 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
+import { listRefundViews } from "../../../../payments/payouts/find-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
-import {
-  listPaymentRefunds,
-  listWaitingRefunds,
-  withdrawRefund,
-} from "../../../../payments/payouts/withdraw-refunds.ts";
+import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -45,8 +42,12 @@ describe("refund withdrawals", () => {
     expect(await own.refund(refundId)).toEqual(["balance_short"]);
     const small = await own.pay(next, 100n);
     expect(await settle(own, small)).toEqual(["refund_pending"]);
-    expect(await listWaitingRefunds(own.deps, { merchantId: own.merchantId, limit: 10 })).toMatchObject([
-      { id: refundId, paymentId: paid, state: "due", amount: 3n * UNIT },
+    const listWaiting = async () =>
+      unwrap(
+        await listRefundViews(own.deps, { merchantIds: [own.merchantId], statuses: ["pending", "held"], limit: 10 }),
+      ).items;
+    expect(await listWaiting()).toMatchObject([
+      { refundId, paymentId: paid, status: "pending", amount: 3n * UNIT, txId: null },
     ]);
     const block = { blocked_by: "refund_pending", blocked_at: new Date(), due_at: new Date(Date.now() + 600_000) };
     await own.db.updateTable("payout_queue").set(block).where("merchant_id", "=", own.merchantId).execute();
@@ -54,7 +55,7 @@ describe("refund withdrawals", () => {
     expect(await withdraw(own, refundId)).toMatchObject({ ok: true, value: { refundId, paymentId: paid } });
     expect(await withdraw(own, refundId)).toMatchObject({ ok: true });
     expect(await movesOf(own, refundId)).toEqual(["due", "withdrawn"]);
-    expect(await listWaitingRefunds(own.deps, { merchantId: own.merchantId, limit: 10 })).toEqual([]);
+    expect(await listWaiting()).toEqual([]);
     const queues = await own.db
       .selectFrom("payout_queue")
       .select(["kind", "blocked_by"])
@@ -78,10 +79,10 @@ describe("refund withdrawals", () => {
       .orderBy("number")
       .execute();
     expect(numbers).toEqual([{ number: 1 }, { number: 2 }]);
-    const listed = unwrap(await listPaymentRefunds(own.deps, { paymentId: paid, mode: "live" }));
+    const listed = unwrap(await listRefundViews(own.deps, { paymentId: paid, limit: 10 })).items;
     expect(listed).toMatchObject([
-      { refundId, status: "withdrawn", amount: { value: 3n * UNIT } },
-      { refundId: secondRefundId, status: "waiting", amount: { value: UNIT } },
+      { refundId: secondRefundId, status: "pending", reason: null, amount: UNIT },
+      { refundId, status: "failed", reason: "withdrawn", amount: 3n * UNIT },
     ]);
   });
 

@@ -5,6 +5,7 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { readPaymentReport } from "../../../../payments/maintenance/payment-report.ts";
 import { addDestinations } from "../../../../payments/merchants/destinations.ts";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { findRefundView } from "../../../../payments/payouts/find-refunds.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -55,10 +56,19 @@ describe("refunds", () => {
     const paymentId = await fixture.pay(buyer, 250n);
     const { refundId } = await refund(fixture, paymentId);
     expect(await usdcBalance(chain, buyer.address)).toBe(1_000_000_000n);
-    expect(await rowOf(fixture, refundId)).toMatchObject({
-      state: "paid",
+    const [payout] = await payoutsOf(fixture, refundId);
+    const booking = fixture.db
+      .selectFrom("ledger_group")
+      .select("tx_hash")
+      .where("subject", "=", payout?.id ?? "");
+    const { tx_hash: txId } = await booking.where("kind", "=", "refund_paid").executeTakeFirstOrThrow();
+    expect(unwrap(await findRefundView(fixture.deps, { refundId }))).toMatchObject({
+      status: "succeeded",
       amount: 2_500_000n,
-      paid_at: expect.any(Date),
+      receiver: `${chain.id}:${buyer.address}`,
+      isRecordOnly: false,
+      txId,
+      succeededAt: expect.any(Date),
     });
     expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted", amount: 0n, due_at: null });
     const report = await readPaymentReport(fixture.deps, paymentId);

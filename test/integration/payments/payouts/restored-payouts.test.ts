@@ -4,13 +4,13 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
-import { readStatements } from "../../../../payments/accounting/merchant-statements.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readDay } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 import type { DepsOptions } from "../../../support/test-deps.ts";
@@ -100,7 +100,7 @@ test("a restored database adopts an accumulated payout that paid less than it ow
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectReconciled(restored, chain);
   const day = restored.clock.now().toISOString().slice(0, 10);
-  const [statement] = await readStatements(restored.deps, { merchantId, from: day, until: day });
+  const statement = await readDay({ ...restored, merchantId }, day);
   expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 

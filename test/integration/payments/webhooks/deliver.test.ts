@@ -1,19 +1,19 @@
 import type { ServerResponse } from "node:http";
+import { sql } from "kysely";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, test } from "vitest";
+import { giveUpDeliveries } from "../../../../db/queries/webhook-deliveries.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
+import { changeEndpoint, createEndpoint, deleteEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { deliverDue } from "../../../../payments/webhooks/deliver-events.ts";
-import { listDeliveries, replayEvents } from "../../../../payments/webhooks/replay-events.ts";
-import {
-  deleteEndpoint,
-  findEndpoint,
-  rotateSecret,
-  setEndpoint,
-} from "../../../../payments/webhooks/webhook-endpoints.ts";
+import { rotateSecret } from "../../../../payments/webhooks/endpoint-secrets.ts";
+import { findEndpoint, listEndpoints } from "../../../../payments/webhooks/endpoint-views.ts";
+import { listDeliveries } from "../../../../payments/webhooks/list-deliveries.ts";
+import { replayEvent, replayEvents } from "../../../../payments/webhooks/replay-events.ts";
 import { createSafeFetch, validateUrl } from "../../../../runtime/safe-fetch.ts";
 import { startChain } from "../../../support/evm-chain.ts";
 import { insertPaymentRow } from "../../../support/insert-rows.ts";
-import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import {
@@ -38,6 +38,11 @@ function isSignedWith(secret: string, { headers, body }: ReceivedWebhook): boole
   const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
   const right = new Webhook(secret).sign(String(headers["webhook-id"]), at, body);
   return String(headers["webhook-signature"]).split(" ").includes(right);
+}
+
+/** Changes the URL of an endpoint. */
+async function move({ deps }: MerchantFixture, endpointId: string, url: string): Promise<void> {
+  unwrap(await changeEndpoint({ ...deps, validateUrl: () => undefined }, { endpointId, actor: testActor, url }));
 }
 
 describe("failed deliveries", () => {
@@ -106,7 +111,7 @@ describe("failed deliveries", () => {
     const signal = new AbortController().signal;
     await deliverDue({ ...fixture.deps, safeFetch }, { endpointId: id, signal });
     expect(await deliveries()).toMatchObject([{ attempts_made: 1, last_outcome: "timeout" }]);
-    await registerEndpoint(fixture, "http://127.0.0.1:1/");
+    await move(fixture, id, "http://127.0.0.1:1/");
     fixture.clock.advance(5_000);
     await deliverDue(fixture.deps, { endpointId: id, signal });
     expect(await deliveries()).toMatchObject([{ attempts_made: 2, last_outcome: "unreachable" }]);
@@ -114,7 +119,7 @@ describe("failed deliveries", () => {
 
   test("a deliverer does not connect to a private address unless that is allowed", async () => {
     const { fixture, endpoint, deliveries, id } = await makeWebhookFixture(chain);
-    await registerEndpoint(fixture, endpoint.url.replace("http:", "https:"));
+    await move(fixture, id, endpoint.url.replace("http:", "https:"));
     await fixture.create();
     const guarded = { ...fixture.deps, safeFetch: createSafeFetch({ allowPrivate: false }) };
     await deliverDue(guarded, { endpointId: id, signal: new AbortController().signal });
@@ -225,7 +230,7 @@ describe("event recipients", () => {
   test("an account without an endpoint stores no deliveries", async () => {
     const fixture = await makeMerchantFixture(chain);
     await fixture.create();
-    expect(await fixture.db.selectFrom("webhook_delivery").select("id").execute()).toEqual([]);
+    expect(await fixture.db.selectFrom("webhook_delivery").select("event_id").execute()).toEqual([]);
   });
 
   test("a rolled back payment sends no event", async () => {
@@ -251,8 +256,8 @@ describe("webhook secrets", () => {
   });
 
   test("a rotated secret signs beside the new one for one day", async () => {
-    const { fixture, endpoint, owner, secret, deliver } = await makeWebhookFixture(chain);
-    const next = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor })).secret;
+    const { fixture, endpoint, query, secret, deliver } = await makeWebhookFixture(chain);
+    const next = unwrap(await rotateSecret(fixture.deps, query)).secret;
     await fixture.create();
     await deliver();
     const [both] = endpoint.arrivals as [ReceivedWebhook];
@@ -270,14 +275,14 @@ describe("webhook secrets", () => {
   });
 
   test("a secret rotated with now stops signing at once, and so does the one before it", async () => {
-    const { fixture, endpoint, owner, secret: first, deliver } = await makeWebhookFixture(chain);
-    const second = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor })).secret;
-    const third = unwrap(await rotateSecret(fixture.deps, { ...owner, actor: testActor, now: true })).secret;
+    const { fixture, endpoint, query, secret: first, deliver } = await makeWebhookFixture(chain);
+    const second = unwrap(await rotateSecret(fixture.deps, query)).secret;
+    const third = unwrap(await rotateSecret(fixture.deps, { ...query, now: true })).secret;
     await fixture.create();
     await deliver();
     const [arrival] = endpoint.arrivals as [ReceivedWebhook];
     expect([first, second, third].map((secret) => isSignedWith(secret, arrival))).toEqual([false, false, true]);
-    expect(unwrap(await findEndpoint(fixture.deps, owner)).previousUntil).toBeNull();
+    expect(unwrap(await findEndpoint(fixture.deps, query)).previousUntil).toBeNull();
   });
 });
 
@@ -293,62 +298,91 @@ describe("webhook endpoints", () => {
     ["shop.example.test", "expected a URL"],
   ])("an endpoint at %s is refused", async (url, reason) => {
     const fixture = await makeMerchantFixture(chain, { databaseUrl });
-    const set = await setEndpoint(
-      { ...fixture.deps, ...strict },
-      { actor: testActor, accountId: fixture.accountId, mode: "live", url },
-    );
-    expect(set).toEqual({ ok: false, code: "params_validation", message: `url: ${reason}` });
-    expect(await findEndpoint(fixture.deps, { accountId: fixture.accountId, mode: "live" })).toMatchObject({
-      ok: false,
-    });
+    const owner = { accountId: fixture.accountId, mode: "live" as const };
+    const deps = { ...fixture.deps, ...strict };
+    const refused = { ok: false, code: "params_validation", message: `url: ${reason}` };
+    expect(await createEndpoint(deps, { ...owner, actor: testActor, url })).toEqual(refused);
+    expect(await listEndpoints(fixture.deps, owner)).toEqual([]);
+    const { id: endpointId } = await registerEndpoint(fixture, `https://shop.example.test/${fixture.accountId}`);
+    expect(await changeEndpoint(deps, { endpointId, actor: testActor, url })).toEqual(refused);
   });
 
   test("an endpoint of an unknown account is refused", async () => {
     const fixture = await makeMerchantFixture(chain, { databaseUrl });
     const args = { accountId: "acct_0", mode: "live" as const, url: "https://shop.example.test/" };
-    expect(await setEndpoint({ ...fixture.deps, ...strict }, { ...args, actor: testActor })).toMatchObject({
+    expect(await createEndpoint({ ...fixture.deps, ...strict }, { ...args, actor: testActor })).toMatchObject({
       ok: false,
       code: "params_validation",
     });
   });
 
-  test("concurrent registrations make one endpoint per account and mode", async () => {
+  test("a repeated or concurrent registration of a URL makes one endpoint", async () => {
     const fixture = await makeMerchantFixture(chain, { databaseUrl });
-    const made = await Promise.all(
-      Array.from({ length: 6 }, () => registerEndpoint(fixture, "https://shop.example.test/")),
-    );
-    expect(new Set(made.map(({ id }) => id)).size).toBe(1);
-    expect(new Set(made.map(({ secret }) => secret)).size).toBe(6);
+    const args = { accountId: fixture.accountId, mode: "live" as const, url: "https://shop.example.test/" };
+    const create = () => createEndpoint({ ...fixture.deps, ...strict }, { ...args, actor: testActor });
+    const made = await Promise.all([create(), create(), create()]);
+    expect(made.filter(({ ok }) => ok)).toHaveLength(1);
+    const taken = { ok: false, code: "invalid_state", message: expect.stringContaining("url:") };
+    for (const one of made.filter(({ ok }) => !ok)) expect(one).toMatchObject(taken);
+    expect(await listEndpoints(fixture.deps, args)).toHaveLength(1);
+  });
+
+  test("an account has at most 16 endpoints in a mode", async () => {
+    const fixture = await makeMerchantFixture(chain, { databaseUrl });
+    for (let count = 0; count < 16; count += 1) await registerEndpoint(fixture, `https://shop.example.test/${count}`);
+    const args = { accountId: fixture.accountId, mode: "live" as const, url: "https://shop.example.test/16" };
+    expect(await createEndpoint({ ...fixture.deps, ...strict }, { ...args, actor: testActor })).toMatchObject({
+      ok: false,
+      code: "invalid_state",
+    });
+    await registerEndpoint({ ...fixture, mode: "test" }, args.url);
+  });
+
+  test("an account registers at most 100 endpoints of a mode in a day, deleted ones included", async () => {
+    const fixture = await makeMerchantFixture(chain, { databaseUrl });
+    const { deps, accountId } = fixture;
+    const owner = { accountId, mode: "live" as const, actor: testActor };
+    const url = "https://shop.example.test/";
+    for (let count = 0; count < 100; count += 1) {
+      const { id: endpointId } = await registerEndpoint(fixture, url);
+      unwrap(await deleteEndpoint(deps, { endpointId, actor: testActor }));
+    }
+    const register = () => createEndpoint({ ...deps, ...strict }, { ...owner, url });
+    expect(await register()).toMatchObject({ ok: false, code: "rate_limited" });
+    await registerEndpoint({ ...fixture, mode: "test" }, url);
+    fixture.clock.advance(24 * HOUR);
+    expect(await register()).toMatchObject({ ok: true });
   });
 
   test("an endpoint with a new URL receives its undelivered events there", async () => {
-    const { fixture, endpoint, deliver, id, owner } = await makeWebhookFixture(chain);
+    const { fixture, endpoint, deliver, id, query } = await makeWebhookFixture(chain);
     await fixture.create();
     const next = await startWebhookEndpoint();
-    expect((await registerEndpoint(fixture, next.url)).id).toBe(id);
+    await move(fixture, id, next.url);
     await deliver();
     expect([endpoint.arrivals.length, next.arrivals.length]).toEqual([0, 1]);
-    expect(unwrap(await findEndpoint(fixture.deps, owner))).toMatchObject({ id, url: next.url, mode: "live" });
+    expect(unwrap(await findEndpoint(fixture.deps, query))).toMatchObject({ id, url: next.url, mode: "live" });
   });
 
   test("a deleted endpoint receives nothing more, and a new endpoint receives only later events", async () => {
-    const { fixture, endpoint, deliver, deliveries, owner, id } = await makeWebhookFixture(chain);
+    const { fixture, endpoint, deliver, deliveries, query, id } = await makeWebhookFixture(chain);
     endpoint.answer(500);
     await fixture.create();
     await deliver();
     await fixture.create();
-    expect(unwrap(await deleteEndpoint(fixture.deps, { ...owner, actor: testActor }))).toEqual({ id });
+    expect(unwrap(await deleteEndpoint(fixture.deps, query))).toEqual({ id });
+    await deliver();
+    expect((await deliveries()).map((row) => row.last_outcome)).toEqual(["endpoint deleted", "endpoint deleted"]);
     fixture.clock.advance(HOUR);
     expect(await deliver()).toBe(0);
     expect(endpoint.arrivals).toHaveLength(1);
-    expect((await deliveries()).map((row) => row.last_outcome)).toEqual(["endpoint deleted", "endpoint deleted"]);
     for (const refused of [
-      await deleteEndpoint(fixture.deps, { ...owner, actor: testActor }),
-      await rotateSecret(fixture.deps, { ...owner, actor: testActor }),
-      await replayEvents(fixture.deps, { actor: testActor, ...owner, state: "given_up" }),
-      await listDeliveries(fixture.deps, { ...owner, limit: 10 }),
+      await deleteEndpoint(fixture.deps, query),
+      await rotateSecret(fixture.deps, query),
+      await replayEvents(fixture.deps, { ...query, which: { state: "given_up" } }),
+      await listDeliveries(fixture.deps, { ...query, limit: 10 }),
     ])
-      expect(refused).toMatchObject({ ok: false, code: "invalid_params" });
+      expect(refused).toMatchObject({ ok: false, code: "webhook_endpoint_not_found" });
 
     endpoint.answer(200);
     const secondEndpoint = await registerEndpoint(fixture, endpoint.url);
@@ -369,27 +403,86 @@ describe("webhook endpoints", () => {
   });
 });
 
+describe("an endpoint with a million pending events", () => {
+  /** Adds pending events of an endpoint in one statement, which are due in an hour. */
+  const addPending = ({ db, deps }: MerchantFixture, endpointId: string, count: number) =>
+    sql`with added as (
+        insert into webhook_event (id, account_id, mode, type, endpoint_id, detail, at)
+        select 'evt_many' || n, account_id, mode, 'webhook_endpoint.updated', id, '{}', created_at
+        from webhook_endpoint, generate_series(1, ${sql.lit(count)}) n where id = ${endpointId} returning id
+      )
+      insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
+      select id, ${endpointId}, 0, now(), ${new Date(deps.now().getTime() + HOUR)} from added`.execute(db);
+  const countPending = async ({ db }: MerchantFixture) =>
+    (await db.selectFrom("webhook_delivery").select("event_id").where("state", "=", "pending").execute()).length;
+
+  test.each(["disabled", "deleted"])("is %s at once, and the worker gives its events up in parts", async (end) => {
+    const { fixture, endpoint, deliver, deliveries, query, id } = await makeWebhookFixture(chain);
+    await addPending(fixture, id, 10_001);
+    const deps = { ...fixture.deps, validateUrl: () => undefined };
+    unwrap(
+      end === "deleted"
+        ? await deleteEndpoint(deps, query)
+        : await changeEndpoint(deps, { ...query, status: "disabled" }),
+    );
+    expect(await countPending(fixture)).toBe(10_001);
+    const run = () => deliverDue(fixture.deps, { endpointId: id, signal: new AbortController().signal });
+    expect([await run(), await countPending(fixture)]).toEqual(["more", 5_001]);
+    // The sweep enqueues an endpoint whose worker has died, although none of its events is due.
+    expect([await deliver(), await countPending(fixture)]).toEqual([1, 1]);
+    expect([await run(), await countPending(fixture)]).toEqual(["done", 0]);
+    expect(await deliver()).toBe(0);
+    expect(endpoint.arrivals).toEqual([]);
+    expect(new Set((await deliveries()).map((row) => row.last_outcome))).toEqual(new Set([`endpoint ${end}`]));
+  });
+
+  test("gets no more of them from a worker that is delivering when it is disabled", async () => {
+    const { fixture, endpoint, deliver, query, deliveries } = await makeWebhookFixture(chain);
+    for (let count = 0; count < 101; count += 1) await fixture.create();
+    const deps = { ...fixture.deps, validateUrl: () => undefined };
+    let ending: ReturnType<typeof changeEndpoint> | undefined;
+    endpoint.answer(async (_arrival, response) => {
+      ending ??= changeEndpoint(deps, { ...query, status: "disabled" });
+      await ending;
+      response.end();
+    });
+    await deliver();
+    await deliver();
+    expect(endpoint.arrivals).toHaveLength(100);
+    expect((await deliveries()).filter((row) => row.last_outcome === "endpoint disabled")).toHaveLength(1);
+  });
+
+  test("keeps its events once it is enabled again, also if a worker still gives them up", async () => {
+    const { fixture, endpoint, query, id } = await makeWebhookFixture(chain);
+    await fixture.create();
+    const deps = { ...fixture.deps, validateUrl: () => undefined };
+    unwrap(await changeEndpoint(deps, { ...query, status: "disabled" }));
+    unwrap(await changeEndpoint(deps, { ...query, status: "enabled" }));
+    expect(await giveUpDeliveries(fixture.db, id, 10)).toBe(0);
+    await deliverAll(fixture);
+    expect(endpoint.arrivals).toHaveLength(1);
+  });
+});
+
 describe("replays", () => {
   test("a replay sends one event again with the same id and restarts its schedule", async () => {
-    const { fixture, endpoint, deliver, owner } = await makeWebhookFixture(chain);
+    const { fixture, endpoint, deliver, query } = await makeWebhookFixture(chain);
     await fixture.create();
     await fixture.create();
     await deliver();
     const [first] = endpoint.arrivals as [ReceivedWebhook];
-    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, eventId: first.event.id })).toEqual({
-      ok: true,
-      value: { count: 1 },
-    });
+    const eventId = first.event.id;
+    expect(await replayEvent(fixture.deps, { ...query, eventId })).toEqual({ ok: true, value: { eventId } });
     endpoint.answer(500);
     await deliver();
     expect(endpoint.arrivals).toHaveLength(3);
     expect(endpoint.arrivals[2]?.body).toBe(first.body);
-    const [row] = unwrap(await listDeliveries(fixture.deps, { ...owner, state: "pending", limit: 10 }));
-    expect(row).toMatchObject({ eventId: first.event.id, attemptsMade: 1, lastOutcome: "500", deliveredAt: null });
+    const { items } = unwrap(await listDeliveries(fixture.deps, { ...query, state: "pending", limit: 10 }));
+    expect(items).toMatchObject([{ eventId, attemptsMade: 1, lastOutcome: "500", deliveredAt: null }]);
   });
 
   test("a replay of a period or of given-up events sends exactly those", async () => {
-    const { fixture, endpoint, deliver, owner } = await makeWebhookFixture(chain);
+    const { fixture, endpoint, deliver, query } = await makeWebhookFixture(chain);
     const early = await fixture.create();
     await deliver();
     fixture.clock.advance(HOUR);
@@ -397,43 +490,39 @@ describe("replays", () => {
     const late = await fixture.create();
     await deliver();
     const until = new Date(since.getTime() + MINUTE);
-    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, since, until })).toEqual({
-      ok: true,
-      value: { count: 1 },
-    });
+    const one = { ok: true, value: { count: 1, nextCursor: null } };
+    expect(await replayEvents(fixture.deps, { ...query, which: { since, until } })).toEqual(one);
     await deliver();
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([1, 2]);
 
+    const events = await fixture.db.selectFrom("webhook_event").select("id").where("payment_id", "=", early).execute();
     await fixture.db
       .updateTable("webhook_delivery")
       .set({ state: "given_up" })
-      .where("payment_id", "=", early)
+      .where("event_id", "=", events[0]?.id ?? "")
       .execute();
-    expect(await replayEvents(fixture.deps, { actor: testActor, ...owner, state: "given_up" })).toEqual({
-      ok: true,
-      value: { count: 1 },
-    });
+    expect(await replayEvents(fixture.deps, { ...query, which: { state: "given_up" } })).toEqual(one);
     await deliver();
     expect([endpoint.of(early).length, endpoint.of(late).length]).toEqual([2, 2]);
   });
 
-  test("a replay does not reach events of another account or mode", async () => {
+  test("a replay reaches neither endpoints nor events of another account or mode", async () => {
     const one = await makeWebhookFixture(chain);
     const other = await makeWebhookFixture(chain, { databaseUrl: one.fixture.databaseUrl });
     await one.fixture.create();
     await one.deliver();
     const eventId = one.endpoint.arrivals[0]?.event.id ?? "";
-    const refused = { ok: false, code: "invalid_params" };
-    expect(await replayEvents(other.fixture.deps, { actor: testActor, ...other.owner, eventId })).toMatchObject(
-      refused,
-    );
-    expect(
-      await replayEvents(one.fixture.deps, { actor: testActor, ...one.owner, mode: "test", eventId }),
-    ).toMatchObject(refused);
-    const all = { since: new Date(0), until: new Date(Date.now() + HOUR) };
-    expect(await replayEvents(other.fixture.deps, { actor: testActor, ...other.owner, ...all })).toEqual({
-      ok: true,
-      value: { count: 0 },
+    const missing = { ok: false, code: "webhook_endpoint_not_found" };
+    for (const owner of [other.owner, { ...one.owner, mode: "test" as const }])
+      expect(await replayEvent(one.fixture.deps, { ...one.query, owner, eventId })).toMatchObject(missing);
+    expect(await replayEvent(other.fixture.deps, { ...other.query, eventId })).toMatchObject({
+      ok: false,
+      code: "event_not_found",
     });
+    const all = { since: new Date(0), until: new Date(Date.now() + HOUR) };
+    unwrap(await replayEvents(other.fixture.deps, { ...other.query, which: all }));
+    await deliverAll(one.fixture);
+    expect(one.endpoint.arrivals).toHaveLength(1);
+    expect(other.endpoint.types().filter((type) => type.startsWith("payment."))).toEqual([]);
   });
 });

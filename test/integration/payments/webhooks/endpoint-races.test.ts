@@ -3,12 +3,9 @@ import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import type { Db } from "../../../../db/tables.ts";
 import { createAccount } from "../../../../payments/merchants/accounts.ts";
-import {
-  deleteEndpoint,
-  findEndpoint,
-  rotateSecret,
-  setEndpoint,
-} from "../../../../payments/webhooks/webhook-endpoints.ts";
+import { changeEndpoint, createEndpoint, deleteEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
+import { rotateSecret } from "../../../../payments/webhooks/endpoint-secrets.ts";
+import { listEndpoints } from "../../../../payments/webhooks/endpoint-views.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -54,24 +51,26 @@ async function race<A, B>(first: (own: typeof base) => Promise<A>, second: () =>
   return [result, await await promise];
 }
 
-test("a secret rotated while its endpoint moves keeps signing beside the newest secret", async () => {
+test("of two concurrent rotations both new secrets sign", async () => {
   const owner = await makeOwner();
-  const { id } = unwrap(await setEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
-  const [rotated, moved] = await race(
-    (own) => rotateSecret(own, { ...owner, actor: testActor }),
-    () => setEndpoint(base, { actor: testActor, ...owner, url: to("b") }),
+  const made = unwrap(await createEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
+  const query = { endpointId: made.endpoint.id, actor: testActor };
+  const [first, second] = await race(
+    (own) => rotateSecret(own, query),
+    () => rotateSecret(base, query),
   );
-  expect(await signingSecrets(id)).toEqual([unwrap(moved).secret, unwrap(rotated).secret]);
+  expect(await signingSecrets(query.endpointId)).toEqual([unwrap(second).secret, unwrap(first).secret]);
 });
 
-test("an endpoint registered while the previous one is being deleted is a new endpoint", async () => {
+test("an endpoint that is being deleted takes no change, and its URL can be registered afterwards", async () => {
   const owner = await makeOwner();
-  const before = unwrap(await setEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
-  const [, registered] = await race(
-    (own) => deleteEndpoint(own, { ...owner, actor: testActor }),
-    () => setEndpoint(base, { actor: testActor, ...owner, url: to("b") }),
+  const made = unwrap(await createEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
+  const query = { endpointId: made.endpoint.id, actor: testActor };
+  const [, changed] = await race(
+    (own) => deleteEndpoint(own, query),
+    () => changeEndpoint(base, { ...query, url: to("b") }),
   );
-  const { id } = unwrap(registered);
-  expect(id).not.toBe(before.id);
-  expect(unwrap(await findEndpoint(base, owner))).toMatchObject({ id, url: to("b") });
+  expect(changed).toMatchObject({ ok: false, code: "webhook_endpoint_not_found" });
+  const second = unwrap(await createEndpoint(base, { actor: testActor, ...owner, url: to("a") }));
+  expect(await listEndpoints(base, owner)).toMatchObject([{ id: second.endpoint.id }]);
 });

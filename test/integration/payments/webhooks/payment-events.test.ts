@@ -45,6 +45,8 @@ describe("payment events", () => {
       live: true,
       payment_state_version: 3,
       reference_id: null,
+      description: null,
+      metadata: {},
       status: "succeeded",
       amount: { unit: "iso4217/USD", value: "250" },
       created_at: created,

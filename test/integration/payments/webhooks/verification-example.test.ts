@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,6 +35,15 @@ test("the documented code refuses a changed body, another secret, another time a
   expect(() => verifyWebhook(other, headers, body)).toThrow(/not signed/);
   expect(() => verifyWebhook(secret, { ...headers, "webhook-timestamp": later }, body)).toThrow(/future/);
   expect(() => verifyWebhook(secret, {}, body)).toThrow();
+});
+
+test("the documented code refuses a secret that is missing or too short, whose signatures anyone could make", () => {
+  const headers = { "webhook-id": "evt_1", "webhook-timestamp": String(Math.floor(Date.now() / 1_000)) };
+  for (const weak of ["", "whsec_", "null", `whsec_${Buffer.alloc(15).toString("base64")}`]) {
+    const key = Buffer.from(weak.replace("whsec_", ""), "base64");
+    const signed = createHmac("sha256", key).update(`evt_1.${headers["webhook-timestamp"]}.{}`).digest("base64");
+    expect(() => verifyWebhook(weak, { ...headers, "webhook-signature": `v1,${signed}` }, "{}")).toThrow(/secret/);
+  }
 });
 
 test("the documented example has the members of a real event", () => {

@@ -13,8 +13,13 @@ const expected = {
   getMerchantPaymentStatus: "payments:read",
   listMerchantPayments: "payments:read",
   listPayments: "payments:read",
+  listBalances: "payments:read",
+  listMerchantBalances: "payments:read",
+  getStatement: "payments:read",
+  getMerchantStatement: "payments:read",
   createRefund: "refunds",
-  listPaymentRefunds: "refunds",
+  getRefund: "payments:read",
+  listRefunds: "payments:read",
   withdrawRefund: "refunds",
   createMerchant: "merchants",
   listMerchants: "merchants",
@@ -36,9 +41,23 @@ const expected = {
   getApiKey: "keys",
   rotateApiKey: "keys",
   revokeApiKey: "keys",
+  createAppId: "keys",
+  listAppIds: "keys",
+  revokeAppId: "keys",
+  createWebhookEndpoint: "webhooks",
+  listWebhookEndpoints: "webhooks",
   getWebhookEndpoint: "webhooks",
+  updateWebhookEndpoint: "webhooks",
+  deleteWebhookEndpoint: "webhooks",
+  rotateWebhookSecret: "webhooks",
+  testWebhookEndpoint: "webhooks",
   listWebhookDeliveries: "webhooks",
+  getWebhookDelivery: "webhooks",
   replayWebhookEvent: "webhooks",
+  replayWebhookEvents: "webhooks",
+  listEvents: "webhooks",
+  getEvent: "webhooks",
+  listRequestLogs: "payments:read",
   gatewayGetPayment: "gateway",
   gatewayGetPaymentOptions: "gateway",
   gatewayFetchActions: "gateway",
@@ -57,7 +76,7 @@ describe("the OpenAPI document", () => {
 
   test.each(Object.entries(expected))("%s lists the scope %s of a key and the response 403", (name, scope) => {
     const operation = described.find(({ operationId }) => operationId === name);
-    const wallet = scope === "gateway" ? [{ appId: [] }] : [];
+    const wallet = scope === "gateway" ? [{ appId: [], clientId: [] }] : [];
     expect(operation?.["security"]).toEqual([{ apiKey: [scope] }, { bearer: [scope] }, ...wallet]);
     expect(operation?.responses["403"]).toMatchObject({ description: expect.stringContaining(`the scope ${scope})`) });
   });

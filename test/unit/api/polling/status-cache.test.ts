@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { createStatusCache } from "../../../../api/polling/status-cache.ts";
 import type { OwnedStatus } from "../../../../payments/lifecycle/read-payment.ts";
 import type { Session } from "../../../../queues/payment-changes.ts";
@@ -6,14 +6,13 @@ import type { Session } from "../../../../queues/payment-changes.ts";
 const now = new Date("2026-06-01T00:00:00.000Z");
 const ago = (ms: number) => new Date(now.getTime() - ms);
 const owner = { mode: "test", account_id: "acct_1", merchant_id: "mrch_1" } as const;
-const query = { paymentId: "pay_a", mode: "test" } as const;
+const query = { paymentId: "pay_a", mode: "test" as const };
 
 function owned(stateVersion: number, changedAt = ago(60_000)): OwnedStatus {
   const state = stateVersion === 0 ? "requires_action" : "processing";
   return {
-    status: { paymentId: "pay_a", state, isFinal: false, stateVersion, failureCode: null, info: null },
+    status: { paymentId: "pay_a", state, isFinal: false, stateVersion, changedAt, failureCode: null, info: null },
     owner,
-    changedAt,
   };
 }
 
@@ -28,8 +27,8 @@ function setUp() {
   };
   const log: string[] = [];
   const cache = createStatusCache({
-    async findOwnedStatus() {
-      const { row } = world;
+    async findOwnedStatus(paymentId) {
+      const row = { ...world.row, status: { ...world.row.status, paymentId } };
       log.push("read");
       await world.duringRead();
       return row;
@@ -40,8 +39,8 @@ function setUp() {
     isCurrent: (session) => session === world.session,
     now: () => now,
   });
-  const find = async () => {
-    const found = await cache.findStatus(query);
+  const find = async (paymentId = query.paymentId) => {
+    const found = await cache.findStatus({ ...query, paymentId });
     return found.ok ? found.value.stateVersion : found.code;
   };
   return { world, log, cache, find };
@@ -95,6 +94,21 @@ describe("the status cache", () => {
     expect(log).toEqual(["read", "read"]);
   });
 
+  test("drops a status that nobody has asked about for a minute", async () => {
+    const { world, log, find } = setUp();
+    const clock = vi.spyOn(performance, "now").mockReturnValue(1_000);
+    world.row = owned(1, ago(1_000));
+    await find();
+    clock.mockReturnValue(60_000);
+    await find();
+    expect(log, "a kept status is no news").toEqual(["read", "published pay_a", "read"]);
+    clock.mockReturnValue(121_000);
+    await find("pay_b");
+    await find();
+    expect(log.slice(3)).toEqual(["read", "published pay_b", "read", "published pay_a"]);
+    clock.mockRestore();
+  });
+
   test("never returns an older status after a newer one", async () => {
     const { world, find } = setUp();
     const late = Promise.withResolvers<void>();
@@ -137,6 +151,19 @@ describe("the status cache", () => {
     world.row = owned(0);
     expect(await find()).toBe(1);
     expect(log).toEqual(["published pay_a", "read"]);
+  });
+
+  test("publishes what another route is about to show, once, and keeps no older status", async () => {
+    const { log, cache, find, world } = setUp();
+    await find();
+    world.row = owned(1, ago(100));
+    await cache.notify([world.row.status]);
+    cache.announce("pay_a");
+    expect(await find()).toBe(1);
+    await cache.notify([world.row.status]);
+    await cache.notify([owned(0).status]);
+    expect(await find()).toBe(1);
+    expect(log.filter((line) => line.startsWith("published"))).toHaveLength(1);
   });
 
   test("forgets what it has shown when the database was restored", async () => {

@@ -10,6 +10,7 @@ const status = (paymentId: string, stateVersion = 0): PaymentStatus => ({
   state: "requires_action",
   isFinal: false,
   stateVersion,
+  changedAt: new Date(0),
   failureCode: null,
   info: null,
 });

@@ -36,7 +36,7 @@ describe.each(curves)("the $name curve", (curve) => {
 });
 
 test("no dependency installs elliptic, which accepted forged signatures (CVE-2025-14505)", () => {
-  const packages: Record<string, { version?: string; name?: string }> = lockfile.packages;
+  const packages: Record<string, { version?: string; resolved?: string; name?: string }> = lockfile.packages;
   const elliptic = Object.entries(packages).filter(
     ([path, { name }]) => /(^|\/)elliptic$/.test(path) && (name === undefined || name === "elliptic"),
   );

@@ -20,20 +20,29 @@ function run(program: string, args: string[], env: Record<string, string> = {}) 
   });
 }
 
-test("the context of the image's build contains every module and the build, and no checks", () => {
+test("the context of the image's build contains every module and the build, and neither checks nor packages", () => {
   const letIn = read(".dockerignore").match(/(?<=^!).+$/gm);
-  const modules = Object.keys(allowedImports).filter((module) => module !== "scripts");
+  const left = ["scripts", "cli", "client"];
+  const modules = Object.keys(allowedImports).filter((module) => !left.includes(module));
   expect(letIn).toEqual(expect.arrayContaining(["package.json", "package-lock.json", "scripts/build.ts", ...modules]));
-  expect(letIn).not.toContain("scripts");
+  for (const module of left) expect(letIn).not.toContain(module);
 });
 
-test("the commands and the health check of the image are the programs of a build", () => {
+test("the commands of the image are the programs of a build", () => {
   const commands = /^ {2}(.+)\) exec node "\/app\/dist\/\$role\.js"/m.exec(read("ops/compose/run.sh"))?.[1];
-  expect(["health-check", ...(commands?.split(" | ") ?? [])].toSorted()).toEqual(Object.keys(programs).toSorted());
-  expect(read("Dockerfile")).toContain('"/app/dist/health-check.js"');
-  expect(read("docker-compose.yml")).toContain('"/app/dist/health-check.js"');
+  expect((commands?.split(" | ") ?? []).toSorted()).toEqual(Object.keys(programs).toSorted());
+  expect(read("Dockerfile")).toContain('"/app/ops/compose/health-check.sh"');
+  expect(read("docker-compose.yml")).toContain('"/app/ops/compose/health-check.sh"');
   // Without this test, a missing source fails only when the image is built.
   expect(Object.values(programs).filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
+});
+
+test("the labels of the image name the version of package.json and the commit that it was built from", () => {
+  const labels = Object.fromEntries(
+    [...read("Dockerfile").matchAll(/image\.(\w+)="(.*?)"/g)].map(([, ...label]) => label),
+  );
+  const { name, version } = JSON.parse(read("package.json"));
+  expect(labels).toEqual({ title: name, version, revision: `\${REVISION}` });
 });
 
 test("every package that a build loads from node_modules is installed in one version, at the top", () => {
@@ -56,7 +65,7 @@ test("the image's health check exits with 0 for a status of 200 and with 1 for a
   const ready = async () => ({ ok: false, checks: { postgres: false } });
   const probes = await startProbes({ host: "127.0.0.1", port: 0, registry: new Registry(), ready });
   const ask = (path: string, port: number) =>
-    run(process.execPath, ["ops/compose/health-check.ts", path], { METRICS_PORT: String(port) });
+    run("bash", ["ops/compose/health-check.sh", path], { METRICS_PORT: String(port) });
   expect((await ask("/livez", probes.port)).code).toBe(0);
   expect(await ask("/readyz", probes.port)).toEqual({ code: 1, text: expect.stringContaining('"postgres":false') });
   await probes.close();

@@ -116,12 +116,12 @@ test("every alert has a severity and a runbook that describes it, and every runb
   for (const text of alerts) {
     const name = /^\w+/.exec(text)?.[0] ?? "";
     expect(/severity: (\w+)/.exec(text)?.[1], name).toMatch(/^(page|ticket|none)$/);
-    const page = /runbook: ops\/(runbooks\/[a-z-]+\.md)$/m.exec(text)?.[1];
+    const page = /runbook_url: .*\/(runbooks\/[a-z-]+)"$/m.exec(text)?.[1];
     expect(page, name).toBeDefined();
-    expect(read(page ?? ""), `${page} speaks of ${name}`).toContain(name);
+    expect(read(`${page}.md`), `${page} speaks of ${name}`).toContain(name);
     pages.add(page ?? "");
   }
   expect(alerts.length).toBeGreaterThan(20);
-  const written = readdirSync(new URL("runbooks/", folder)).map((file) => `runbooks/${file}`);
+  const written = readdirSync(new URL("runbooks/", folder)).map((file) => `runbooks/${file.replace(/\.md$/, "")}`);
   expect(new Set(written)).toEqual(pages);
 });

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runbooks } from "../../../../ops/bull-board/runbooks.ts";
 
 const folder = new URL("../../../../ops/prometheus/", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, folder), "utf8");
@@ -8,7 +9,7 @@ type Alert = { summary: RegExp; severity: string; runbook: string };
 
 /** Returns a value after a key as YAML's plain or quoted text. */
 const readText = (key: string, text: string): string =>
-  (new RegExp(`${key}: +("?)(.+?)\\1(?:, runbook| }|$)`, "m").exec(text)?.[2] ?? "").trim();
+  (new RegExp(`${key}: +("?)(.+?)\\1(?:, runbook_url| }|$)`, "m").exec(text)?.[2] ?? "").trim();
 
 const alerts = new Map(
   read("alerts.yml")
@@ -18,7 +19,7 @@ const alerts = new Map(
       const parts = readText("summary", text).split(/\{\{.*?\}\}/);
       const escaped = parts.map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
       const summary = new RegExp(`^${escaped.join(".*")}$`);
-      const runbook = /runbook: (\S+)/.exec(text)?.[1] ?? "";
+      const runbook = /runbook_url: "\{\{ \$externalLabels\.board \}\}\/runbooks\/([\w-]+)"/.exec(text)?.[1] ?? "";
       return [/^\w+/.exec(text)?.[0] ?? "", { summary, runbook, severity: /severity: (\w+)/.exec(text)?.[1] ?? "" }];
     }),
 );
@@ -43,11 +44,39 @@ test.each(readdirSync(new URL("tests/", folder)))(
       for (const text of expected) {
         expect(readText("summary", text), name).toMatch(alert.summary);
         expect(/severity: (\w+)/.exec(text)?.[1], name).toBe(alert.severity);
-        expect(/runbook: (\S+\.md)/.exec(text)?.[1], name).toBe(alert.runbook);
+        expect(/runbook_url: https:\/\/board\.example\.test\/runbooks\/([\w-]+)/.exec(text)?.[1], name).toBe(
+          alert.runbook,
+        );
       }
     }
   },
 );
+
+test("every alert has a case in which it fires, one in which it does not, and a runbook that the board serves", () => {
+  const all = readdirSync(new URL("tests/", folder)).flatMap(checks);
+  const names = [...alerts.keys()];
+  const named = (list: typeof all) => new Set(list.map(({ name }) => name));
+  const [firing, silent] = [
+    all.filter((one) => one.expected.length > 0),
+    all.filter((one) => one.expected.length === 0),
+  ];
+  expect(names.filter((name) => !named(firing).has(name))).toEqual([]);
+  // The Watchdog always fires.
+  expect(names.filter((name) => !named(silent).has(name))).toEqual(["Watchdog"]);
+  expect(names.filter((name) => !((alerts.get(name)?.runbook ?? "") in runbooks))).toEqual([]);
+});
+
+test("Alertmanager's routes and inhibitions name alerts and severities that exist", () => {
+  const routes = readFileSync(new URL("../alertmanager/alertmanager.yml", folder), "utf8");
+  const named = [...routes.matchAll(/alertname=~?"([^"]+)"/g)].flatMap(([, text = ""]) => text.split(/[|()]/));
+  const known = [...alerts.keys()];
+  expect(named.length).toBeGreaterThan(10);
+  const exists = (name: string) =>
+    known.some((alert) => alert === name || alert.endsWith(name) || alert.startsWith(name.replace(/\.\*$/, "")));
+  expect(named.filter((name) => name !== "" && !exists(name))).toEqual([]);
+  const severities = [...routes.matchAll(/severity="(\w+)"/g)].map(([, severity]) => severity);
+  expect(severities.toSorted()).toEqual(["none", "page"]);
+});
 
 test.each([
   ["a fee above the ceiling", "LaneAtFeeCeiling", /raise maxFeePerGas/],

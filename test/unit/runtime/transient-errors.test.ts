@@ -1,7 +1,10 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { Redis } from "ioredis";
 import { RpcRequestError } from "viem";
 import { describe, expect, test } from "vitest";
 import { ChainError, isTransientChainError } from "../../../chains/errors.ts";
-import { createTransientCheck } from "../../../workers/transient.ts";
+import { createTransientCheck } from "../../../runtime/transient-errors.ts";
 
 const isTransient = createTransientCheck(isTransientChainError);
 const withCode = (code: string) => Object.assign(new Error("an error with a code"), { code });
@@ -27,6 +30,21 @@ describe("the error is transient:", () => {
   ])("%s", (_what, error) => {
     expect(isTransient(error)).toBe(true);
   });
+});
+
+test("a command that a hung Redis does not answer in time is transient", async () => {
+  const sockets: Socket[] = [];
+  const hung = createServer((socket) => void sockets.push(socket)).listen(0, "127.0.0.1");
+  await once(hung, "listening");
+  const { port } = hung.address() as AddressInfo;
+  const redis = new Redis(port, { commandTimeout: 20, enableReadyCheck: false });
+  redis.on("error", () => undefined);
+  const error = await redis.get("key").catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ message: "Command timed out" });
+  expect(isTransient(error)).toBe(true);
+  redis.disconnect();
+  for (const socket of sockets) socket.destroy();
+  hung.close();
 });
 
 describe("the error is permanent:", () => {

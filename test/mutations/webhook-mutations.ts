@@ -1,0 +1,79 @@
+import type { MutationGroup } from "./mutation.ts";
+
+const overHttp = ["test/integration/api/merchant/manage-webhooks.test.ts"];
+const several = ["test/integration/payments/webhooks/several-endpoints.test.ts"];
+
+/** Mutations of webhook endpoints and of the list of events. */
+export const webhookMutations: readonly MutationGroup[] = [
+  {
+    file: "payments/webhooks/lock-endpoint.ts",
+    tests: overHttp,
+    mutations: [
+      {
+        name: "a key changes an endpoint that an operator has registered",
+        find: 'if (row.by_operator && args.actor.kind === "key")',
+        replace: "if (row.by_operator && !row.by_operator)",
+      },
+    ],
+  },
+  {
+    file: "payments/webhooks/change-endpoints.ts",
+    tests: overHttp,
+    mutations: [
+      {
+        name: "an endpoint may be in a private network",
+        find: "const error = validateUrl(url);",
+        replace: 'const error = validateUrl("https://shop.example.test/");',
+      },
+    ],
+  },
+  {
+    file: "db/queries/webhook-endpoints.ts",
+    tests: overHttp,
+    mutations: [
+      {
+        name: "an account reads and changes endpoints of others",
+        find: 'if (owner) query = query.where("account_id", "=", owner.accountId).where("mode", "=", owner.mode);',
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/webhook-events.ts",
+    tests: ["test/integration/payments/webhooks/list-events.test.ts"],
+    mutations: [
+      {
+        name: "events are listed in the order of their insertion, also those that commit later",
+        find: "select id, row_number() over (order by sequence) as place from unnumbered",
+        replace: "select id, sequence - 1 as place from unnumbered",
+      },
+    ],
+  },
+  {
+    file: "payments/webhooks/disable-failing.ts",
+    tests: several,
+    mutations: [
+      {
+        name: "an endpoint that fails for days stays enabled",
+        find: "if (hasFailed && at.getTime() - failingSince.getTime() >= FAILING_MS) await disable(deps, id);",
+        replace: "",
+      },
+      {
+        name: "an endpoint that accepts events is disabled",
+        find: "if (failingSince) await clearFailure(deps.db, id);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/webhooks/deliver-events.ts",
+    tests: several,
+    mutations: [
+      {
+        name: "a stored response holds an API key",
+        find: "cleanText(scrubText(text), KEPT_CHARACTERS)",
+        replace: "cleanText(text.slice(0, scrubText.length * text.length), KEPT_CHARACTERS)",
+      },
+    ],
+  },
+];

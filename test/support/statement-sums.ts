@@ -1,0 +1,22 @@
+import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
+import { collect } from "./collect.ts";
+import type { MerchantFixture } from "./merchant-fixture.ts";
+
+/** Returns the first asset of a merchant's statement of one UTC day: its changes, and their sums by kind. */
+export async function readDay({ deps, merchantId }: Pick<MerchantFixture, "deps" | "merchantId">, day: string) {
+  const read = await collect(readStatementLines(deps, { merchant: merchantId, from: day, until: day }));
+  const all = read.map(({ line }) => line);
+  const asset = all[0]?.asset;
+  const ofAsset = all.filter((line) => line.asset === asset);
+  const lines = ofAsset.filter(({ change }) => change !== null);
+  const sum = (of: (line: StatementLine) => bigint | null) =>
+    lines.reduce((total, line) => total + (of(line) ?? 0n), 0n);
+  return {
+    asset,
+    lines,
+    payments: sum(({ gross }) => gross),
+    fees: sum(({ fee }) => fee),
+    settled: -sum(({ kind, change }) => (kind === "settlement" ? change : 0n)),
+    closing: ofAsset.at(-1)?.balance,
+  };
+}
