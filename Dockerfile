@@ -41,7 +41,7 @@ ENTRYPOINT ["sh", "/app/ops/compose/run.sh"]
 CMD ["api"]
 # Liveness only: a container is not restarted because Postgres is unreachable.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["node", "/app/dist/health-check.js", "/livez"]
+  CMD ["bash", "/app/ops/compose/health-check.sh", "/livez"]
 EXPOSE 8080 8081 9464
 
 # It runs the sources of the local chain. It has no bundles and none of the commands of run.sh but `node` and `sh`.
@@ -60,3 +60,9 @@ COPY ops/compose ./ops/compose
 COPY --from=build /app/dist ./dist
 # A number, because Kubernetes can check runAsNonRoot only on a number. In the official image this is the user `node`.
 USER 1000:1000
+# What runs, for `docker inspect` and pay_build_info: docker build --build-arg REVISION=$(git rev-parse HEAD) …
+ARG REVISION=unknown
+ENV REVISION=${REVISION}
+LABEL org.opencontainers.image.title="payment-service" \
+  org.opencontainers.image.version="0.1.0" \
+  org.opencontainers.image.revision="${REVISION}"

@@ -1,3 +1,4 @@
+import { request } from "undici";
 import type { Hex, PrivateKeyAccount } from "viem";
 import { z } from "zod";
 import { parseTypedData } from "../chains/evm/typed-data.ts";
@@ -157,10 +158,11 @@ export async function ask(
 ): Promise<unknown> {
   const own = { "api-key": caller.apiKey, "merchant-id": caller.merchantId, "content-type": "application/json" };
   const headers = { ...own, ...more };
-  const sent = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
-  const response = await fetch(`${baseUrl}${path}`, { ...sent, signal: AbortSignal.timeout(40_000) });
-  const text = await response.text();
-  onAnswer?.(method, path, { status: response.status, body: JSON.parse(text) });
-  if (response.ok) return JSON.parse(text);
-  throw new Refused(`${method} ${path.split("?", 1)[0]} answered ${response.status}: ${text}`, response.status);
+  const sent = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+  const signal = AbortSignal.timeout(40_000);
+  const { statusCode: status, body: received } = await request(`${baseUrl}${path}`, { ...sent, signal });
+  const text = await received.text();
+  onAnswer?.(method, path, { status, body: JSON.parse(text) });
+  if (status < 300) return JSON.parse(text);
+  throw new Refused(`${method} ${path.split("?", 1)[0]} answered ${status}: ${text}`, status);
 }

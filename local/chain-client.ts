@@ -1,6 +1,7 @@
-import { createTestClient, defineChain, http, publicActions, walletActions } from "viem";
+import { createTestClient, custom, defineChain, publicActions, RpcRequestError, walletActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { localChainId } from "./anvil.ts";
+import { postJson } from "./post-json.ts";
 
 export type ChainClient = ReturnType<typeof openChain>;
 
@@ -9,10 +10,21 @@ export function openChain(url: string, chainId = localChainId) {
   const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
   const chain = defineChain({ id: chainId, name: "local", nativeCurrency, rpcUrls: { default: { http: [url] } } });
   // No retries: a test that breaks the chain must notice it at once.
-  const transport = http(url, { retryCount: 0, timeout: 30_000 });
+  const transport = custom({ request: (call) => callChain(url, call) }, { retryCount: 0 });
   return createTestClient({ chain, mode: "anvil", transport, pollingInterval: 20, cacheTime: 0, account: operator })
     .extend(publicActions)
     .extend(walletActions);
+}
+
+type Call = { method: string; params?: unknown };
+type Answer = { result?: unknown; error?: { code: number; message: string; data?: unknown } };
+
+/** Makes a JSON-RPC call. Throws an error response as viem's own transport does. */
+async function callChain(url: string, { method, params = [] }: Call): Promise<unknown> {
+  const body = { jsonrpc: "2.0", id: 1, method, params };
+  const { result, error } = JSON.parse(await postJson(url, JSON.stringify(body))) as Answer;
+  if (error !== undefined) throw new RpcRequestError({ body, error, url });
+  return result;
 }
 
 /** Anvil's first well-known account, which deploys and mints on local chains. It is worthless on any other chain. */

@@ -1,6 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Role as DatabaseRole } from "../db/grants.ts";
 import { newEncryptionKeys } from "../runtime/encryption.ts";
@@ -46,7 +46,9 @@ export async function describeProcesses({
   const webhooks = await newEncryptionKeys("local");
   const addresses = { ALLOW_PRIVATE_ADDRESSES: process.env["ALLOW_PRIVATE_ADDRESSES"] ?? "true" };
   const publicUrl = { PUBLIC_URL: `http://127.0.0.1:${PORT}` };
-  const common = { REDIS_PREFIX: redis.prefix, ...addresses, LOG_LEVEL, NETWORKS_FILE: networksFile };
+  const { SCREENING_LIST_FILE } = process.env;
+  const screening = SCREENING_LIST_FILE ? { SCREENING_LIST_FILE: resolve(SCREENING_LIST_FILE) } : {};
+  const common = { REDIS_PREFIX: redis.prefix, ...addresses, ...screening, LOG_LEVEL, NETWORKS_FILE: networksFile };
   const [apiMetrics = 0, ...others] = metricsPorts(settings);
   const signerMetrics = settings.SIGNER === "process" ? (others.pop() ?? 0) : 0;
   const boardMetrics = others.pop() ?? 0;
@@ -73,6 +75,7 @@ export async function describeProcesses({
     ...addresses,
     ...publicUrl,
   });
+  const AUDIT_SINK = pathToFileURL(join(dir, "audit-heads.jsonl")).href;
   const worker = {
     ...common,
     DATABASE_URL: urlOf("worker"),
@@ -81,7 +84,7 @@ export async function describeProcesses({
     ...(isEmbedded ? keys : laneKeys),
     SIGNER,
     WEBHOOK_PRIVATE_KEYS: webhooks.privateKey,
-    AUDIT_SINK: pathToFileURL(join(dir, "audit-heads.jsonl")).href,
+    AUDIT_SINK,
     DRAIN_MS: String(drainMs),
   };
   const board = {
@@ -95,7 +98,7 @@ export async function describeProcesses({
         {
           role: "signer",
           metricsPort: signerMetrics,
-          env: { ...signer.env, ...treasuryKeys, LOG_LEVEL },
+          env: { ...signer.env, ...treasuryKeys, LOG_LEVEL, AUDIT_SINK },
           onLine: logTo("signer"),
         },
       ]
@@ -113,6 +116,7 @@ export async function describeProcesses({
         ...publicUrl,
         ...limits,
         BUYER_DATA_PUBLIC_KEY: buyerData.publicKey,
+        WEBHOOK_PUBLIC_KEY: webhooks.publicKey,
       },
       onLine: logTo("api"),
     },

@@ -1,6 +1,7 @@
 import { openDb } from "../db/open.ts";
-import { createAccount, createAppId } from "../payments/merchants/accounts.ts";
+import { createAccount } from "../payments/merchants/accounts.ts";
 import { createApiKey } from "../payments/merchants/api-keys.ts";
+import { createAppId } from "../payments/merchants/app-ids.ts";
 import { addDestinations } from "../payments/merchants/destinations.ts";
 import { createMerchant } from "../payments/merchants/merchants.ts";
 import { createLog } from "../runtime/log.ts";
@@ -33,12 +34,13 @@ export async function seedAccount(
     const seedMode = async (mode: "live" | "test"): Promise<Caller> => {
       const issued = await createApiKey(deps, { actor, accountId, mode, scopes });
       if (!issued.ok) throw new Error(`the API key was refused: ${issued.message}`);
-      const { appId } = await createAppId(deps, { actor, accountId, mode });
+      const app = await createAppId(deps, { actor, accountId, mode });
+      if (!app.ok) throw new Error(`the app id was refused: ${app.message}`);
       const details = { name: "Corner shop", email: "owner@example.com" };
       const { id: merchantId } = await createMerchant(deps, { actor, accountId, mode, ...details });
       const added = await addDestinations(deps, { actor, accountId, mode, merchantId, settlements });
       if (!added.ok) throw new Error(`the settlement destination was refused: ${added.message}`);
-      return { apiKey: issued.value.key, appId, merchantId };
+      return { apiKey: issued.value.key, appId: app.value.id, merchantId };
     };
     return { live: await seedMode("live"), test: await seedMode("test") };
   } finally {

@@ -18,6 +18,8 @@ export type ProcessOptions = {
   role: Role;
   /** The folder of a build (scripts/build.ts), which is run instead of the sources. */
   build?: string | undefined;
+  /** Arguments of Node, before the program. */
+  nodeArgs?: readonly string[];
   /** Its environment, without the ports. Of this process, only PATH and the like are passed on. */
   env: Record<string, string>;
   /** Free ports are used when unset. */
@@ -49,13 +51,13 @@ const linesKept = 20_000;
 
 /** Starts a process of the service. It is not ready yet when this returns: see waitReady. */
 export async function launchProcess(options: ProcessOptions): Promise<ServiceProcess> {
-  const { role, build } = options;
+  const { role, build, nodeArgs = [] } = options;
   const program = build === undefined ? entryPoints[role] : join(build, `${role}.js`);
   const port = options.port ?? (await freePort());
   const metricsPort = options.metricsPort ?? (await freePort());
   const lines: string[] = [];
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
-  const child = await startChild(process.execPath, [program], {
+  const child = await startChild(process.execPath, [...nodeArgs, program], {
     cwd: root,
     // Without the supervisor, Postgres and Redis are gone too, so there is nothing to drain to.
     orphanSignal: "SIGKILL",

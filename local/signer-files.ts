@@ -29,7 +29,7 @@ export async function prepareSigner(
 /** Creates a store of the signer without records, in place of an earlier one. */
 export function createEmptyStore(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) rmSync(file, { force: true });
-  createStore(path).close();
+  createStore(path, { command: "init", at: new Date() }).close();
 }
 
 /** Returns a limits file that lets every asset of a local chain pass. */

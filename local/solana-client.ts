@@ -8,6 +8,7 @@ import {
   Transaction,
   type TransactionInstruction,
 } from "@solana/web3.js";
+import { postJson } from "./post-json.ts";
 import { waitUntil } from "./wait-until.ts";
 
 /** A key pair in the form of the stack file. The secret is 64 bytes in base58, as wallets export it. */
@@ -26,7 +27,8 @@ const operatorSol = 100;
 
 /** Opens a client with a new operator, which the network's faucet funds. */
 export async function openSolana(url: string): Promise<SolanaClient> {
-  const connection = new Connection(url, { commitment: "confirmed", disableRetryOnRateLimit: true });
+  const post: typeof fetch = async (_input, init) => new Response(await postJson(url, String(init?.body)));
+  const connection = new Connection(url, { commitment: "confirmed", disableRetryOnRateLimit: true, fetch: post });
   const operator = Keypair.generate();
   const signature = await connection.requestAirdrop(operator.publicKey, operatorSol * LAMPORTS_PER_SOL);
   await waitLanded(connection, [signature]);

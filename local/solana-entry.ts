@@ -42,7 +42,7 @@ export function describeSolana({ id, mints, keys, rpcUrls, slotMs, change }: Sol
     slotMs,
     // Tests pause its slots.
     maxHeadAgeMs: null,
-    pollMs: Math.max(10, Math.min(200, Math.floor(slotMs / 2))),
+    pollMs: Math.min(200, slotMs),
     finality: "confirmed",
     maxPriorityFee: String(MAX_PRIORITY_FEE),
     treasury: { address: keys.treasury.address, key: { env: "SOLANA_TREASURY_KEY" } },

@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type Child, startChild } from "./child-process.ts";
 import { freePair } from "./free-ports.ts";
+import { postJson } from "./post-json.ts";
 import { givenService, type Say, type Service } from "./service.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -64,9 +65,7 @@ const rpcAnswer = z.object({
 /** Makes one JSON-RPC call. Throws an error response with its code. */
 export async function callSolana(url: string, method: string, params: readonly unknown[] = []): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  const headers = { "content-type": "application/json" };
-  const response = await fetch(url, { method: "POST", headers, body });
-  const { result, error } = rpcAnswer.parse(await response.json());
+  const { result, error } = rpcAnswer.parse(JSON.parse(await postJson(url, body)));
   if (error !== undefined) throw Object.assign(new Error(`${method}: ${error.message} (${error.code})`), error);
   return result;
 }

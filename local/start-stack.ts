@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { onInterrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 import { type Stack, startStack } from "./stack.ts";
+import { registerStack, unregisterStack } from "./stack-registration.ts";
 import { readSettings } from "./stack-settings.ts";
 import { watchSources } from "./watch-sources.ts";
 
@@ -16,12 +17,19 @@ const begin = async () => startStack(readSettings(process.env), progress.say, { 
 const starting = begin();
 onInterrupt(async () => {
   interrupted.abort();
-  await (await starting.catch(() => undefined))?.stop();
+  const stack = await starting.catch(() => undefined);
+  if (stack !== undefined) {
+    await unregisterStack(process.env, stack.dir);
+    await stack.stop();
+  }
   progress.print("stopped");
 });
 
 try {
   const stack = await starting;
+  await registerStack(process.env, stack.dir).catch((error: unknown) =>
+    progress.print(`\`pay\` finds the stack in this folder only: ${error instanceof Error ? error.message : error}`),
+  );
   printSummary(stack);
   if (values.watch) restartOnChange(stack);
 } catch (error) {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** The longest pause between two polls that the length of the wait may cause, milliseconds. */
-const LONGEST_MS = 100;
+const LONGEST_MS = 250;
 
 /**
  * Polls until the answer is neither false nor undefined, and returns it. It polls every `everyMs` at first, and then less
@@ -25,7 +25,7 @@ export async function waitUntil<T>(
     }
     const waited = Date.now() - begun;
     if (waited > withinMs) throw new Error(`timed out after ${withinMs} ms: ${what}`, { cause });
-    await pause(Math.max(everyMs, Math.min(waited / 20, LONGEST_MS)));
+    await pause(Math.max(everyMs, Math.min(waited / 10, LONGEST_MS)));
   }
 }
 

@@ -16,7 +16,6 @@ export const programs = {
   admin: "ops/admin/main.ts",
   reconcile: "ops/reconcile/main.ts",
   preflight: "ops/preflight/main.ts",
-  "health-check": "ops/compose/health-check.ts",
 };
 
 /**

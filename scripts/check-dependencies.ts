@@ -10,7 +10,14 @@ export type LockedPackage = {
   resolved?: string;
   integrity?: string;
   hasInstallScript?: boolean;
+  link?: boolean;
 };
+
+/** Returns true for the packages of this repository: the project itself, its folders, and the links to these. */
+function isOwn(packages: Record<string, LockedPackage>, path: string, { link, resolved = "" }: LockedPackage): boolean {
+  const isFolder = (at: string) => !/(^|\/)node_modules\//.test(at) && Object.hasOwn(packages, at);
+  return isFolder(path) || (link === true && isFolder(resolved));
+}
 
 /** Returns the rule's name for a package: itself, or its scope with `*`. */
 function ruleFor(name: string): string | undefined {
@@ -23,7 +30,7 @@ function ruleFor(name: string): string | undefined {
  * names, packages that are replaced, and packages that are not from a registry or have no hash. Works without a network.
  */
 export function findDependencyErrors(packages: Record<string, LockedPackage>): string[] {
-  const entries = Object.entries(packages).filter(([path]) => path !== "");
+  const entries = Object.entries(packages).filter(([path, entry]) => !isOwn(packages, path, entry));
   const named = entries.map(([path, entry]) => ({
     ...entry,
     name: entry.name ?? path.replace(/^.*node_modules\//, ""),

@@ -11,8 +11,12 @@ const belowPayments = ["transfers", "chains", "db"];
  * because Node removes them.
  */
 export const allowedImports: Readonly<Record<string, readonly string[]>> = {
+  // A package of its own, which runs in browsers too: it imports nothing of the service.
+  client: [],
   // Top modules: no module imports them. `ops` has the commands that deploy contracts and create keys.
   scripts: ["runtime"],
+  // The command line of merchants' developers, which reaches the service only over HTTP.
+  cli: ["client"],
   local: ["payments", "signer", ...belowPayments, "runtime"],
   ops: ["payments", "signer", ...belowPayments, "runtime"],
   api: ["payments", "queues", "runtime"],
@@ -70,7 +74,7 @@ function readSources(): Source[] {
   const root = new URL("../", import.meta.url);
   return Object.keys(allowedImports).flatMap((module) =>
     readdirSync(new URL(module, root), { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts"))
+      .filter((file) => file.endsWith(".ts") && !/^(dist|node_modules)\//.test(file))
       .map((file) => `${module}/${file.replaceAll("\\", "/")}`)
       .map((path) => ({ path, text: readFileSync(new URL(path, root), "utf8") })),
   );

@@ -17,6 +17,8 @@ const allowedPlaces = [
   /^runtime\/caip-patterns\.ts$/,
   // The scripts of a page cannot import the drivers.
   /^api\/checkout\/client\/find-(evm|solana)-wallets\.ts$/,
+  // The signer of each family, which the wallet's program chooses.
+  /^client\/(viem|solana)\.ts$/,
   // The types of rows and of what wallets return, whose members differ by family.
   /^db\/chain-families\.ts$/,
   /^transfers\/verification\.ts$/,
@@ -24,6 +26,8 @@ const allowedPlaces = [
   /^ops\/preflight\/(family\.ts|evm\/|solana\/)/,
   // The local stack starts an EVM chain and a Solana cluster.
   /^local\//,
+  // Pays with the buyers of the local stack.
+  /^cli\/pay-as-buyer\.ts$/,
   // Commands about contracts and keys of EVM chains.
   /^ops\/admin\/((collector|disburser|keystore)-commands|deploy-contract)\.ts$/,
   // Reports the library that verifies the signatures of EVM chains.

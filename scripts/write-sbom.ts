@@ -8,6 +8,8 @@ type Locked = {
   license?: string;
   integrity?: string;
   dev?: boolean;
+  /** True for a folder of this repository. */
+  link?: boolean;
   optional?: boolean;
   dependencies?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
@@ -50,7 +52,7 @@ function toComponent(path: string, entry: Locked) {
  * hash, licence and dependencies. Packages that only development uses are left out. `npm sbom` leaves out shared ones too.
  */
 export function buildSbom(packages: Packages) {
-  const listed = Object.entries(packages).filter(([path, { dev }]) => path !== "" && !dev);
+  const listed = Object.entries(packages).filter(([path, { dev, link }]) => path !== "" && !dev && !link);
   const root = packages[""] ?? {};
   const dependsOn = (path: string, entry: Locked) =>
     Object.keys({ ...entry.dependencies, ...entry.optionalDependencies, ...entry.peerDependencies })
