@@ -12,6 +12,9 @@ import type { PaymentDeps } from "../payment-deps.ts";
  */
 export const QUOTE_GRACE_MS = 10 * 60_000;
 
+/** Block times are whole seconds, rounded down, so money may have moved this much later than its block says, milliseconds. */
+const BLOCK_TIME_PRECISION_MS = 1_000;
+
 /** The confirms by quote. */
 type Confirms = ReadonlyMap<string, QuoteConfirms>;
 
@@ -66,7 +69,7 @@ function isInTime({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms)
 
 function rank({ at }: TokenMovement, quote: LockedQuote, confirms: Confirms): number {
   if (confirms.has(quote.id)) return 2;
-  return at === undefined || quote.created_at <= at ? 1 : 0;
+  return at === undefined || quote.created_at.getTime() < at.getTime() + BLOCK_TIME_PRECISION_MS ? 1 : 0;
 }
 
 /**
