@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -8,6 +8,7 @@ import { tiedToParent } from "./child-process.ts";
 import { startContainer } from "./container.ts";
 import { findProgram, programFrom } from "./find-program.ts";
 import { freePort } from "./free-ports.ts";
+import { makeScratch } from "./scratch-folder.ts";
 import type { Say, Service } from "./service.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -108,15 +109,23 @@ function containerFlags({
 
 async function fromBinary(options: AnvilOptions, program: string, port: number, url: string): Promise<Service> {
   let running: Running | undefined;
+  let states: string | undefined;
   async function start(): Promise<void> {
     options.say?.(options.forkUrl === undefined ? "starting Anvil" : "starting Anvil as a fork");
-    running = await launch({ ...settings(options), anvilBinary: program, port });
+    // Anvil writes the states of older blocks to its user's home folder, where a killed Anvil would leave them for good.
+    states = await makeScratch("anvil-states");
+    // The package does not know this option, and passes it on all the same.
+    const folder = { cachePath: states };
+    running = await launch({ ...settings(options), ...folder, anvilBinary: program, port });
     await waitUntil("Anvil answers", () => answers(url), { withinMs: 20_000 });
     // Anvil would write a line for each call into a pipe that no one reads.
     await rpc(url, "anvil_setLoggingEnabled", [false]);
   }
   await start();
-  const end = async (signal: NodeJS.Signals): Promise<void> => running?.end(signal);
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    await running?.end(signal);
+    if (states !== undefined) await rm(states, { recursive: true, force: true });
+  };
   const stop = () => end("SIGTERM");
   return {
     url,

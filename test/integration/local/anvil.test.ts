@@ -1,9 +1,11 @@
+import { readdir } from "node:fs/promises";
 import { privateKeyToAccount } from "viem/accounts";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { localChainId, startAnvil } from "../../../local/anvil.ts";
 import { guardPool } from "../../../local/anvil-pool.ts";
 import { openChain } from "../../../local/chain-client.ts";
 import { newKey } from "../../../local/networks-document.ts";
+import { makeScratch } from "../../../local/scratch-folder.ts";
 import { fundGas } from "../../../local/usdc.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -47,4 +49,21 @@ test("transactions that Anvil keeps in its queue although they could be executed
   const endGuard = guardPool(url);
   addCleanup(endGuard);
   await waitFor(async () => (await readNonce()) === 3, { within: 10_000, what: "both transactions are mined" });
+});
+
+test("an Anvil that is killed leaves no states of its blocks on the disk", async () => {
+  const [home, temporary] = [await makeScratch("anvil-home"), await makeScratch("anvil-temporary")];
+  vi.stubEnv("HOME", home);
+  vi.stubEnv("TMPDIR", temporary);
+  addCleanup(() => void vi.unstubAllEnvs());
+  const anvil = await startAnvil();
+  const listStates = async () =>
+    (await readdir(temporary, { recursive: true })).filter((path) => path.includes("anvil-states"));
+  await openChain(anvil.url).mine({ blocks: 600 });
+  await waitFor(async () => (await listStates()).some((path) => path.endsWith(".json")), {
+    what: "states are on the disk",
+  });
+  await anvil.kill("SIGKILL");
+  expect(await listStates()).toEqual([]);
+  expect(await readdir(home, { recursive: true })).toEqual([]);
 });
