@@ -3,6 +3,7 @@ import { checkSchema } from "../../db/check-schema.ts";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import type { DataKeyPair } from "../../db/queries/encrypted-values.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
@@ -26,12 +27,10 @@ export type Context = {
   env: NodeJS.ProcessEnv;
   log: Log;
   now: () => Date;
-  /** Requires BUYER_DATA_PRIVATE_KEYS. Only commands that show buyer data call it. */
-  decryptBuyerData: () => Decrypt;
-  /** Requires WEBHOOK_PUBLIC_KEY. Only commands that create a webhook secret call it. */
-  encryptWebhookSecret: () => Encrypt;
-  /** Returns the function that encrypts operators' TOTP secrets. Throws ConfigError without TOTP_PUBLIC_KEY. */
-  encryptTotpSecret: () => Encrypt;
+  /** Returns what encrypts to a pair's public key, with its name. Throws ConfigError without its variable. */
+  encryptTo: (pair: DataKeyPair) => { keyId: string; encrypt: Encrypt };
+  /** Returns what decrypts with a pair's private keys. Throws ConfigError without their variable. */
+  decryptWith: (pair: DataKeyPair) => Decrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
@@ -71,6 +70,12 @@ export const createAddAction =
       if (output.refusal !== undefined) throw new RefusedError(output.refusal);
     });
 
+/** Of each key pair, how the names of its variables begin. */
+const prefixes = { "buyer-data": "BUYER_DATA", webhooks: "WEBHOOK", totp: "TOTP" } as const satisfies Record<
+  DataKeyPair,
+  string
+>;
+
 async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) => Promise<T>): Promise<T> {
   const config = readAdminConfig(env);
   const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
@@ -93,20 +98,17 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       env,
       log: createLog({ level: "silent", role: "admin" }),
       now,
-      decryptBuyerData() {
-        const keys = config.BUYER_DATA_PRIVATE_KEYS;
-        if (!keys) throw new ConfigError("BUYER_DATA_PRIVATE_KEYS is missing: the command decrypts with it");
+      encryptTo(pair) {
+        const name = `${prefixes[pair]}_PUBLIC_KEY` as const;
+        const key = config[name];
+        if (!key) throw new ConfigError(`${name} is missing: the command encrypts with it`);
+        return { keyId: key.id, encrypt: createEncrypt(key) };
+      },
+      decryptWith(pair) {
+        const name = `${prefixes[pair]}_PRIVATE_KEYS` as const;
+        const keys = config[name];
+        if (!keys) throw new ConfigError(`${name} is missing: the command decrypts with it`);
         return createDecrypt(keys);
-      },
-      encryptWebhookSecret() {
-        const key = config.WEBHOOK_PUBLIC_KEY;
-        if (!key) throw new ConfigError("WEBHOOK_PUBLIC_KEY is missing: the command encrypts the secret with it");
-        return createEncrypt(key);
-      },
-      encryptTotpSecret() {
-        const key = config.TOTP_PUBLIC_KEY;
-        if (!key) throw new ConfigError("TOTP_PUBLIC_KEY is missing: the command encrypts the TOTP secret with it");
-        return createEncrypt(key);
       },
       networksFile() {
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");

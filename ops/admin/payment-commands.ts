@@ -73,7 +73,7 @@ Examples:
   addAction(
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
-      const decryptBuyerData = context.decryptBuyerData();
+      const decryptBuyerData = context.decryptWith("buyer-data");
       await context.record("collected_data.read", id);
       const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };

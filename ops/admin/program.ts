@@ -6,8 +6,8 @@ import { addApprovalKeyCommands } from "./approval-key-commands.ts";
 import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
+import { addDataKeyCommands } from "./data-key-commands.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
-import { addEncryptionKeyCommands } from "./encryption-key-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
 import { addKeyCommands } from "./key-commands.ts";
@@ -46,7 +46,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
-  addEncryptionKeyCommands,
+  addDataKeyCommands,
   addOperatorKeyCommands,
   addStatementCommands,
   addWithdrawalCommands,

@@ -47,6 +47,7 @@ const reads = [
   "audit list",
   "audit verify",
   "collector show",
+  "data-keys status",
   "destinations list",
   "disburser show",
   "exceptions",
@@ -75,10 +76,11 @@ const reads = [
   "webhooks show",
 ];
 
-/** Commands of which chain-commands.test.ts, admin-commands.test.ts and lost-store.test.ts check the entries. */
+/** Commands of which chain-commands.test.ts, admin-commands.test.ts, data-keys.test.ts and lost-store.test.ts check the entries. */
 const elsewhere = [
   "collected-data delete",
   "collector deploy",
+  "data-keys reencrypt",
   "disburser approve",
   "disburser deploy",
   "keystores new",
@@ -90,7 +92,7 @@ const elsewhere = [
  * statements that it follows.
  */
 const withoutEntry = [
-  "encryption-keys new",
+  "data-keys new",
   "payouts claim-deposits",
   "statements approve-destination",
   "statements reject-destination",
