@@ -152,8 +152,9 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
-/** Variables of the command line. Only commands that encrypt or decrypt need keys. */
-const Admin = Migrate.extend({
+/** Variables of the command line. Only commands that encrypt or decrypt need keys, and some need no database. */
+const Admin = z.object({
+  DATABASE_URL: common.DATABASE_URL.optional(),
   NETWORKS_FILE: z.string().min(1).optional(),
   BUYER_DATA_PUBLIC_KEY: publicKey.optional(),
   BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),

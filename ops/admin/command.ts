@@ -23,7 +23,8 @@ export class RefusedError extends Error {
 
 /** What a command works with. */
 export type Context = {
-  db: Pool;
+  /** Throws ConfigError without DATABASE_URL. Commands that need no database do not read it. */
+  readonly db: Pool;
   env: NodeJS.ProcessEnv;
   log: Log;
   now: () => Date;
@@ -78,23 +79,32 @@ const prefixes = { "buyer-data": "BUYER_DATA", webhooks: "WEBHOOK", totp: "TOTP"
 
 async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) => Promise<T>): Promise<T> {
   const config = readAdminConfig(env);
-  const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
-  const clock = createClock(db);
-  const { now } = clock;
+  const opened =
+    config.DATABASE_URL === undefined
+      ? undefined
+      : openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
+  const openedDb = (): Pool => {
+    if (!opened) throw new ConfigError("DATABASE_URL is missing: the command needs the database");
+    return opened;
+  };
+  const clock = opened ? createClock(opened) : undefined;
+  const now = clock?.now ?? (() => new Date());
   const actor = async (role: OperatorRole = "operator"): Promise<AuditActor> => {
-    const { name } = unwrap(await checkOperator({ db }, { name: config.OPERATOR, role }));
+    const { name } = unwrap(await checkOperator({ db: openedDb() }, { name: config.OPERATOR, role }));
     return { kind: "operator", id: name, address: null };
   };
   try {
-    // Some commands need no database. Those that do report an unreachable one themselves.
-    const isReachable = await clock.measure().then(
+    // Commands that need the database report an unreachable one themselves.
+    const isReachable = await clock?.measure().then(
       () => true,
       () => false,
     );
-    const schema = isReachable ? await checkSchema(db) : undefined;
+    const schema = opened && isReachable ? await checkSchema(opened) : undefined;
     if (schema?.state === "newer") throw new ConfigError(schema.refusal);
     return await work({
-      db,
+      get db() {
+        return openedDb();
+      },
       env,
       log: createLog({ level: "silent", role: "admin" }),
       now,
@@ -118,10 +128,12 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       actor,
       record: async (action, subject) =>
-        insertAuditEntries(db, [{ actor: await actor(), action, subject, before: null, after: null, at: now() }]),
+        insertAuditEntries(openedDb(), [
+          { actor: await actor(), action, subject, before: null, after: null, at: now() },
+        ]),
     });
   } finally {
-    await db.destroy();
+    await opened?.destroy();
   }
 }
 

@@ -120,7 +120,8 @@ export function readKey(source: SecretSource, env: NodeJS.ProcessEnv = process.e
   return key;
 }
 
-const isPrivateKey = (text: string | undefined): text is `0x${string}` => /^0x[0-9a-fA-F]{64}$/.test(text ?? "");
+/** Returns true for the private key of an EVM account: 0x and 64 hex digits. */
+export const isPrivateKey = (text: string | undefined): text is `0x${string}` => /^0x[0-9a-fA-F]{64}$/.test(text ?? "");
 
 /** Returns the content of a file that the networks file names. Throws ConfigError. */
 export function readText(file: string): string {

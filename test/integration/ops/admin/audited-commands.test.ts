@@ -83,7 +83,6 @@ const elsewhere = [
   "data-keys reencrypt",
   "disburser approve",
   "disburser deploy",
-  "keystores new",
   "payouts renew",
 ];
 
@@ -93,6 +92,7 @@ const elsewhere = [
  */
 const withoutEntry = [
   "data-keys new",
+  "keystores new",
   "payouts claim-deposits",
   "statements approve-destination",
   "statements reject-destination",
