@@ -62,11 +62,13 @@ Examples:
       .description("enqueue all unfinished work of a payment now; safe at any time")
       .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
     async (context, [id = ""]) => {
-      const counts = await retryPayment(context, { actor: await context.actor(), paymentId: id });
-      if (!counts) throw new RefusedError(`there is no payment ${id}`);
-      const due = Object.entries(counts).filter(([, count]) => count > 0);
-      const lines = due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
-      return { value: counts, lines };
+      const retried = await retryPayment(context, { actor: await context.actor(), paymentId: id });
+      if (!retried) throw new RefusedError(`there is no payment ${id}`);
+      const { due, payoutsHeldSince } = retried;
+      const counts = Object.entries(due).filter(([, count]) => count > 0);
+      const lines = counts.length > 0 ? counts.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
+      const held = `payouts to the merchant are held since ${show(payoutsHeldSince)}: nothing is paid out until \`merchants release\``;
+      return { value: { ...due, payoutsHeldSince }, lines: payoutsHeldSince ? [...lines, held] : lines };
     },
   );
   const collected = program.command("collected-data").description("collected buyer data");

@@ -93,6 +93,10 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await admin(...scheduleArgs, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
   expect(await json("destinations", "pay-immediately", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
+  expect((await admin("merchants", "show", merchantId)).stdout).toMatch(/^payouts held since 20.+Z$/m);
+  const listed = (await json("merchants", "list", ...owner)) as unknown as Record<string, string>[];
+  expect(listed.find(({ id }) => id === merchantId)).toMatchObject({ payoutsHeldSince: expect.any(String) });
+  expect(listed.filter(({ payoutsHeldSince }) => payoutsHeldSince !== null)).toHaveLength(1);
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
   expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
@@ -259,6 +263,12 @@ test("retry makes overdue work due now, and nothing else", async () => {
   await fixture.watch();
   expect((await fixture.status(id)).state).toBe("succeeded");
   expect((await admin("retry", await fixture.create())).stdout).toBe("nothing is due\n");
+  await json("merchants", "hold", fixture.merchantId);
+  expect((await admin("retry", id)).stdout).toMatch(
+    /^payouts to the merchant are held since 20.+Z: nothing is paid out until `merchants release`$/m,
+  );
+  expect((await admin("payments", "show", id)).stdout).toMatch(/^payoutsHeldSince +20.+Z$/m);
+  await json("merchants", "release", fixture.merchantId);
   expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 
