@@ -10,7 +10,9 @@ import { checkOperator, type OperatorRole } from "../../payments/operators/opera
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
+import { type Networks, readNetworks } from "../../runtime/networks/read-networks.ts";
 import { validateUrl } from "../../runtime/safe-fetch.ts";
+import { withUnits } from "./readable-amounts.ts";
 
 /** A command was called with wrong arguments; the message is one sentence. */
 export class UsageError extends Error {
@@ -35,6 +37,10 @@ export type Context = {
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
+  /** Returns the assets of the networks file; none without one. */
+  listAssets: () => readonly { asset: string; decimals: number }[];
+  /** Returns a copy of a value for people, with units (see `withUnits`). */
+  readable: <T>(value: T) => T;
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
   /**
@@ -65,9 +71,12 @@ export const createAddAction =
   (command, action) =>
     command.option("--json", "print one JSON document, for machines").action(async (...given) => {
       const { json, ...options } = command.opts();
-      const output = await withContext(env, (context) => action(context, given.slice(0, -2).map(String), options));
+      const output = await withContext(env, async (context) => {
+        const { value, lines, refusal } = await action(context, given.slice(0, -2).map(String), options);
+        return { value, lines: lines ?? describe(context.readable(value)), refusal };
+      });
       if (json === true) print(JSON.stringify(output.value, showBigint, 2));
-      else for (const line of output.lines ?? describe(output.value)) print(line);
+      else for (const line of output.lines) print(line);
       if (output.refusal !== undefined) throw new RefusedError(output.refusal);
     });
 
@@ -124,6 +133,8 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
         return config.NETWORKS_FILE;
       },
+      listAssets: () => (tryNetworks(config.NETWORKS_FILE)?.chains ?? []).flatMap(({ assets }) => [...assets]),
+      readable: (value) => withUnits(value, tryNetworks(config.NETWORKS_FILE)) as typeof value,
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       actor,
@@ -134,6 +145,16 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
     });
   } finally {
     await opened?.destroy();
+  }
+}
+
+/** Returns the networks file for the display of amounts. An invalid one must not keep operators from reading anything. */
+function tryNetworks(file: string | undefined): Networks | undefined {
+  try {
+    return file === undefined ? undefined : readNetworks(file);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
   }
 }
 
@@ -166,19 +187,23 @@ export function time(text: string): string {
   return text;
 }
 
-/** Returns rows as a table, and any other value as its members, one per line. */
-export function describe(value: unknown): string[] {
+/** The longest line of a table, characters. */
+const WIDTH = 120;
+
+/** Returns rows as a table, or one after the other when they are too wide, and any other value as its members, one per line. */
+export function describe(value: unknown, width: number = WIDTH): string[] {
   if (!Array.isArray(value)) return describeMembers(value);
   if (value.length === 0) return ["none"];
   const names = Object.keys(value[0]);
   const rows = [names, ...value.map((row: Record<string, unknown>) => names.map((name) => show(row[name])))];
   const widths = names.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
+  const table = rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join("  ")
       .trimEnd(),
   );
+  return table.every((line) => line.length <= width) ? table : describeEach(value);
 }
 
 /** Returns every item with its members one per line, and an empty line between two items. */

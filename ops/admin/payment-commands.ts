@@ -53,7 +53,7 @@ Examples:
         return { value: await listPaymentLines(context, { ids: [id, ...others], limit: MOST_NAMED }) };
       const report = id === undefined ? undefined : await readPaymentReport(context, id);
       if (!report) throw new RefusedError(`there is no payment ${named}, and none to which it belongs`);
-      return { value: report, lines: describeReport(report) };
+      return { value: report, lines: describeReport(context.readable(report)) };
     },
   );
   addAction(
@@ -108,7 +108,10 @@ function describeReport({
   const table = (title: string, rows: readonly object[]) => [
     "",
     title,
-    ...describe(rows.map((row) => ({ ...row }))).map((line) => `  ${line}`),
+    ...describe(
+      rows.map((row) => ({ ...row })),
+      118,
+    ).map((line) => `  ${line}`.trimEnd()),
   ];
   const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
     at,

@@ -24,9 +24,14 @@ import { addRefundCommands } from "./refund-commands.ts";
 import { addStatementCommands } from "./statement-commands.ts";
 import { addWebhookCommands } from "./webhook-commands.ts";
 
+/** The command line in a folder of the sources, as the texts of `--help` write it. */
+const SOURCES = "npm run admin --";
+
 /** Where a command reads its settings and writes its output and errors. */
 export type Io = {
   env: NodeJS.ProcessEnv;
+  /** How an operator calls the command line: the texts of `--help` name it. Default: `npm run admin --`. */
+  name?: string;
   write: (text: string) => void;
   writeError: (text: string) => void;
 };
@@ -71,12 +76,15 @@ export async function runAdmin(args: readonly string[], io: Io): Promise<number>
 }
 
 /** Returns the command line with all its commands. */
-export function createProgram({ env, write, writeError }: Io): Command {
-  const program = new Command("npm run admin --")
+export function createProgram({ env, name = SOURCES, write, writeError }: Io): Command {
+  const program = new Command(name)
     .description("Commands for operators. DATABASE_URL selects the database.")
     .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
     .showSuggestionAfterError(false)
-    .configureOutput({ writeOut: write, writeErr: (text) => writeError(text.replace(/^error: /, "")) })
+    .configureOutput({
+      writeOut: (text) => write(text.replaceAll(SOURCES, name)),
+      writeErr: (text) => writeError(text.replace(/^error: /, "")),
+    })
     .exitOverride();
   const addAction = createAddAction(env, (line) => write(`${line}\n`));
   for (const addCommands of groups) addCommands(program, addAction);

@@ -336,7 +336,7 @@ test.each([
   [["payments", "show"], "missing required argument 'id'"],
   [["payments", "list", "--state", "paid"], "--state"],
   [["payments", "list", "--limit", "0"], "--limit"],
-  [["keys", "new", "--mode", "live"], "--account"],
+  [["api-keys", "new", "--mode", "live"], "--account"],
 ])("a wrong call %j exits with 2 and prints one sentence", async (args, said) => {
   const run = await admin(...args);
   expect(run).toMatchObject({ code: 2, stdout: "" });
