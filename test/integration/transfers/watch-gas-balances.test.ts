@@ -14,13 +14,15 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
   const metrics = createMetrics(new Registry(), "worker");
-  const log = createLog({ level: "silent", role: "worker" });
+  const lines: string[] = [];
+  const log = createLog({ level: "info", role: "worker" }, { write: (line) => void lines.push(line) });
   const chains = openChains(await networksFor(chain, { rpcUrls: [proxy.url] }), metrics);
   const readBalances = async () => (await metrics.laneGasBalance.get()).values.map(({ value }) => value);
   const fundLanes = (ether: string) =>
     Promise.all(chain.keys.lanes.map(({ address }) => chain.client.setBalance({ address, value: parseEther(ether) })));
   await fundLanes("2");
-  addCleanup(watchGasBalances({ chains, metrics, log }, 50));
+  const { stop, listShort } = watchGasBalances({ chains, metrics, log }, 50);
+  addCleanup(stop);
 
   await waitFor(async () => (await readBalances()).length === 2, { within: 10_000 });
   expect(await readBalances()).toEqual([2e18, 2e18]);
@@ -36,4 +38,19 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   expect(await readBalances()).toEqual([2e18, 2e18]);
   proxy.refuse(false);
   await waitFor(async () => (await readBalances()).every((wei) => wei === 1e18), { within: 20_000 });
+  expect(listShort()).toEqual([]);
+
+  const [lane = ""] = chain.keys.lanes.map(({ address }) => address.toLowerCase());
+  await chain.client.setBalance({ address: lane as `0x${string}`, value: 5n });
+  await waitFor(() => listShort().length > 0, { within: 20_000 });
+  const [short] = listShort();
+  expect(short).toMatchObject({ chain: chain.id, lane, balance: 5n });
+  expect(short?.needs).toBeGreaterThan(10n ** 15n);
+  await fundLanes("1");
+  await waitFor(() => listShort().length === 0, { within: 20_000 });
+  const logged = lines.filter((line) => line.includes("native money for gas"));
+  expect(logged.map((line) => JSON.parse(line))).toMatchObject([
+    { lane, balance: "5", needs: String(short?.needs), msg: "lane has too little native money for gas: send it some" },
+    { lane, msg: "lane has enough native money for gas again" },
+  ]);
 });
