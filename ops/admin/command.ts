@@ -37,8 +37,8 @@ export type Context = {
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
-  /** Returns the assets of the networks file; none without one. */
-  listAssets: () => readonly { asset: string; decimals: number }[];
+  /** Returns the networks file for what is displayed; undefined without one, and when it is invalid. */
+  shownNetworks: () => Networks | undefined;
   /** Returns a copy of a value for people, with units (see `withUnits`). */
   readable: <T>(value: T) => T;
   publicUrl: string | undefined;
@@ -133,7 +133,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
         return config.NETWORKS_FILE;
       },
-      listAssets: () => (tryNetworks(config.NETWORKS_FILE)?.chains ?? []).flatMap(({ assets }) => [...assets]),
+      shownNetworks: () => tryNetworks(config.NETWORKS_FILE),
       readable: (value) => withUnits(value, tryNetworks(config.NETWORKS_FILE)) as typeof value,
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
@@ -148,7 +148,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
   }
 }
 
-/** Returns the networks file for the display of amounts. An invalid one must not keep operators from reading anything. */
+/** Reads the networks file. An invalid one must not keep operators from reading what needs none. */
 function tryNetworks(file: string | undefined): Networks | undefined {
   try {
     return file === undefined ? undefined : readNetworks(file);

@@ -97,7 +97,8 @@ function addStatementCommand(program: Command, addAction: AddAction): void {
       const value: StatementLine[] = [];
       for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
       if (format !== "csv") return { value };
-      const decimals = new Map(context.listAssets().map((one) => [one.asset, one.decimals]));
+      const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
+      const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
       return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, decimals.get(line.asset) ?? null))] };
     },
   );

@@ -5,6 +5,7 @@ import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
+import { readLanesOf } from "./lane-funds.ts";
 
 /** How many payments are listed of those that one id names, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
@@ -53,7 +54,9 @@ Examples:
         return { value: await listPaymentLines(context, { ids: [id, ...others], limit: MOST_NAMED }) };
       const report = id === undefined ? undefined : await readPaymentReport(context, id);
       if (!report) throw new RefusedError(`there is no payment ${named}, and none to which it belongs`);
-      return { value: report, lines: describeReport(context.readable(report)) };
+      const lanes = await readLanesOf(context, report.transfers);
+      const lines = describeReport(context.readable(report));
+      return { value: { ...report, lanes }, lines: lanes.length > 0 ? [...lines, ...table("Lanes", lanes)] : lines };
     },
   );
   addAction(
@@ -95,6 +98,16 @@ Examples:
   );
 }
 
+/** Returns rows under a title. */
+const table = (title: string, rows: readonly object[]): string[] => [
+  "",
+  title,
+  ...describe(
+    rows.map((row) => ({ ...row })),
+    118,
+  ).map((line) => `  ${line}`.trimEnd()),
+];
+
 function describeReport({
   payment,
   attempts,
@@ -105,14 +118,6 @@ function describeReport({
   ledger,
   webhooks,
 }: PaymentReport): string[] {
-  const table = (title: string, rows: readonly object[]) => [
-    "",
-    title,
-    ...describe(
-      rows.map((row) => ({ ...row })),
-      118,
-    ).map((line) => `  ${line}`.trimEnd()),
-  ];
   const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
     at,
     what: machine,

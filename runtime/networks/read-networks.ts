@@ -19,7 +19,7 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
 
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
 /** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
-const priceFeed = z.strictObject({
+export const priceFeed = z.strictObject({
   base: currency,
   quote: currency,
   chain: z.string(),

@@ -4,7 +4,7 @@ import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collect
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
-import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, networksFileFor, startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -258,6 +258,15 @@ test("retry makes overdue work due now, and nothing else", async () => {
     .set({ due_at: late, hold_until: late })
     .where("payment_id", "=", id)
     .execute();
+  const [lane] = chain.keys.lanes;
+  const withNetworks = adminIn({ ...environment, NETWORKS_FILE: await networksFileFor(chain) });
+  const lanesOf = async () => JSON.parse((await withNetworks("payments", "show", id, "--json")).stdout).lanes;
+  expect(await lanesOf()).toMatchObject([{ lane: lane?.address.toLowerCase(), enough: true }]);
+  const balance = await chain.client.getBalance({ address: lane?.address ?? "0x" });
+  await chain.client.setBalance({ address: lane?.address ?? "0x", value: 5n });
+  expect(await lanesOf()).toMatchObject([{ balance: "5", needs: expect.any(String), enough: false }]);
+  expect((await withNetworks("payments", "show", id)).stdout).toMatch(/^Lanes$/m);
+  await chain.client.setBalance({ address: lane?.address ?? "0x", value: balance });
   expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
   await fixture.relay();
   await fixture.watch();
