@@ -16,7 +16,7 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   const metrics = createMetrics(new Registry(), "worker");
   const lines: string[] = [];
   const log = createLog({ level: "info", role: "worker" }, { write: (line) => void lines.push(line) });
-  const chains = openChains(await networksFor(chain, { rpcUrls: [proxy.url] }), metrics);
+  const chains = openChains(await networksFor(chain, { rpcUrls: [proxy.url], change: { batchGas: 200_000 } }), metrics);
   const readBalances = async () => (await metrics.laneGasBalance.get()).values.map(({ value }) => value);
   const fundLanes = (ether: string) =>
     Promise.all(chain.keys.lanes.map(({ address }) => chain.client.setBalance({ address, value: parseEther(ether) })));
