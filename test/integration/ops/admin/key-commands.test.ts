@@ -68,6 +68,15 @@ test("an operator rotates a key with an overlap, until a time, or ends the forme
   expect([await works(second), await works(last)]).toEqual([false, true]);
 });
 
+test("a key that is typed in place of its id is refused and appears in no output", async () => {
+  const { apiKey = "" } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
+  for (const command of ["show", "rotate", "revoke"]) {
+    const { code, stdout, stderr } = await admin("api-keys", command, apiKey);
+    expect([code, stdout, stderr]).toEqual([1, "", "expected the id of a key (key_…), not the key itself\n"]);
+  }
+  expect(await works(apiKey)).toBe(true);
+});
+
 test("every command that changes a key writes one audit entry with the operator's name", async () => {
   const { keyId } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
   await json("api-keys", "rotate", keyId);
