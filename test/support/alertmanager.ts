@@ -20,7 +20,7 @@ export type PostedAlert = {
   endsAt?: string;
 };
 /** An alert in a notification that a receiver got. `path` is that of the receiver. */
-export type Delivered = PostedAlert & { path: string; status: "firing" | "resolved" };
+type Delivered = PostedAlert & { path: string; status: "firing" | "resolved" };
 
 /** Returns Alertmanager's program: ALERTMANAGER, the PATH, or Debian's package, unpacked into .local. */
 async function findAlertmanager(): Promise<string> {
