@@ -8,6 +8,9 @@ import { watchGasBalances } from "../../../transfers/watch-gas-balances.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { makeSolanaMerchantFixture } from "../../support/solana-merchant-fixture.ts";
+import { drainSol } from "../../support/solana-token-moves.ts";
+import { startTestSolana } from "../../support/test-solana.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 test("a lane's gas balance is read repeatedly by one call per lane, and survives an unavailable RPC endpoint", async () => {
@@ -53,4 +56,18 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
     { lane, balance: "5", needs: String(short?.needs), msg: "lane has too little native money for gas: send it some" },
     { lane, msg: "lane has enough native money for gas again" },
   ]);
+});
+
+test("a Solana lane without SOL is reported with its balance and what it needs", async () => {
+  const solana = await startTestSolana();
+  const { deps, keys } = await makeSolanaMerchantFixture(solana);
+  const [relayer] = keys.lanes;
+  if (!relayer) throw new Error("the fixture has no lane");
+  await drainSol(solana, relayer);
+  const { stop, listShort } = watchGasBalances(deps, 50);
+  addCleanup(stop);
+  await waitFor(() => listShort().length > 0, { within: 10_000 });
+  const [short] = listShort();
+  expect(short).toMatchObject({ chain: solana.id, lane: relayer.address });
+  expect((short?.needs ?? 0n) > (short?.balance ?? 0n)).toBe(true);
 });
