@@ -19,7 +19,7 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
   addExceptionCommands(program, addAction);
   addFeeCommands(program, addAction);
   addStatementCommand(program, addAction);
-  const ledger = program.command("ledger").description("the double-entry ledger, in minor units");
+  const ledger = program.command("ledger").description("the double-entry ledger");
   addAction(
     ledger
       .command("balances")
@@ -82,7 +82,7 @@ function addStatementCommand(program: Command, addAction: AddAction): void {
     program
       .command("statement <merchant>")
       .description(
-        "list payments, fees, payouts and refunds of a merchant with opening and closing balances, in minor units",
+        "list payments, fees, payouts and refunds of a merchant with opening and closing balances (CSV: minor units)",
       )
       .requiredOption("--from <date>", "the first day, UTC", day)
       .requiredOption("--until <date>", "the last day", day)
