@@ -905,7 +905,7 @@ create table webhook_endpoint (
 );
 
 create table webhook_event (
-  id text not null default ('evt_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)),
+  id text not null default (('evt_'::text || lpad(to_hex((floor(EXTRACT(epoch FROM now())))::bigint), 8, '0'::text)) || "right"(replace((gen_random_uuid())::text, '-'::text, ''::text), 24)),
   sequence bigint generated always as identity not null,
   account_id text not null,
   mode text not null,
