@@ -3,7 +3,7 @@ import { runPool } from "../bench-stats.ts";
 import { insertEventStatements } from "./insert-events.ts";
 import { insertMoneyStatements } from "./insert-money.ts";
 import { insertPaymentStatements } from "./insert-payments.ts";
-import { type HistoryAsset, planStatements } from "./plan-history.ts";
+import { type HistoryAsset, type IdForm, planStatements } from "./plan-history.ts";
 
 export type HistoryOptions = {
   /** The number of payments. */
@@ -14,6 +14,8 @@ export type HistoryOptions = {
   /** Merchants of all accounts. The first account has four fifths of them, and the first merchant has most payments. */
   merchants?: number;
   assets?: readonly [HistoryAsset, ...HistoryAsset[]];
+  /** Default: by time. */
+  ids?: IdForm;
   say?: (line: string) => void;
 };
 
@@ -41,7 +43,15 @@ const someAssets: [HistoryAsset, ...HistoryAsset[]] = [
  * leaves a database without usable indexes: drop it.
  */
 export async function generateHistory(url: string, options: HistoryOptions): Promise<void> {
-  const { payments, days = 365, accounts = 5, merchants = 50, assets = someAssets, say = () => undefined } = options;
+  const {
+    payments,
+    days = 365,
+    accounts = 5,
+    merchants = 50,
+    assets = someAssets,
+    ids = "by time",
+    say = () => undefined,
+  } = options;
   const settings = {
     session_replication_role: "replica",
     synchronous_commit: "off",
@@ -58,7 +68,8 @@ export async function generateHistory(url: string, options: HistoryOptions): Pro
     say(`${title} (${((performance.now() - begun) / 1000).toFixed(1)} s)`);
   };
   try {
-    for (const [title, text] of planStatements({ payments, days, accounts, merchants, assets })) await run(title, text);
+    for (const [title, text] of planStatements({ payments, days, accounts, merchants, assets, ids }))
+      await run(title, text);
     const inserts = [...insertEventStatements, ...insertPaymentStatements, ...insertMoneyStatements];
     const tables = inserts.map(([table]) => table);
     await pool.query(

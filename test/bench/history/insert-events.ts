@@ -59,7 +59,7 @@ function webhookEvents(table: "webhook_event" | "webhook_event_list" | "webhook_
       select account_id, endpoint_id, merchant_id, null, r.id, 'refund.' || e.type, e.version, r.at
       from history.refund r cross join (values ('created', 0), ('succeeded', 2)) as e (type, version)
     ), named as (
-      select *, 'evt_' || md5(coalesce(payment_id, refund_id) || type) as id from happened
+      select *, history.make_id('evt', coalesce(payment_id, refund_id) || type, at) as id from happened
     )
     ${
       {

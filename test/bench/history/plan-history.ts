@@ -8,7 +8,11 @@ export type HistoryAsset = {
   share: number;
 };
 
+/** `by time`: as payments/ids.ts makes them. `random`: 128 random bits, for comparison. */
+export type IdForm = "by time" | "random";
+
 type Plan = {
+  ids: IdForm;
   payments: number;
   days: number;
   accounts: number;
@@ -28,7 +32,7 @@ const PER_TRANSACTION = 8;
  */
 export function planStatements(plan: Plan): Statement[] {
   return [
-    ["functions", functions],
+    ["functions", functionsFor(plan)],
     ["accounts and merchants", merchantsOf(plan)],
     ["payments", paymentsOf(plan)],
     ["transactions", transactions],
@@ -37,11 +41,11 @@ export function planStatements(plan: Plan): Statement[] {
   ];
 }
 
-/** `make_id` makes the id of a row from a text that names the row. */
-const functions = `
+/** `make_id` makes the id of a row from a text that names the row, in the form of payments/ids.ts. */
+const functionsFor = ({ ids }: Plan) => `
   create schema history;
   create function history.make_id(prefix text, name text, at timestamptz) returns text language sql immutable
-    return prefix || '_' || md5(prefix || name);
+    return prefix || '_' || ${ids === "random" ? "" : "lpad(to_hex(floor(extract(epoch from at))::bigint), 8, '0') || "}right(md5(prefix || name), ${ids === "random" ? 32 : 24});
   create function history.make_hash(name text) returns text language sql immutable
     return '0x' || md5(name) || md5(name || '.');
   create function history.make_address(chain text, name text) returns text language sql immutable
