@@ -41,7 +41,7 @@ export async function benchWal({ history, payments, say }: { history: number; pa
     try {
       await migrateDatabase(postgres.url);
       if (size > 0) await generateHistory(postgres.url, { payments: size, ids, say });
-      const title = `ids ${ids}, ${size.toLocaleString("en")} payments before`;
+      const title = `${ids}, ${size.toLocaleString("en")} payments before`;
       for (const line of await measure(postgres.url, { ids, payments, say })) lines.push([title, line]);
     } finally {
       await postgres.close();
