@@ -46,7 +46,11 @@ cp "$acl" "$dir/users.acl"
 for role in api worker board exporter; do
   secret="$(password)"
   case "$role" in
-    exporter) save exporter-redis-passwords "{\"rediss://redis:6379\": \"$secret\"}" ;;
+    # Versions of the exporter differ in whether the user is part of the name.
+    exporter)
+      url="redis:6379"
+      save exporter-redis-passwords "{\"rediss://$url\": \"$secret\", \"rediss://pay_exporter@$url\": \"$secret\"}"
+      ;;
     *) save "$role-redis-url" "rediss://pay_$role:$secret@redis:6379/0" ;;
   esac
   name="$(echo "$role" | tr '[:lower:]' '[:upper:]')_PASSWORD_SHA256"
