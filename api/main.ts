@@ -13,7 +13,7 @@ import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { setBuildInfo } from "../runtime/build-info.ts";
-import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
+import { type ApiConfig, readApiConfig } from "../runtime/config.ts";
 import { createEncrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields } from "../runtime/log-context.ts";
@@ -24,6 +24,7 @@ import { type Readiness, startProbes } from "../runtime/probes.ts";
 import { createSafeFetch, validateUrl } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { failToStart } from "../runtime/start-failure.ts";
 import { createLimits } from "./http/rate-limits.ts";
 import { createRequestLog } from "./http/request-log.ts";
 import { type WatchDeps, watchPayments } from "./polling/watch-payments.ts";
@@ -217,7 +218,5 @@ try {
   const config = readApiConfig(process.env);
   await serve(config, readNetworks(config.NETWORKS_FILE));
 } catch (error) {
-  // A configuration error is written for a person, before the log exists; other errors are printed with their stack.
-  console.error(error instanceof ConfigError ? error.message : error);
-  process.exit(1);
+  failToStart("api", error);
 }

@@ -73,6 +73,10 @@ key_pair totp
 
 save grafana-password "$(password)"
 
+# Who receives the heads of the audit logs, for you to fill in: https://user:password@host/path. Empty: no one.
+save audit-sink ""
+save signer-audit-sink ""
+
 # The containers run as several users. The folder keeps everyone else on this machine out.
 chmod 644 "$dir"/*
 chmod 600 "$dir/ca.key"
