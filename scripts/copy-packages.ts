@@ -1,5 +1,5 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { externalPackages } from "./build.ts";
 
@@ -17,9 +17,10 @@ const unneeded = [
 /**
  * Copies the packages that the built programs load from node_modules, with what these need, to `<to>/node_modules`. Throws when
  * a package that is not optional is missing.
- * @param root the folder whose node_modules is read
+ * @param project the folder whose node_modules is read
  */
-export function copyPackages(root: string, to: string): string[] {
+export function copyPackages(project: string, to: string): string[] {
+  const root = resolve(project);
   const folders = listFolders(root);
   for (const folder of folders) {
     const target = join(to, relative(root, folder));
