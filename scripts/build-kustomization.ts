@@ -56,7 +56,7 @@ function readResources(path: string): Manifest[] {
 }
 
 /** Returns the documents of a YAML file. */
-export function readManifests(path: string): Manifest[] {
+function readManifests(path: string): Manifest[] {
   return parseAllDocuments(readFileSync(path, "utf8")).map((document) => {
     if (document.errors.length > 0) throw new Error(`${path}: ${document.errors[0]?.message}`);
     return document.toJS() as Manifest;
