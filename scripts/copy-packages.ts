@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { externalPackages } from "./build.ts";
 
-type Manifest = { dependencies?: Record<string, string>; optionalDependencies?: Record<string, string> };
+type Manifest = Partial<Record<"dependencies" | "optionalDependencies" | "peerDependencies", Record<string, string>>>;
 
 /** What packages contain for developers. Only folders at the top of a package: deeper ones may be its code. */
 const unneeded = [
@@ -44,12 +44,11 @@ function listFolders(root: string): string[] {
     if (folder === undefined && !isOptional) throw new Error(`the package ${name} is not installed`);
     if (folder === undefined || found.has(folder)) return;
     found.add(folder);
-    const { dependencies, optionalDependencies } = JSON.parse(
-      readFileSync(join(folder, "package.json"), "utf8"),
-    ) as Manifest;
-    for (const one of Object.keys(dependencies ?? {}))
-      visit(one, folder, Object.hasOwn(optionalDependencies ?? {}, one));
-    for (const one of Object.keys(optionalDependencies ?? {})) visit(one, folder, true);
+    const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
+    const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = manifest;
+    for (const one of Object.keys(dependencies)) visit(one, folder, Object.hasOwn(optionalDependencies, one));
+    // A peer that is not installed is not used either.
+    for (const one of Object.keys({ ...optionalDependencies, ...peerDependencies })) visit(one, folder, true);
   };
   for (const name of externalPackages.flatMap((pattern) => expand(pattern, root))) visit(name, root, true);
   return [...found].toSorted();
