@@ -1,4 +1,4 @@
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as acceptPending, setTimeout as pause } from "node:timers/promises";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainError } from "../chains/errors.ts";
@@ -137,6 +137,8 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);
+    // Timers run before connections are accepted: closing now would reset those that have arrived meanwhile.
+    await acceptPending();
     await app.close();
   };
   shutdown.onClose("server", drain, { timeoutMs: LAST_REQUESTS_MS + CLOSE_MS });
