@@ -10,6 +10,7 @@ import {
   readSignerConfig,
   readWorkerConfig,
 } from "../../../../runtime/config.ts";
+import { programs } from "../../../../scripts/build.ts";
 import { buildKustomization } from "../../../../scripts/build-kustomization.ts";
 import { findNeeds } from "../../../../workers/queue-keys.ts";
 import { testKeys } from "../../../support/test-deps.ts";
@@ -110,7 +111,7 @@ test.each(cases)("%s has no more rights than the image needs", (_, { pod }) => {
 });
 
 test("the commands, ports and probes are those of the image", () => {
-  const commands = /^ {2}(.+)\) exec node/m.exec(read("ops/compose/run.sh"))?.[1]?.split(" | ") ?? [];
+  const commands = Object.keys(programs);
   const probes = read("runtime/probes.ts");
   const defaultPort = (pattern: RegExp) => Number(pattern.exec(config)?.[1]);
   const expected = {
