@@ -96,8 +96,8 @@ function toRow(
   args: { option: OptionRow; deadline: Date; encrypted: EncryptedFields; keepMs: number },
 ) {
   const { option, deadline, encrypted, keepMs } = args;
-  const id = newId("cdat");
   const at = now();
+  const id = newId("cdat", at);
   const keep_until = new Date(at.getTime() + keepMs);
   const unproven = new Date(deadline.getTime() + UNPROVEN_MS);
   const delete_at = unproven < keep_until ? unproven : keep_until;

@@ -25,6 +25,8 @@ export type PaymentReport = History & {
     refundedAt: Date | null;
     payer: string | null;
     paysWith: string | null;
+    /** Since when payouts to the merchant are held. */
+    payoutsHeldSince: Date | null;
   };
   attempts: { id: string; state: string; refusal: string | null; createdAt: Date; dueAt: Date | null }[];
   transfers: {
@@ -98,6 +100,7 @@ function toPayment(row: ReportedPayment): PaymentReport["payment"] {
     refundedAt: row.refunded_at,
     payer: row.payer,
     paysWith: row.option_asset === null ? null : `${row.option_amount} ${row.option_asset}`,
+    payoutsHeldSince: row.payouts_held_at,
   };
 }
 
