@@ -114,6 +114,7 @@ const metrics = "monitoring:9464";
 const jobs = {
   migrate: { from: [], to: [names, ...privately(5432)] },
   "signer-init": { from: [], to: [names] },
+  admin: { from: [], to: [names, ...privately(5432), internet, "signer:8443"] },
 };
 const common = {
   ...jobs,
@@ -128,7 +129,7 @@ const signer = (clients: string[]) => ({
 });
 
 test.each([
-  ["small", { ...common, worker: signerClient, signer: signer(["worker"]) }],
+  ["small", { ...common, worker: signerClient, signer: signer(["admin", "worker"]) }],
   [
     "production",
     {
@@ -136,11 +137,11 @@ test.each([
       "worker-verify": worker,
       "worker-background": worker,
       "worker-chains": signerClient,
-      signer: signer(["worker-chains"]),
+      signer: signer(["admin", "worker-chains"]),
     },
   ],
 ])("pods of %s have the connections of this table and no other", (overlay, expected) => {
-  const manifests = [...build(`overlays/${overlay}`), ...build("migrate"), ...build("signer-init")];
+  const manifests = [...build(`overlays/${overlay}`), ...["migrate", "signer-init", "admin"].flatMap(build)];
   const sorted = Object.entries(expected).map(([name, { from, to }]) => [
     name,
     { from: from.toSorted(), to: to.toSorted() },
