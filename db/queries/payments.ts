@@ -176,9 +176,24 @@ export type NewestFilter = {
   limit: number;
 };
 
-/** Returns payments, newest first. */
-export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<PaymentRow[]> {
-  let query = db.selectFrom("payment").select(paymentColumns);
+const lineColumns = [
+  "id",
+  "mode",
+  "state",
+  "merchant_id",
+  "reference_id",
+  "unit",
+  "value",
+  "created_at",
+  "updated_at",
+] as const;
+
+/** Returns payments, newest first, with the columns of a line of a list. */
+export async function listNewestPayments(
+  db: Db,
+  filter: NewestFilter,
+): Promise<Pick<PaymentRow, (typeof lineColumns)[number]>[]> {
+  let query = db.selectFrom("payment").select(lineColumns);
   if (filter.ids) query = query.where("id", "in", filter.ids);
   if (filter.accountId) query = query.where("account_id", "=", filter.accountId);
   if (filter.merchantId) query = query.where("merchant_id", "=", filter.merchantId);

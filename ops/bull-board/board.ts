@@ -5,15 +5,15 @@ import type { Queue } from "bullmq";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { AuditEntry } from "../../db/queries/audit-entries.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
-import { findSignedIn } from "../../payments/operators/sign-in.ts";
 import type { PaymentDeps } from "../../payments/payment-deps.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
+import { serveConsole } from "../console/serve-console.ts";
 import { findAction, isFromElsewhere, isRead } from "./allowed-writes.ts";
 import { serveLogin } from "./login-routes.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
-import { readSessionCookie } from "./session-cookie.ts";
+import { operatorOf, requireSession } from "./session-guard.ts";
 
 export type BoardDeps = Pick<PaymentDeps, "db" | "now"> & {
   decryptTotpSecret: Decrypt;
@@ -29,8 +29,8 @@ export type BoardDeps = Pick<PaymentDeps, "db" | "now"> & {
 };
 
 /**
- * Builds bull-board behind the operators' login. Viewers can read jobs, operators can also retry and promote them; nothing
- * else can be changed.
+ * Builds bull-board and the operator console behind the operators' login. Viewers can read, operators can also retry and
+ * promote jobs, and request what the console offers; nothing else can be changed.
  */
 export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const trustProxy = deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false;
@@ -44,6 +44,10 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
     guarded.addHook("onRequest", (request: GuardedRequest, reply) => guardRequest(deps, request, reply));
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
+  });
+  await app.register(async (console) => {
+    console.addHook("onRequest", (request, reply) => requireSession(deps, request, reply));
+    serveConsole(console, deps);
   });
   return app;
 }
@@ -63,6 +67,7 @@ function createBoardPlugin(deps: BoardDeps) {
         showWorkers: false,
         pollingInterval: { forceInterval: 5 },
         miscLinks: [
+          { text: "Console", url: "/console" },
           { text: "Runbooks", url: "/runbooks" },
           { text: "Log out", url: "/logout" },
         ],
@@ -75,13 +80,9 @@ function createBoardPlugin(deps: BoardDeps) {
 type GuardedRequest = FastifyRequest<{ Params: Record<string, string | undefined> }>;
 
 async function guardRequest(deps: BoardDeps, request: GuardedRequest, reply: FastifyReply): Promise<unknown> {
-  const token = readSessionCookie(request.headers, { isSecure: request.protocol === "https" });
-  const operator = token === undefined ? undefined : await findSignedIn(deps, token);
-  if (!operator) {
-    const isPage = request.headers.accept?.includes("text/html") === true;
-    return isPage ? reply.redirect("/login", 303) : reply.code(401).send({ error: "Log in at /login." });
-  }
-  if (isRead(request.method)) return undefined;
+  const refused = await requireSession(deps, request, reply);
+  if (refused || isRead(request.method)) return refused;
+  const operator = operatorOf(request);
   const route = request.routeOptions.url;
   const found = findAction({ method: request.method, route, params: request.params });
   if (found === undefined || isFromElsewhere(request.headers)) {

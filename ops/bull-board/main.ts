@@ -24,8 +24,10 @@ async function serve(config: BoardConfig): Promise<void> {
   const metrics = createMetrics(registry, "bull-board");
   setBuildInfo(metrics, process.env, releaseVersion);
   const db = openDb(config.DATABASE_URL, {
-    max: Math.min(config.DATABASE_POOL, 2),
+    max: Math.min(config.DATABASE_POOL, 4),
     applicationName: "pay-bull-board",
+    // Some searches read a whole table. One that takes longer would keep logins waiting.
+    statementTimeoutMs: 5_000,
     ...instrumentStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
