@@ -247,12 +247,23 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // Operators: the command line manages them, bull-board signs them in.
   operator: {
+    worker: { select: ["name", "role", "disabled_at"] },
     board: { select: "all", update: ["totp_step"] },
     admin: write,
     reader: { select: ["name", "role", "created_at", "disabled_at"] },
   },
   operator_session: { board: { ...append, delete: true }, admin: { select: "all", delete: true } },
   operator_login_attempt: { board: { ...append, delete: true } },
+  // The board requests, a worker carries out.
+  operator_request: {
+    worker: { select: "all", update: ["state", "outcome", "ended_at"], delete: true },
+    board: {
+      select: "all",
+      insert: ["id", "operator", "address", "action", "subject", "args", "requested_at"],
+    },
+    admin: read,
+    reader: read,
+  },
 
   // Merchants
   logo: { ...readers, api: append },
@@ -274,6 +285,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       ],
       update: ["name", "email", "status", "icon_url", "logo_id", "deleted_at"],
     },
+    worker: { select: "all", update: ["payouts_held_at"] },
     board: { select: shownMerchant },
     admin: { ...append, update: ["name", "email", "status", "icon_url", "logo_id", "payouts_held_at", "deleted_at"] },
   },

@@ -15,7 +15,8 @@ export type IdPrefix =
   | "corr"
   | "cpol"
   | "cdat"
-  | "whe";
+  | "whe"
+  | "oreq";
 
 /** Returns a new identifier: a prefix and 128 random bits, so that ids cannot be guessed from one another. */
 export function newId(prefix: IdPrefix): string {

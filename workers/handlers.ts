@@ -9,6 +9,7 @@ import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { recordSignerHead } from "../payments/maintenance/signer-log.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
+import { runOperatorRequests } from "../payments/operators/run-requests.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { moveExcess } from "../payments/payouts/move-excess.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
@@ -125,6 +126,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
       await sweep(deps);
       await applyDueChanges(deps);
+      await runOperatorRequests(deps);
       if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
         await deps.enqueue("report-destinations", [{ data: { at } }]);
       if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);

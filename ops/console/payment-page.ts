@@ -1,12 +1,18 @@
+import type { OperatorRequestRow } from "../../db/queries/operator-requests.ts";
 import type { PaymentReport } from "../../payments/maintenance/payment-report.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
+import { showRequests } from "./request-page.ts";
 import { facts, link, table } from "./values.ts";
 
 /** Everything about one payment: what it is, what happened when, and what moved money. */
 export function paymentPage(
-  { report, refunds }: { report: PaymentReport; refunds: readonly RefundView[] },
+  {
+    report,
+    refunds,
+    requests,
+  }: { report: PaymentReport; refunds: readonly RefundView[]; requests: readonly OperatorRequestRow[] },
   actions: Html,
 ): ConsolePage {
   const { payment } = report;
@@ -30,7 +36,7 @@ export function paymentPage(
     })}
     ${actions}
     ${timeline(report)}${attempts(report)}${transfers(report)}${transactions(report)}${payout(report)}
-    ${refundTable(refunds)}${ledger(report)}${webhooks(report)}`;
+    ${refundTable(refunds)}${ledger(report)}${webhooks(report)}${showRequests(requests)}`;
   return { title: `Payment ${payment.id}`, body };
 }
 

@@ -1,11 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import { listOperatorRequests } from "../../db/queries/operator-requests.ts";
 import { findMerchantSummary } from "../../db/queries/payment-search.ts";
 import { listPaymentLines } from "../../payments/maintenance/operator-actions.ts";
 import { readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { searchPayments } from "../../payments/maintenance/search-payments.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
-import { html } from "../../runtime/html.ts";
 import { operatorOf } from "../bull-board/session-guard.ts";
+import { actionLinks, actionsOfPayment } from "./action-links.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { MOST_PAYMENTS, merchantPage } from "./merchant-page.ts";
@@ -16,6 +17,8 @@ import { isStopped } from "./stopped-statement.ts";
 
 /** Most refunds of one payment that its page lists. */
 const MOST_REFUNDS = 200;
+/** Most requests of operators that a page lists. */
+const MOST_REQUESTS = 50;
 
 type ById = { Params: { id: string } };
 
@@ -43,7 +46,10 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
       return sendMessage(request, reply, { status: 404, title: "Payment", text: `There is no payment ${id}.` });
     const listed = await listRefundViews(deps, { paymentId: id, limit: MOST_REFUNDS });
     const refunds = listed.ok ? listed.value.items : [];
-    return sendPage(reply, operatorOf(request), paymentPage({ report, refunds }, html``));
+    const operator = operatorOf(request);
+    const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
+    const actions = actionsOfPayment(operator, report.payment, refunds);
+    return sendPage(reply, operator, paymentPage({ report, refunds, requests }, actions));
   });
 
   app.get<ById>("/console/merchants/:id", async (request, reply) => {
@@ -52,7 +58,10 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
     if (!merchant)
       return sendMessage(request, reply, { status: 404, title: "Merchant", text: `There is no merchant ${id}.` });
     const payments = await listPaymentLines(deps, { merchantId: id, limit: MOST_PAYMENTS });
-    return sendPage(reply, operatorOf(request), merchantPage(merchant, payments, html``));
+    const operator = operatorOf(request);
+    const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
+    const actions = actionLinks(operator, id, [merchant.payouts_held_at === null ? "hold-payouts" : "release-payouts"]);
+    return sendPage(reply, operator, merchantPage({ merchant, payments, requests }, actions));
   });
 }
 

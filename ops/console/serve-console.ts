@@ -1,6 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { describeBriefly } from "../../runtime/redaction.ts";
+import { serveActions } from "./action-routes.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
+import { serveLists } from "./list-routes.ts";
 import { servePaymentPages } from "./payment-routes.ts";
 import { sendMessage } from "./send-message.ts";
 import { isStopped } from "./stopped-statement.ts";
@@ -20,4 +22,6 @@ export function serveConsole(app: FastifyInstance, deps: ConsoleDeps): void {
     });
   });
   servePaymentPages(app, deps);
+  serveLists(app, deps);
+  serveActions(app, deps);
 }

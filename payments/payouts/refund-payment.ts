@@ -3,6 +3,7 @@ import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entr
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
 import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
+import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
@@ -20,7 +21,7 @@ export type RefundAmount = { unit: string; value: bigint };
  * `params_validation` for an invalid amount.
  */
 export async function refundPayment(
-  deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
+  deps: Pick<PaymentDeps, "now" | "enqueue"> & { db: Db },
   query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<RefundView>> {
   const made = await inTransaction(deps.db, async (db) => {

@@ -1,0 +1,101 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import {
+  findOperatorRequest,
+  insertOperatorRequest,
+  type OperatorRequestRow,
+} from "../../db/queries/operator-requests.ts";
+import { listRefunds } from "../../db/queries/refunds.ts";
+import { newId } from "../../payments/ids.ts";
+import { includesRole } from "../../payments/operators/operators.ts";
+import { type ActionName, isActionName, requestedActions } from "../../payments/operators/requested-actions.ts";
+import { isFromElsewhere } from "../bull-board/allowed-writes.ts";
+import { operatorOf } from "../bull-board/session-guard.ts";
+import { actionForms } from "./action-forms.ts";
+import { confirmPage } from "./confirm-page.ts";
+import type { ConsoleDeps } from "./console-deps.ts";
+import { sendPage } from "./console-page.ts";
+import { isFormTokenOf } from "./csrf.ts";
+import { requestPage } from "./request-page.ts";
+import { sendMessage } from "./send-message.ts";
+
+/** How long the page of a request waits for a worker before it is sent, and how often it reads the request, milliseconds. */
+const WAIT_MS = 3_000;
+const READ_EVERY_MS = 150;
+
+type ActionRequest = FastifyRequest<{ Params: { action: string; subject: string } }>;
+
+/** Serves the pages that confirm an action, request it, and show what became of it. `serveLogin` has set the parser of forms. */
+export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
+  const { db } = deps;
+  app.get("/console/actions/:action/:subject", async (request: ActionRequest, reply) => {
+    const { action, subject } = request.params;
+    if (!isActionName(action)) return sendNoAction(request, reply);
+    const operator = operatorOf(request);
+    if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
+    const hidden = { request: newId("oreq"), ...(await describeSubject(deps, action, subject)) };
+    const path = `/console/actions/${action}/${encodeURIComponent(subject)}`;
+    return sendPage(reply, operator, confirmPage(operator, { form: actionForms[action], path, subject, hidden }));
+  });
+
+  app.post("/console/actions/:action/:subject", async (request: ActionRequest, reply) => {
+    const { action, subject } = request.params;
+    const operator = operatorOf(request);
+    const { token, request: id = "", ...args } = readForm(request.body);
+    if (isFromElsewhere(request.headers) || token === undefined || !isFormTokenOf(operator.token, token)) {
+      deps.log.warn({ operator: operator.name, action }, "console form refused");
+      const text = "The form is not from this page of this session. Open the page and confirm there.";
+      return sendMessage(request, reply, { status: 403, title: "Nothing was changed", text });
+    }
+    if (!isActionName(action)) return sendNoAction(request, reply);
+    if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
+    const problem = /^oreq_[0-9a-f]{32}$/.test(id)
+      ? requestedActions[action].validate({ subject, args })
+      : "request: expected the id that the page has given";
+    if (problem !== undefined)
+      return sendMessage(request, reply, { status: 422, title: "Nothing was changed", text: problem });
+    const requested = { action, subject, args: JSON.stringify(args), requested_at: deps.now() };
+    // The id comes from the page that was confirmed, so a form that is sent twice is one request.
+    await insertOperatorRequest(db, { id, operator: operator.name, address: request.ip, ...requested });
+    deps.log.info({ operator: operator.name, action, subject, request: id }, "operator action requested");
+    return reply.redirect(`/console/requests/${id}`, 303);
+  });
+
+  app.get<{ Params: { id: string } }>("/console/requests/:id", async (request, reply) => {
+    const { id } = request.params;
+    const row = /^\w{1,64}$/.test(id) ? await awaitEnd(deps, id) : undefined;
+    if (!row) return sendMessage(request, reply, { status: 404, title: "Request", text: "There is no such request." });
+    return sendPage(reply, operatorOf(request), requestPage(row));
+  });
+}
+
+/** Returns what the form sends back of what the page has shown, so that the action is refused if it has changed since. */
+async function describeSubject(
+  deps: ConsoleDeps,
+  action: ActionName,
+  subject: string,
+): Promise<Record<string, string>> {
+  if (action !== "refund-payment") return {};
+  return { refunds: String((await listRefunds(deps.db, subject)).length) };
+}
+
+function readForm(body: unknown): Record<string, string> {
+  return body instanceof URLSearchParams ? Object.fromEntries(body) : {};
+}
+
+/** Returns a request once a worker has carried it out, or as it is after a short time. */
+async function awaitEnd({ db }: ConsoleDeps, id: string): Promise<OperatorRequestRow | undefined> {
+  const until = performance.now() + WAIT_MS;
+  let row = await findOperatorRequest(db, id);
+  while (row?.state === "requested" && performance.now() < until) {
+    await pause(READ_EVERY_MS);
+    row = await findOperatorRequest(db, id);
+  }
+  return row;
+}
+
+const sendNoAction = (request: FastifyRequest, reply: FastifyReply) =>
+  sendMessage(request, reply, { status: 404, title: "Nothing was changed", text: "There is no such action." });
+
+const sendViewerRefusal = (request: FastifyRequest, reply: FastifyReply) =>
+  sendMessage(request, reply, { status: 403, title: "Nothing was changed", text: "A viewer can change nothing." });

@@ -1,0 +1,69 @@
+import { inTransaction } from "../../db/in-transaction.ts";
+import {
+  endOperatorRequest,
+  findOperatorRole,
+  listWaitingRequests,
+  lockWaitingRequest,
+  type OperatorRequestRow,
+} from "../../db/queries/operator-requests.ts";
+import type { Enqueue } from "../../queues/enqueue.ts";
+import { type Result, refuse } from "../error-codes.ts";
+import { isTransient } from "../is-transient.ts";
+import type { PaymentDeps } from "../payment-deps.ts";
+import { includesRole } from "./operators.ts";
+import { type ActionDeps, isActionName, requestedActions } from "./requested-actions.ts";
+
+/** Requests carried out in one run. */
+const LIMIT = 20;
+/** Age after which a request is not carried out any more, milliseconds: its operator does not expect it then. */
+const LONGEST_WAIT_MS = 10 * 60_000;
+
+type Deps = Pick<PaymentDeps, "db" | "now" | "enqueue" | "networks" | "log">;
+
+/**
+ * Carries out what operators have requested on the console, the oldest first, each in one transaction with its audit entry
+ * and with the outcome that the operator sees. A request is carried out once, whatever number of workers do this.
+ */
+export async function runOperatorRequests(deps: Deps): Promise<void> {
+  for (const id of await listWaitingRequests(deps.db, LIMIT)) await runOnce(deps, id);
+}
+
+async function runOnce(deps: Deps, id: string): Promise<void> {
+  const enqueueAfterCommit: (() => Promise<void>)[] = [];
+  const enqueue: Enqueue = async (queue, requests) => void enqueueAfterCommit.push(() => deps.enqueue(queue, requests));
+  try {
+    await inTransaction(deps.db, async (db) => {
+      const row = await lockWaitingRequest(db, id);
+      if (!row) return;
+      const result = await runRequest({ db, now: deps.now, networks: deps.networks, enqueue }, row);
+      const ended_at = deps.now();
+      const end = result.ok
+        ? { state: "done" as const, outcome: result.value }
+        : { state: "refused" as const, outcome: result.message };
+      await endOperatorRequest(db, { id, ...end, ended_at });
+    });
+  } catch (error) {
+    deps.log.error({ err: error, request: id }, "an operator's request failed");
+    // A later run may succeed. Any other error is a bug, which a further run would only repeat.
+    if (isTransient(error)) return;
+    const outcome = "the action failed, and nothing was changed: the workers' log has the error";
+    await endOperatorRequest(deps.db, { id, state: "refused", outcome, ended_at: deps.now() });
+    return;
+  }
+  for (const enqueueNow of enqueueAfterCommit) await enqueueNow();
+}
+
+/** Verifies a request and carries it out. The board has verified the same, but a worker does not trust it. */
+async function runRequest(deps: ActionDeps, row: OperatorRequestRow): Promise<Result<string>> {
+  const { action, subject, args } = row;
+  const role = await findOperatorRole(deps.db, row.operator);
+  if (role === undefined || !includesRole(role, "operator"))
+    return refuse("forbidden", `${row.operator} may not change anything`);
+  if (deps.now().getTime() - row.requested_at.getTime() > LONGEST_WAIT_MS)
+    return refuse("invalid_state", "no worker took the request within 10 minutes: request it again");
+  if (!isActionName(action)) return refuse("invalid_params", "there is no such action");
+  const problem = requestedActions[action].validate({ subject, args });
+  if (problem !== undefined) return refuse("invalid_params", problem);
+  const actor = { kind: "operator", id: row.operator, address: row.address } as const;
+  return requestedActions[action].run(deps, { actor, subject, args });
+}

@@ -1,0 +1,85 @@
+import { Registry } from "prom-client";
+import { openDb } from "../../db/open.ts";
+import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { buildBoard } from "../../ops/bull-board/board.ts";
+import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
+import { createLog } from "../../runtime/log.ts";
+import { createMetrics } from "../../runtime/metrics.ts";
+import { addCleanup } from "./cleanups.ts";
+import { createOperators } from "./create-operators.ts";
+import { roleUrl } from "./database-roles.ts";
+import type { MerchantFixture } from "./merchant-fixture.ts";
+import { testEncryption } from "./test-deps.ts";
+
+/** Text as a stranger would write it who attacks the page that shows it. */
+export const hostileText = `"'><script>alert(1)</script><img src=x onerror=alert(1)>&lt;\u202egpj.exe javascript:alert(1)`;
+
+type Queues = Parameters<typeof buildBoard>[0]["queues"];
+
+/**
+ * Opens bull-board with the console on a fixture's database, with the database role that it has in production, and creates
+ * its operators. Each logs in when a test first acts as them.
+ */
+export async function openConsole(fixture: MerchantFixture, { queues = [] }: { queues?: Queues } = {}) {
+  const { now } = fixture.deps;
+  const encryption = testEncryption();
+  const people = await createOperators({ db: fixture.db, now, ...encryption });
+  const url = await roleUrl(fixture.databaseUrl, "board");
+  const db = openDb(url, { max: 4, statementTimeoutMs: 2_000 });
+  addCleanup(() => db.destroy());
+  const board = await buildBoard({
+    db,
+    now,
+    decryptTotpSecret: encryption.decryptTotpSecret,
+    queues,
+    deployment: "test",
+    trustedProxies: [],
+    record: (entry) => insertAuditEntries(db, [entry]),
+    log: createLog({ level: "silent", role: "bull-board" }),
+    metrics: createMetrics(new Registry(), "bull-board"),
+  });
+  addCleanup(() => board.close());
+
+  type Name = keyof typeof people;
+  const cookies = new Map<Name, Promise<string>>();
+  const logIn = async (name: Name): Promise<string> => {
+    const { password, secret } = people[name];
+    const code = computeTotp(secret, totpStep(now()));
+    const answer = await board.inject({
+      method: "POST",
+      url: "/login",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      payload: new URLSearchParams({ name, password, code }).toString(),
+    });
+    if (answer.statusCode !== 303) throw new Error(`${name} cannot log in: ${answer.statusCode}`);
+    return String(answer.headers["set-cookie"]).split(";")[0] ?? "";
+  };
+  /** Returns the cookie of an operator's session. */
+  const cookieOf = (name: Name): Promise<string> => {
+    const cookie = cookies.get(name) ?? logIn(name);
+    cookies.set(name, cookie);
+    return cookie;
+  };
+  return {
+    board,
+    db,
+    people,
+    cookieOf,
+    /** Requests a page. */
+    get: async (path: string, as: Name = "olga") =>
+      board.inject({ url: path, headers: { cookie: await cookieOf(as), accept: "text/html" } }),
+    /** Sends a form. */
+    post: async (path: string, form: Record<string, string>, as: Name = "olga", headers: Record<string, string> = {}) =>
+      board.inject({
+        method: "POST",
+        url: path,
+        headers: {
+          cookie: await cookieOf(as),
+          "content-type": "application/x-www-form-urlencoded",
+          "sec-fetch-site": "same-origin",
+          ...headers,
+        },
+        payload: new URLSearchParams(form).toString(),
+      }),
+  };
+}
