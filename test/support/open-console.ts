@@ -14,13 +14,14 @@ import { testEncryption } from "./test-deps.ts";
 /** Text as a stranger would write it who attacks the page that shows it. */
 export const hostileText = `"'><script>alert(1)</script><img src=x onerror=alert(1)>&lt;\u202egpj.exe javascript:alert(1)`;
 
+type Fixture = Pick<MerchantFixture, "db" | "databaseUrl"> & { deps: Pick<MerchantFixture["deps"], "now"> };
 type Queues = Parameters<typeof buildBoard>[0]["queues"];
 
 /**
  * Opens bull-board with the console on a fixture's database, with the database role that it has in production, and creates
  * its operators. Each logs in when a test first acts as them.
  */
-export async function openConsole(fixture: MerchantFixture, { queues = [] }: { queues?: Queues } = {}) {
+export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: Queues } = {}) {
   const { now } = fixture.deps;
   const encryption = testEncryption();
   const people = await createOperators({ db: fixture.db, now, ...encryption });

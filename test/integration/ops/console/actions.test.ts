@@ -203,8 +203,8 @@ test("a worker refuses a request of a viewer or a disabled operator, an unknown 
   ]);
   const late = { requested_at: new Date(fixture.deps.now().getTime() - 11 * 60_000) };
   expect(await requestAs("olga", late)).toEqual(["refused", expect.stringContaining("10 minutes")]);
-  unwrap(await disableOperator(fixture.deps, { actor: testActor, name: "anna" }));
-  expect(await requestAs("anna")).toEqual(["refused", "anna may not change anything"]);
+  unwrap(await disableOperator(fixture.deps, { actor: testActor, name: "olga" }));
+  expect(await requestAs("olga")).toEqual(["refused", "olga may not change anything"]);
   const merchant = await db
     .selectFrom("merchant")
     .select("payouts_held_at")

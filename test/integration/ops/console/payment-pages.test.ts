@@ -86,10 +86,10 @@ test("text that strangers wrote is shown as text, links nowhere, and what mercha
   for (const url of pages) {
     const { body } = await get(url);
     expect(body).toContain("&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;");
-    expect(body).not.toMatch(/<(script|img)|\son\w+=/);
+    expect(body).not.toMatch(/<(script|img)|<[^>]*\son\w+=/);
     for (const [, href = ""] of body.matchAll(/(?:href|src|action)="([^"]*)"/g))
       expect(href).toMatch(/^(\/(?!\/)|data:,$)/);
-    expect(body).not.toMatch(/hidden/i);
+    expect(body).not.toMatch(/Hidden Lane|hidden\.test/);
   }
 });
 
