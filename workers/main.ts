@@ -29,7 +29,7 @@ import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metric
 import { createMetrics, type Metrics } from "../runtime/metrics.ts";
 import { type Networks, readKey, readNetworks, readSecret, readText } from "../runtime/networks/read-networks.ts";
 import { type Readiness, startProbes } from "../runtime/probes.ts";
-import { describeBriefly } from "../runtime/redaction.ts";
+import { describeBriefly, describeWithCode } from "../runtime/redaction.ts";
 import { checkReleasedPages } from "../runtime/released-pages/check-released-pages.ts";
 import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
@@ -47,6 +47,7 @@ import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
 import { findNeeds } from "./queue-keys.ts";
+import { removeRecoveredJobs } from "./recovered-jobs.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
@@ -117,7 +118,7 @@ async function work(config: WorkerConfig): Promise<void> {
     prefix: config.REDIS_PREFIX,
     signal: shutdown.signal,
     isTransient: deps.isTransient,
-    describe: describeBriefly,
+    describe: describeWithCode,
     inContext: withLogFields,
     log,
     metrics,
@@ -125,6 +126,8 @@ async function work(config: WorkerConfig): Promise<void> {
   gate.guard(workers);
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
   if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the database");
+  if (served.includes("sweep"))
+    shutdown.onClose("failed jobs", removeRecoveredJobs({ db, queues, log, now: clock.now }));
   startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));

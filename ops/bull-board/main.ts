@@ -3,6 +3,7 @@ import { releaseVersion, watchSchema } from "../../db/check-schema.ts";
 import { createClock, keepMeasured } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { describeJob } from "../../queues/describe-job.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { setBuildInfo } from "../../runtime/build-info.ts";
@@ -61,6 +62,7 @@ async function serve(config: BoardConfig): Promise<void> {
     now: clock.now,
     decryptTotpSecret: createDecrypt(config.TOTP_PRIVATE_KEYS),
     queues,
+    describeJob,
     deployment: config.REDIS_PREFIX,
     trustedProxies: config.TRUSTED_PROXIES,
     record: (entry) => insertAuditEntries(db, [entry]),

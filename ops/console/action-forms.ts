@@ -5,7 +5,7 @@ import { type Html, html } from "../../runtime/html.ts";
 export type ActionForm = { title: string; effect: string; inputs?: Html };
 
 const reference = (name: string, label: string, more: Html) =>
-  html`<label for="${name}">${label}<input id="${name}" name="${name}" autocomplete="off" spellcheck="false"${more}></label>`;
+  html`<label>${label}<input id="${name}" name="${name}" autocomplete="off" spellcheck="false"${more}></label>`;
 
 /** The page that confirms each action. */
 export const actionForms: Readonly<Record<ActionName, ActionForm>> = {
@@ -38,7 +38,7 @@ export const actionForms: Readonly<Record<ActionName, ActionForm>> = {
   "book-exception": {
     title: "Book as our own",
     effect: "The money is booked to an account of the operator, and the exception is closed.",
-    inputs: html`<label for="as">Book as
+    inputs: html`<label>Book as
       <select id="as" name="as"><option value="capital">capital: put in or taken out by the operator</option><option value="cold">cold: moved from or to the cold address</option><option value="losses">losses: lost, or a gain that is kept</option></select></label>
       ${reference("note", "Reason, for the ledger", html` required maxlength="500"`)}`,
   },

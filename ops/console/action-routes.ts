@@ -9,13 +9,12 @@ import { listRefunds } from "../../db/queries/refunds.ts";
 import { newId } from "../../payments/ids.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
 import { type ActionName, isActionName, requestedActions } from "../../payments/operators/requested-actions.ts";
-import { isFromElsewhere } from "../bull-board/allowed-writes.ts";
 import { operatorOf } from "../bull-board/session-guard.ts";
 import { actionForms } from "./action-forms.ts";
 import { confirmPage } from "./confirm-page.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
-import { isFormTokenOf } from "./csrf.ts";
+import { findFormProblem, readForm } from "./forms.ts";
 import { requestPage } from "./request-page.ts";
 import { sendMessage } from "./send-message.ts";
 
@@ -41,12 +40,13 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
   app.post("/console/actions/:action/:subject", async (request: ActionRequest, reply) => {
     const { action, subject } = request.params;
     const operator = operatorOf(request);
-    const { token, request: id = "", ...args } = readForm(request.body);
-    if (isFromElsewhere(request.headers) || token === undefined || !isFormTokenOf(operator.token, token)) {
+    const form = readForm(request.body);
+    const foreign = findFormProblem(request, form);
+    if (foreign !== undefined) {
       deps.log.warn({ operator: operator.name, action }, "console form refused");
-      const text = "The form is not from this page of this session. Open the page and confirm there.";
-      return sendMessage(request, reply, { status: 403, title: "Nothing was changed", text });
+      return sendMessage(request, reply, { status: 403, title: "Nothing was changed", text: foreign });
     }
+    const { token: _token, request: id = "", ...args } = form;
     if (!isActionName(action)) return sendNoAction(request, reply);
     if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
     const problem = /^oreq_[0-9a-f]{32}$/.test(id)
@@ -77,10 +77,6 @@ async function describeSubject(
 ): Promise<Record<string, string>> {
   if (action !== "refund-payment") return {};
   return { refunds: String((await listRefunds(deps.db, subject)).length) };
-}
-
-function readForm(body: unknown): Record<string, string> {
-  return body instanceof URLSearchParams ? Object.fromEntries(body) : {};
 }
 
 /** Returns a request once a worker has carried it out, or as it is after a short time. */

@@ -6,10 +6,12 @@ import { css } from "./style-sheet.ts";
 
 const styleElement = asHtml(`<style>${css}</style>`);
 
-/** Allows the style sheet of the page and forms to this origin, and nothing else: no script, no picture, no frame. */
+/** Allows the style sheet of the page and forms to this origin, and nothing else: no script, no frame. */
 const policy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(css).digest("base64")}'`,
+  // The empty icon.
+  "img-src data:",
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",
@@ -23,6 +25,7 @@ const sections = [
   { path: "/console/held", name: "Held" },
   { path: "/console/lanes", name: "Lanes" },
   { path: "/console/endpoints", name: "Endpoints" },
+  { path: "/console/jobs", name: "Failed jobs" },
 ];
 
 export type ConsolePage = {

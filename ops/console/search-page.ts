@@ -20,7 +20,7 @@ export function slowSearchPage(text: string): ConsolePage {
 
 function searchForm(text: string): Html {
   return html`<form action="/console" method="get" role="search">
-    <label for="q">Id, reference, transaction hash, payer, or merchant
+    <label>Id, reference, transaction hash, payer, or merchant
     <input id="q" name="q" type="search" value="${text}" autocomplete="off" spellcheck="false"></label>
     <button type="submit">Search</button>
     </form>`;

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { describeBriefly } from "../../runtime/redaction.ts";
 import { serveActions } from "./action-routes.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
+import { serveJobs } from "./job-routes.ts";
 import { serveLists } from "./list-routes.ts";
 import { servePaymentPages } from "./payment-routes.ts";
 import { sendMessage } from "./send-message.ts";
@@ -24,4 +25,5 @@ export function serveConsole(app: FastifyInstance, deps: ConsoleDeps): void {
   servePaymentPages(app, deps);
   serveLists(app, deps);
   serveActions(app, deps);
+  serveJobs(app, deps);
 }

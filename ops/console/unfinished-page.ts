@@ -12,7 +12,7 @@ export function unfinishedPage(work: readonly UnfinishedWork[], age: (typeof age
     const current = one === age ? html` aria-current="true"` : "";
     return html`<a href="/console/unfinished?minutes=${one}"${current}>Older than ${one} minutes</a> `;
   });
-  const body = html`<p>${choices}</p>
+  const body = html`<p class="choices">${choices}</p>
     ${table(
       `Older than ${age} minutes`,
       ["What", "Id", "Payment", "State", "Waits since", "Error or obstacle"],

@@ -23,11 +23,11 @@ function showTime(at: Date): Html {
 export function table(title: string, columns: readonly string[], rows: readonly (readonly Value[])[]): Html {
   if (rows.length === 0) return html`<h2>${title}</h2><p class="soft">None.</p>`;
   return html`<h2>${title}</h2>
-    <div class="scroll" role="region" aria-label="${title}" tabindex="0"><table>
+    <section class="scroll" aria-label="${title}" tabindex="0"><table>
     <caption>${title}</caption>
     <thead><tr>${columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${showValue(cell)}</td>`)}</tr>`)}</tbody>
-    </table></div>`;
+    </table></section>`;
 }
 
 /** Returns names with their values. */

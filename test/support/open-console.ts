@@ -3,6 +3,7 @@ import { openDb } from "../../db/open.ts";
 import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { buildBoard } from "../../ops/bull-board/board.ts";
 import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
+import { describeJob } from "../../queues/describe-job.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { addCleanup } from "./cleanups.ts";
@@ -33,6 +34,7 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
     now,
     decryptTotpSecret: encryption.decryptTotpSecret,
     queues,
+    describeJob,
     deployment: "test",
     trustedProxies: [],
     record: (entry) => insertAuditEntries(db, [entry]),

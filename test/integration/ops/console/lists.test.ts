@@ -23,7 +23,7 @@ test("unfinished work is listed with its payment and its error from an age on, a
   const settlement = await insertSettlementRow(db, merchant);
   await db
     .updateTable("settlement")
-    .set({ created_at: ago(70) })
+    .set({ created_at: ago(70), closed_at: ago(70) })
     .where("id", "=", settlement)
     .execute();
   const page = await pageOf("unfinished");
@@ -73,7 +73,7 @@ test("lanes and webhook endpoints are listed; of an endpoint's URL only the host
 
 test("a failed booking is listed with its error and can be retried", async () => {
   const [at, retry_at] = [ago(5), ago(-5)];
-  const row = { chain: "eip155:31337", kind: "movement" as const, subject: "0x1", error: "the amount is <b>odd</b>" };
+  const row = { chain: "eip155:31337", kind: "transfer" as const, subject: "0x1", error: "the amount is <b>odd</b>" };
   await db
     .insertInto("failed_booking")
     .values({ ...row, first_at: at, last_at: at, retry_at })

@@ -45,7 +45,7 @@ test("the page of a payment shows its timeline, attempts, transfers, transaction
   for (const part of parts) expect(body).toContain(String(part));
   expect(headers["cache-control"]).toBe("no-store");
   expect(headers["content-security-policy"]).toMatch(
-    /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'/,
+    /^default-src 'none'; style-src 'sha256-[\w+/=]+'; img-src data:; form-action 'self'/,
   );
 });
 
@@ -86,7 +86,7 @@ test("text that strangers wrote is shown as text, links nowhere, and what mercha
   for (const url of pages) {
     const { body } = await get(url);
     expect(body).toContain("&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;");
-    expect(body).not.toMatch(/<(script|img)|<[^>]*\son\w+=/);
+    expect(body.replaceAll(/"[^"]*"/g, "")).not.toMatch(/<(script|img)|<[^>]*\son\w+=/);
     for (const [, href = ""] of body.matchAll(/(?:href|src|action)="([^"]*)"/g))
       expect(href).toMatch(/^(\/(?!\/)|data:,$)/);
     expect(body).not.toMatch(/Hidden Lane|hidden\.test/);
