@@ -11,6 +11,7 @@ import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { openDb } from "../db/open.ts";
+import { listOpenRows } from "../db/queries/open-rows.ts";
 import type { Pool } from "../db/tables.ts";
 import { isTransient } from "../payments/is-transient.ts";
 import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
@@ -126,8 +127,10 @@ async function work(config: WorkerConfig): Promise<void> {
   gate.guard(workers);
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
   if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the database");
-  if (served.includes("sweep"))
-    shutdown.onClose("failed jobs", removeRecoveredJobs({ db, queues, log, now: clock.now }));
+  if (served.includes("sweep")) {
+    const listOpen = (rows: readonly string[]) => listOpenRows(db, rows);
+    shutdown.onClose("failed jobs", removeRecoveredJobs({ queues, listOpen, log, now: clock.now }));
+  }
   startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));

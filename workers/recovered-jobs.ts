@@ -1,7 +1,5 @@
 import type { Queue } from "bullmq";
 import type { Logger } from "pino";
-import { listOpenRows } from "../db/queries/open-rows.ts";
-import type { Db } from "../db/tables.ts";
 import { removeSuperseded } from "../queues/failed-jobs.ts";
 
 /** Interval between two checks of the failed jobs, milliseconds. */
@@ -12,18 +10,19 @@ const CHECK_EVERY_MS = 5_000;
  * ends this.
  */
 export function removeRecoveredJobs(deps: {
-  db: Db;
   queues: readonly Queue[];
+  /** Returns those of the given rows whose work still waits. */
+  listOpen: (rows: readonly string[]) => Promise<ReadonlySet<string>>;
   log: Logger;
   now: () => Date;
 }): () => void {
-  const { db, queues, log, now } = deps;
+  const { queues, listOpen, log, now } = deps;
   let running = false;
   const check = async () => {
     if (running) return;
     running = true;
     try {
-      const removed = await removeSuperseded(queues, { now: now(), listOpen: (rows) => listOpenRows(db, rows) });
+      const removed = await removeSuperseded(queues, { now: now(), listOpen });
       if (removed > 0) log.info({ removed }, "failed jobs of finished or repeated work removed");
     } catch (err) {
       log.warn({ err }, "failed jobs cannot be checked");

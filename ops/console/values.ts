@@ -4,7 +4,7 @@ import { type Html, html } from "../../runtime/html.ts";
 export type Value = Html | string | number | bigint | boolean | Date | null | undefined;
 
 /** Returns a value as markup. */
-export function showValue(value: Value): Html {
+function showValue(value: Value): Html {
   if (value === null || value === undefined || value === "") return html`<span class="soft">–</span>`;
   if (value instanceof Date) return showTime(value);
   if (typeof value === "object") return value;
