@@ -61,6 +61,7 @@ test("an Anvil that is killed leaves no states of its blocks on the disk", async
     (await readdir(temporary, { recursive: true })).filter((path) => path.includes("anvil-states"));
   await openChain(anvil.url).mine({ blocks: 600 });
   await waitFor(async () => (await listStates()).some((path) => path.endsWith(".json")), {
+    within: 20_000,
     what: "states are on the disk",
   });
   await anvil.kill("SIGKILL");
