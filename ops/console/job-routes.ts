@@ -6,7 +6,7 @@ import { operatorOf } from "../bull-board/session-guard.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { findFormProblem, readForm } from "./forms.ts";
-import { type FailedGroup, jobPage, jobsPage } from "./jobs-page.ts";
+import { errorKey, type FailedGroup, jobPage, jobsPage } from "./jobs-page.ts";
 import { sendMessage } from "./send-message.ts";
 
 /** Most payments that are listed of the jobs with one error, or of one job. */
@@ -58,7 +58,7 @@ export function serveJobs(app: FastifyInstance, deps: ConsoleDeps): void {
     const { job: id, error } = form;
     const failed = await listFailed(queue);
     const chosen = failed.filter(
-      (job) => (id === undefined || job.id === id) && (error === undefined || job.failedReason === error),
+      (job) => (id === undefined || job.id === id) && (error === undefined || errorKey(job.failedReason) === error),
     );
     if (chosen.length === 0)
       return refuse(409, "No failed job is left that this names: another operator or a sweep was faster.");

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Job } from "bullmq";
 import type { PaymentOfRow } from "../../db/queries/open-rows.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
@@ -35,7 +36,7 @@ export function jobsPage(operator: SignedIn, groups: readonly FailedGroup[]): Co
         one.jobs[0]?.failedAt,
         html`${one.payments.map((id) => html`${link("payments", id)} `)}`,
         html`${one.jobs.slice(0, MOST_LINKED).map(({ id }) => html`<a href="${jobPath(one.queue, id)}">${id}</a> `)}`,
-        retryForm(operator, { queue: one.queue, error: one.error }, "Retry all with this error"),
+        retryForm(operator, { queue: one.queue, error: errorKey(one.error) }, "Retry all with this error"),
       ]),
     )}
     ${queues.length > 0 && includesRole(operator.role, "operator") && html`<h2>Retry a whole queue</h2><div class="actions">${queues.map((queue) => retryForm(operator, { queue }, `Retry all of ${queue}`))}</div>`}`;
@@ -70,6 +71,9 @@ export function jobPage(operator: SignedIn, { queue, job, state, component, paym
 /** Returns the path of a job's page. */
 export const jobPath = (queue: string, id: string): string =>
   `/console/jobs/${encodeURIComponent(queue)}/${encodeURIComponent(id)}`;
+
+/** Returns a short name of an error, because a form changes the line breaks of what it sends back. */
+export const errorKey = (error: string): string => createHash("sha256").update(error).digest("hex").slice(0, 16);
 
 /** Returns the form that runs failed jobs again; nothing for an operator who may only read. */
 function retryForm(operator: SignedIn, fields: Readonly<Record<string, string>>, label: string): Html | undefined {

@@ -2,6 +2,7 @@ import { Queue, UnrecoverableError, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { listAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { errorKey } from "../../../../ops/console/jobs-page.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { hostileText, openConsole } from "../../../support/open-console.ts";
@@ -21,11 +22,12 @@ const { get, post } = await openConsole({ db, databaseUrl, deps: { now: () => ne
 
 const merchant = await insertMerchant(db);
 const noGas = "ChainError [wrong_key]: a private key does not belong to the address in the networks file";
-const transfers = await Promise.all([noGas, noGas, hostileText].map(() => insertTransferRow(db, merchant)));
+const hostileReason = `${hostileText}\nat a second line`;
+const transfers = await Promise.all([noGas, noGas, hostileReason].map(() => insertTransferRow(db, merchant)));
 const jobOf = (index: number) => `relay-transfers-${transfers[index]?.id}-0`;
 /** Lets every job fail: the first two with the same error. */
 async function failAll() {
-  const reasons = new Map([noGas, noGas, hostileText].map((reason, index) => [jobOf(index), reason]));
+  const reasons = new Map([noGas, noGas, hostileReason].map((reason, index) => [jobOf(index), reason]));
   const worker = new Worker(queue.name, ({ id }) => Promise.reject(new UnrecoverableError(reasons.get(id ?? ""))), {
     connection,
     prefix,
@@ -77,7 +79,7 @@ test("one job, all jobs with the same error, or a whole queue run again, each wi
   expect(await states()).toEqual(["failed", "failed", "waiting"]);
   expect(await retry({ job: jobOf(2) }), "the job is not failed any more").toBe(409);
   await failAll();
-  expect(await retry({ error: noGas })).toBe(303);
+  expect(await retry({ error: errorKey(noGas) })).toBe(303);
   expect(await states()).toEqual(["waiting", "waiting", "failed"]);
   await failAll();
   expect(await retry({})).toBe(303);
