@@ -46,6 +46,7 @@ test("no page of the console has axe violations, invalid markup, overflow on a p
   const wrongs: Record<string, string[]> = {};
   // The page of the queues, where the login ends, is bull-board's.
   pageErrors.console.length = 0;
+  pageErrors.foreign.length = 0;
   for (const path of paths)
     for (const [colorScheme, width] of [
       ["light", 320],

@@ -7,9 +7,11 @@ import { openConsole } from "../support/open-console.ts";
 import { openTestDb } from "../support/open-test-db.ts";
 import { redisPrefix } from "../support/redis-prefix.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { findViolations } from "./axe-violations.ts";
+import { findMarkupErrors } from "./markup-errors.ts";
 import { openPage } from "./open-browser.ts";
 
-test("the board shows no button whose request is refused, and links a failed job to its page on the console", async () => {
+test("the board shows no button whose request is refused, and links a failed job to its page, where it is run again", async () => {
   const { db, url: databaseUrl } = await openTestDb(4);
   const { url: redisUrl, prefix } = redisPrefix();
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
@@ -41,4 +43,14 @@ test("the board shows no button whose request is refused, and links a failed job
   const labels = [...names, ...(await page.getByRole("button").allTextContents())].join(" | ");
   expect(labels).not.toMatch(/retry|clean|promote|pause|resume|obliterate|empty|add job|edit|remove|delete/i);
   expect(await link.first().getAttribute("href")).toBe("/console/jobs/settle/settle-1-0");
+  await page.setViewportSize({ width: 320, height: 800 });
+  for (const path of ["/console/jobs", "/console/jobs/settle/settle-1-0"]) {
+    const answer = await page.goto(`${url}${path}`);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    const wrongs = [...(await findMarkupErrors(String(await answer?.text()))), ...(await findViolations(page))];
+    expect({ path, over, wrongs }).toEqual({ path, over: 0, wrongs: [] });
+  }
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.waitForURL(`${url}/console/jobs`);
+  expect(await queue.getJobState("settle-1-0")).toBe("waiting");
 });

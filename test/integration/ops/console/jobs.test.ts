@@ -86,8 +86,8 @@ test("one job, all jobs with the same error, or a whole queue run again, each wi
   expect(await states()).toEqual(["waiting", "waiting", "waiting"]);
   const entries = await listAuditEntries(db, { day: undefined, subject: undefined, actor: "olga", limit: 3 });
   expect(entries.map(({ action, subject, after }) => [action, subject, after])).toEqual([
-    ["failed_jobs.retried", "relay-transfers", { jobs: 3 }],
-    ["failed_jobs.retried", "relay-transfers", { jobs: 2 }],
-    ["job.retried", `relay-transfers/${jobOf(2)}`, { jobs: 1 }],
+    ["failed_jobs.retried", "relay-transfers", '{"jobs":3}'],
+    ["failed_jobs.retried", "relay-transfers", '{"jobs":2}'],
+    ["job.retried", `relay-transfers/${jobOf(2)}`, '{"jobs":1}'],
   ]);
 });
