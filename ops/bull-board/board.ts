@@ -11,6 +11,15 @@ import { serveLogin } from "./login-routes.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
 import { operatorOf, requireSession } from "./session-guard.ts";
 
+/** bull-board's page would load fonts from Google, which would learn who operates the service, and when. */
+const boardPolicy = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
 export type BoardDeps = ConsoleDeps & {
   decryptTotpSecret: Decrypt;
   /** Shown as a badge that identifies the deployment. */
@@ -82,6 +91,7 @@ function createBoardPlugin(deps: BoardDeps) {
 
 /** Lets reads of a session through. The board only reads: the console has the forms that run jobs again. */
 async function guardRequest(deps: BoardDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  reply.header("content-security-policy", boardPolicy);
   const refused = await requireSession(deps, request, reply);
   if (refused || request.method === "GET" || request.method === "HEAD") return refused;
   const operator = operatorOf(request);

@@ -1,0 +1,78 @@
+import type { MutationGroup } from "./mutation.ts";
+
+const actions = ["test/integration/ops/console/actions.test.ts"];
+const jobs = ["test/integration/ops/console/jobs.test.ts"];
+
+/** Mutations of what operators may do on the console. */
+export const consoleMutations: readonly MutationGroup[] = [
+  {
+    file: "ops/console/forms.ts",
+    tests: actions,
+    mutations: [
+      {
+        name: "a form needs no token of its session",
+        find: "return isOwn && !isFromElsewhere(request.headers)",
+        replace: "return !isFromElsewhere(request.headers)",
+      },
+      {
+        name: "a form of another site is accepted",
+        find: "return isOwn && !isFromElsewhere(request.headers)",
+        replace: "return isOwn",
+      },
+    ],
+  },
+  {
+    file: "ops/console/action-routes.ts",
+    tests: actions,
+    mutations: [
+      {
+        name: "a viewer may request actions",
+        find: '    if (!isActionName(action)) return sendNoAction(request, reply);\n    if (!includesRole(operator.role, "operator"))',
+        replace: "    if (!isActionName(action)) return sendNoAction(request, reply);\n    if (false)",
+      },
+    ],
+  },
+  {
+    file: "ops/console/job-routes.ts",
+    tests: jobs,
+    mutations: [
+      {
+        name: "a viewer may run failed jobs again",
+        find: 'if (!includesRole(operator.role, "operator"))',
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "payments/operators/run-requests.ts",
+    tests: actions,
+    mutations: [
+      {
+        name: "a worker carries out requests of viewers and disabled operators",
+        find: 'if (role === undefined || !includesRole(role, "operator"))',
+        replace: "if (false)",
+      },
+      {
+        name: "a worker carries out requests of any age",
+        find: "if (deps.now().getTime() - row.requested_at.getTime() > LONGEST_WAIT_MS)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "payments/operators/requested-actions.ts",
+    tests: actions,
+    mutations: [
+      {
+        name: "a refund is made although there is another one since the page was shown",
+        find: "if ((await listRefunds(deps.db, paymentId)).length !== Number(args.refunds))",
+        replace: "if (false)",
+      },
+      {
+        name: "payouts that are held are held once more",
+        find: "if ((merchant?.payouts_held_at != null) === hold)",
+        replace: "if (false)",
+      },
+    ],
+  },
+];
