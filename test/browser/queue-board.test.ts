@@ -39,7 +39,9 @@ test("the board shows no button whose request is refused, and links a failed job
   await link.first().waitFor();
   const names = await page
     .getByRole("button")
-    .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? one.title ?? one.textContent));
+    .evaluateAll((all) =>
+      all.map((one) => one.getAttribute("aria-label") ?? one.getAttribute("title") ?? one.textContent),
+    );
   const labels = [...names, ...(await page.getByRole("button").allTextContents())].join(" | ");
   expect(labels).not.toMatch(/retry|clean|promote|pause|resume|obliterate|empty|add job|edit|remove|delete/i);
   expect(await link.first().getAttribute("href")).toBe("/console/jobs/settle/settle-1-0");
