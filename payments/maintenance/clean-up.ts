@@ -29,9 +29,7 @@ const QUOTE_FOUND_MS = 30 * 24 * 3_600_000;
  * wallets sent, burned gas that no limit counts any more, requests to webhook endpoints, and renewed quotes that no money can match. Returns the
  * number of rows deleted of each kind.
  */
-export async function cleanUp(
-  deps: Pick<PaymentDeps, "db" | "now">,
-): Promise<{
+export async function cleanUp(deps: Pick<PaymentDeps, "db" | "now">): Promise<{
   collected: number;
   answers: number;
   attempts: number;
