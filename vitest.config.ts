@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
+import { heapArgs } from "./local/service-process.ts";
 
 // Test files and the processes that they start load the same packages hundreds of times, so Node caches compiled code.
 process.env["NODE_COMPILE_CACHE"] ??= resolve(".local/compile-cache");
@@ -24,8 +25,7 @@ const needsDump = process.env["LIGHTHOUSE_PROGRAM"] ? [] : ["**/lighthouse-progr
 export default defineConfig({
   test: {
     pool: "forks",
-    // V8 begins with room for new objects, because it would collect garbage dozens of times until it has made that room.
-    execArgv: ["--min-semi-space-size=16", "--max-semi-space-size=32"],
+    execArgv: heapArgs,
     // Two more than the two cores of the target machine, because tests on real services wait most of the time.
     maxWorkers: 4,
     // Loading the packages again for each file would take longer than half of the files.

@@ -1,4 +1,5 @@
-import { type Hex, keccak256 } from "viem";
+import type { Hex } from "viem";
+import { keccak256 } from "./keccak256.ts";
 
 /**
  * Derives the natural key that binds a transfer to one payment, settlement or refund: the nonce of an authorization on EVM

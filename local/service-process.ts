@@ -14,11 +14,17 @@ const entryPoints = {
 
 export type Role = keyof typeof entryPoints;
 
+/**
+ * Node's arguments of every process of the service; ops/compose/run.sh has the same. Under load a process makes several
+ * megabytes of short-lived objects a second: with room for them V8 collects garbage less often, and moves fewer of them.
+ */
+export const heapArgs = ["--min-semi-space-size=16", "--max-semi-space-size=32"];
+
 export type ProcessOptions = {
   role: Role;
   /** The folder of a build (scripts/build.ts), which is run instead of the sources. */
   build?: string | undefined;
-  /** Arguments of Node, before the program. */
+  /** More arguments of Node. */
   nodeArgs?: readonly string[];
   /** Its environment, without the ports. Of this process, only PATH and the like are passed on. */
   env: Record<string, string>;
@@ -57,7 +63,7 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
   const metricsPort = options.metricsPort ?? (await freePort());
   const lines: string[] = [];
   const ports = { HOST: "127.0.0.1", PORT: String(port), METRICS_PORT: String(metricsPort) };
-  const child = await startChild(process.execPath, [...nodeArgs, program], {
+  const child = await startChild(process.execPath, [...heapArgs, ...nodeArgs, program], {
     cwd: root,
     // Without the supervisor, Postgres and Redis are gone too, so there is nothing to drain to.
     orphanSignal: "SIGKILL",

@@ -1,3 +1,4 @@
+import type { SQLOutputValue } from "node:sqlite";
 import type { PaymentDeposit } from "./rules.ts";
 import type { Store } from "./store.ts";
 
@@ -39,6 +40,7 @@ export function insertDeposits(store: Store, deposits: readonly Deposit[], at: D
       const paid = [asset, String(amount), payer, merchantId, paymentId, blockNumber, String(total + amount)] as const;
       if (insert.run(chain, txHash, logIndex, ...paid, at.getTime()).changes === 1) total += amount;
     }
+    if (some[0]) store.sums.set(depositsOf(some[0]), total);
   }
 }
 
@@ -52,10 +54,24 @@ export function listDepositPlaces(store: Store): Pick<Deposit, "chain" | "txHash
 
 /** Returns the sum of a merchant's deposits of an asset, minor units. */
 export function sumDeposits(store: Store, { merchantId, asset }: { merchantId: string; asset: string }): bigint {
-  const last = store
-    .prepare("select merchant_total as total from deposit where merchant_id = ? and asset = ? order by id desc limit 1")
-    .get(merchantId, asset);
-  return toAmount(last?.["total"]);
+  return readOnce(store, depositsOf({ merchantId, asset }), () =>
+    store
+      .prepare(
+        "select merchant_total as total from deposit where merchant_id = ? and asset = ? order by id desc limit 1",
+      )
+      .get(merchantId, asset),
+  );
+}
+
+const depositsOf = ({ merchantId, asset }: { merchantId: string; asset: string }) => `deposits ${merchantId} ${asset}`;
+
+/** Returns a sum, which is read once in a transaction. */
+function readOnce(store: Store, key: string, read: () => Record<string, SQLOutputValue> | undefined): bigint {
+  const known = store.isTransaction ? store.sums.get(key) : undefined;
+  if (known !== undefined) return known;
+  const sum = toAmount(read()?.["total"]);
+  store.sums.set(key, sum);
+  return sum;
 }
 
 /** Returns the deposits of a payment in an asset. */
@@ -89,14 +105,18 @@ export type AuthorizedPayout = {
 export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date, { isPast = false } = {}): void {
   const { nonce, kind, treasury, asset, amount, counted, receiver, merchantId, paymentId } = payout;
   const assetTotal = sumPayouts(store, { asset }) + (isPast ? 0n : counted);
-  const merchantTotal = merchantId === null ? null : String(sumPayouts(store, { asset, merchantId }) + counted);
+  const merchantTotal = merchantId === null ? null : sumPayouts(store, { asset, merchantId }) + counted;
   store
     .prepare(`insert into payout (nonce, kind, treasury, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
       asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     .run(
       ...([nonce, kind, treasury, asset, String(amount), String(counted), receiver, merchantId, paymentId] as const),
-      ...([merchantTotal, String(assetTotal), at.getTime()] as const),
+      ...([merchantTotal === null ? null : String(merchantTotal), String(assetTotal), at.getTime()] as const),
     );
+  // A past payout changes the windows that were read.
+  if (isPast) store.sums.clear();
+  store.sums.set(payoutsOf({ asset }), assetTotal);
+  if (merchantId !== null && merchantTotal !== null) store.sums.set(payoutsOf({ asset, merchantId }), merchantTotal);
 }
 
 /** Returns the highest amount that was authorized for a nonce; 0 if none was. */
@@ -158,15 +178,21 @@ export function isOfTreasury(
 type Payer = { asset: string; merchantId?: string };
 
 /** Returns the sum of what was counted for payouts up to a time (inclusive), or of all, minor units. */
-function sumPayouts(store: Store, { asset, merchantId }: Payer, until?: Date): bigint {
+function sumPayouts(store: Store, payer: Payer, until?: Date): bigint {
+  return readOnce(store, payoutsOf(payer, until), () => findTotal(store, payer, until));
+}
+
+const payoutsOf = ({ asset, merchantId = "" }: Payer, until?: Date) =>
+  `payouts ${asset} ${merchantId} ${until?.getTime() ?? ""}`;
+
+function findTotal(store: Store, { asset, merchantId }: Payer, until: Date | undefined) {
   const [column, where] = merchantId === undefined ? ["asset_total", ""] : ["merchant_total", "and merchant_id = ?"];
   const time = until === undefined ? "" : "and signed_at <= ?";
   const given = [...(merchantId === undefined ? [] : [merchantId]), ...(until === undefined ? [] : [until.getTime()])];
-  const last = store
+  return store
     .prepare(`select ${column} as total from payout where asset = ? ${where} ${time}
       order by ${until === undefined ? "" : "signed_at desc,"} id desc limit 1`)
     .get(asset, ...given);
-  return toAmount(last?.["total"]);
 }
 
 /** Returns the sum of what was counted for a merchant's payouts of an asset, minor units. */

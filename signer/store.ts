@@ -4,11 +4,13 @@ import { ConfigError } from "../runtime/config.ts";
 import { appendEntry, findNewestEntry, machineActor } from "./audit/entries.ts";
 import { storeSchema } from "./store-schema.ts";
 
-/** The signer's own records: a SQLite file that only the signer opens. Its tables are append-only. */
-export type Store = DatabaseSync;
-
-/** Keeps each statement, because parsing it takes longer than running it. The texts are constants of this module. */
-class CachingStore extends DatabaseSync {
+/**
+ * The signer's own records: a SQLite file that only the signer opens. Its tables are append-only. Keeps each statement, because
+ * parsing it takes longer than running it. The texts are constants of this module.
+ */
+export class Store extends DatabaseSync {
+  /** Sums that the open transaction has read (signer/records.ts): no other process writes until it ends. */
+  readonly sums = new Map<string, bigint>();
   readonly #statements = new Map<string, StatementSync>();
 
   override prepare(text: string): StatementSync {
@@ -45,9 +47,11 @@ export function createStore(path: string, { command, at }: { command: "init" | "
 }
 
 function openFile(path: string): Store {
-  const store = new CachingStore(path, { enableForeignKeyConstraints: true });
-  // An answer must not leave before its record is on disk.
-  store.exec("pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000");
+  const store = new Store(path, { enableForeignKeyConstraints: true });
+  // An answer must not leave before its record is on disk. Pages that many payouts change are copied to the file less often.
+  store.exec(
+    "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma wal_autocheckpoint = 4000",
+  );
   store.exec(storeSchema);
   return store;
 }
@@ -56,6 +60,7 @@ function openFile(path: string): Store {
 export function inStoreTransaction<T>(store: Store, work: () => T): T {
   if (store.isTransaction) return work();
   store.exec("begin immediate");
+  store.sums.clear();
   try {
     const result = work();
     store.exec("commit");

@@ -1,4 +1,5 @@
-import { keccak256, parseAbi, toEventSelector, toHex } from "viem";
+import { parseAbi, toEventSelector } from "viem";
+import { keccak256 } from "../keccak256.ts";
 
 /** The functions that we use of ERC-20, EIP-2612 and EIP-3009 (with v, r and s). */
 export const tokenAbi = parseAbi([
@@ -41,7 +42,7 @@ export const AUTHORIZATION_USED_TOPIC = toEventSelector("AuthorizationUsed(addre
 
 /** EIP-3009, "TypeHash". */
 export const TRANSFER_WITH_AUTHORIZATION_TYPEHASH = keccak256(
-  toHex(
+  Buffer.from(
     "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)",
   ),
 );

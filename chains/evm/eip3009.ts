@@ -1,4 +1,5 @@
-import { encodeFunctionData, type Hex, hashDomain, keccak256, numberToHex, toFunctionSelector } from "viem";
+import { encodeFunctionData, type Hex, hashDomain, numberToHex, toFunctionSelector } from "viem";
+import { keccak256 } from "../keccak256.ts";
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { packAddress, packNumber } from "./abi-words.ts";
 import { splitSignature } from "./signature.ts";

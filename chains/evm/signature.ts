@@ -1,4 +1,5 @@
-import { bytesToHex, type Hex, hexToBytes, isHex, keccak256, numberToHex, size } from "viem";
+import { bytesToHex, type Hex, hexToBytes, isHex, numberToHex, size } from "viem";
+import { keccak256 } from "../keccak256.ts";
 import { javascriptCurve, openNativeCurve } from "./secp256k1.ts";
 
 const curve = openNativeCurve() ?? javascriptCurve;

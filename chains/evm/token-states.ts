@@ -1,4 +1,5 @@
-import { concat, encodeFunctionData, type Hex, hexToBigInt, keccak256, parseAbi, slice, zeroHash } from "viem";
+import { concat, encodeFunctionData, type Hex, hexToBigInt, parseAbi, slice, zeroHash } from "viem";
+import { keccak256 } from "../keccak256.ts";
 import { readCodeHashes } from "./account-code.ts";
 import { simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
@@ -50,5 +51,6 @@ async function readCode({ rpc }: EvmChain, token: Hex): Promise<Hex> {
     ),
   );
   const targets = words.map((word) => slice(word ?? zeroHash, 12));
-  return keccak256(concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))]));
+  const all = concat([...targets, ...(await readCodeHashes(rpc, [token, ...targets]))]);
+  return keccak256(Buffer.from(all.slice(2), "hex"));
 }

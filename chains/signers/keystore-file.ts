@@ -8,9 +8,9 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { keccak256 } from "viem";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
+import { keccak256 } from "../keccak256.ts";
 
 const hex = z.string().regex(/^([0-9a-fA-F]{2})+$/);
 const count = z.number().int().min(1);

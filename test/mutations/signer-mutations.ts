@@ -380,8 +380,8 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "payouts do not reduce a merchant's funds",
-        find: "String(sumPayouts(store, { asset, merchantId }) + counted)",
-        replace: "String(sumPayouts(store, { asset, merchantId }))",
+        find: "sumPayouts(store, { asset, merchantId }) + counted",
+        replace: "sumPayouts(store, { asset, merchantId })",
       },
       {
         name: "a store with a return seems to have none",

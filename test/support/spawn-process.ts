@@ -7,14 +7,8 @@ import { inRedisRole } from "./redis-roles.ts";
 
 type Options = Omit<ProcessOptions, "build">;
 
-/**
- * Node's arguments in tests. Processes live for seconds: they write their compile cache soon after their start, because most are
- * killed, and begin with room for new objects, because V8 would collect garbage dozens of times until it has made that room.
- */
-export const testNodeArgs = [
-  ...["--min-semi-space-size=16", "--max-semi-space-size=32"],
-  ...["--import", fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url))],
-];
+/** Node's arguments in tests: processes write their compile cache soon after their start, because most are killed. */
+export const testNodeArgs = ["--import", fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url))];
 
 /** The roles by which a process connects to the database and to Redis. */
 const roles = { api: "api", worker: "worker", "bull-board": "board" } as const;

@@ -1,8 +1,9 @@
-import { type Hex, hexToBytes, keccak256 } from "viem";
+import type { Hex } from "viem";
 import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
+import { keccak256 } from "../../chains/keccak256.ts";
 import { getEvmChain } from "../../chains/open-chains.ts";
 import type { EvmKind } from "../../db/chain-families.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
@@ -248,9 +249,10 @@ async function store(
   deps: TransferDeps,
   chain: EvmChain,
   lease: LaneLease,
-  { key, bytes, gas, fees, rows }: Signing,
+  { key, bytes: signed, gas, fees, rows }: Signing,
 ): Promise<boolean> {
   const now = deps.now();
+  const bytes = Buffer.from(signed.slice(2), "hex");
   const stored = await commitIfOk(deps.db, async (db) => {
     const ours = await useNonce(db, lease, { nonce: key.nonce, leaseMs: LEASE_MS });
     if (!ours) return { ok: false };
@@ -258,7 +260,7 @@ async function store(
       ...key,
       chain: chain.chain,
       hash: keccak256(bytes),
-      bytes: Buffer.from(hexToBytes(bytes)),
+      bytes,
       gas_limit: gas,
       max_fee_per_gas: fees.maxFeePerGas,
       max_priority_fee_per_gas: fees.maxPriorityFeePerGas,

@@ -1,9 +1,10 @@
-import { type Hex, hexToBytes, keccak256, parseTransaction } from "viem";
+import { type Hex, parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
 import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { keccak256 } from "../../chains/keccak256.ts";
 import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
 import {
@@ -200,17 +201,18 @@ async function replace(
   const fees = await priceReplacement(chain, { before, payload, baseFee });
   if (!fees) return undefined;
 
-  const bytes = await signer.signTransaction({
+  const signed = await signer.signTransaction({
     chainId: chain.chainId,
     nonce: row.nonce,
     ...payload,
     ...toFeeMembers(chain.network.feeModel, fees),
   });
+  const bytes = Buffer.from(signed.slice(2), "hex");
   const next: EvmTransactionRow = {
     ...row,
     replacement: row.replacement + 1,
     hash: keccak256(bytes),
-    bytes: Buffer.from(hexToBytes(bytes)),
+    bytes,
     max_fee_per_gas: fees.maxFeePerGas,
     max_priority_fee_per_gas: fees.maxPriorityFeePerGas,
     state: "signed",

@@ -1,8 +1,9 @@
-import { type Hex, keccak256, toHex } from "viem";
+import type { Hex } from "viem";
 import { encodeTransfer } from "../../chains/evm/eip3009.ts";
 import { readGasPrice } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readRollupFee } from "../../chains/evm/rollup-fees.ts";
+import { keccak256 } from "../../chains/keccak256.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { deductCharge, type FeePolicy } from "./gas-fees.ts";
 import { BASE_GAS, type Payload } from "./multicall-batch.ts";
@@ -12,7 +13,7 @@ const latest = new WeakMap<EvmChain, { charge: bigint; gas: bigint }>();
 
 /** Returns a transaction like that of one payment. No chain accepts its authorization. */
 export function samplePayment(chain: EvmChain): Payload {
-  const word = keccak256(toHex("a sample"));
+  const word = keccak256(Buffer.from("a sample"));
   const from: Hex = `0x${word.slice(-40)}`;
   const [first] = chain.tokens.values();
   const token = first?.token ?? chain.treasury;

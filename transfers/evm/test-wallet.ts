@@ -1,11 +1,12 @@
-import { keccak256, type TypedDataDefinition, toBytes } from "viem";
+import type { TypedDataDefinition } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { parseTypedData } from "../../chains/evm/typed-data.ts";
+import { keccak256 } from "../../chains/keccak256.ts";
 import type { TestWallet, WalletAction } from "../wallet-driver.ts";
 
 /** Opens the wallet of test mode: a plain key that signs typed data and sends no transaction. It never holds money. */
 export function openTestWallet(seed: string): TestWallet {
-  const account = privateKeyToAccount(keccak256(toBytes(seed)));
+  const account = privateKeyToAccount(keccak256(Buffer.from(seed)));
   return {
     address: account.address,
     sign: async (actions) => {

@@ -1,5 +1,6 @@
-import { type Hex, keccak256, numberToHex } from "viem";
+import { type Hex, numberToHex } from "viem";
 import { ChainError } from "../../errors.ts";
+import { keccak256 } from "../../keccak256.ts";
 import { callService, parsePublicKey, type RemoteKey } from "../../signers/remote-key.ts";
 import { lowerCaseHex } from "../hex.ts";
 import { joinSignature, recoverSigner, type SignatureParts } from "../signature.ts";

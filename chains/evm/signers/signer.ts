@@ -1,5 +1,6 @@
-import { type Hex, hashMessage, hashTypedData, keccak256, type LocalAccount, serializeTransaction } from "viem";
+import { type Hex, hashMessage, hashTypedData, type LocalAccount, serializeTransaction } from "viem";
 import { toAccount } from "viem/accounts";
+import { keccak256 } from "../../keccak256.ts";
 import { lowerCaseHex } from "../hex.ts";
 import { joinSignature, type SignatureParts } from "../signature.ts";
 
@@ -19,7 +20,8 @@ export function createSigner(address: string, signDigest: (digest: Hex) => Promi
     signTypedData: (definition) => sign(hashTypedData(definition)),
     signTransaction: async (transaction, options) => {
       const serialize = options?.serializer ?? serializeTransaction;
-      const { r, s, v } = await signDigest(keccak256(await serialize(transaction)));
+      const bytes = Buffer.from((await serialize(transaction)).slice(2), "hex");
+      const { r, s, v } = await signDigest(keccak256(bytes));
       // A transaction without a type contains v, any other one yParity.
       return serialize(transaction, { r, s, v: BigInt(v), yParity: v - 27 });
     },

@@ -1,10 +1,11 @@
 import { Registry } from "prom-client";
-import { type Hex, hexToNumber, keccak256, toHex } from "viem";
+import { type Hex, hexToNumber } from "viem";
 import { z } from "zod";
 import { openEvmChain } from "../../../chains/evm/open-evm-chain.ts";
 import { recoverSigner } from "../../../chains/evm/signature.ts";
 import { openSigner } from "../../../chains/evm/signers/open-evm-keys.ts";
 import type { Call } from "../../../chains/json-rpc.ts";
+import { keccak256 } from "../../../chains/keccak256.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { type EvmNetwork, readKey, readSecret, readText } from "../../../runtime/networks/read-networks.ts";
 import type { Family, PreflightDeps } from "../family.ts";
@@ -73,7 +74,7 @@ function listKeyChecks({ env }: PreflightDeps, network: EvmNetwork): Check[] {
       role: roles[index] ?? "",
       address,
       async signs() {
-        const hash = keccak256(toHex(SIGNED_TEXT));
+        const hash = keccak256(Buffer.from(SIGNED_TEXT));
         const signer = await openSigner(address, key, readers);
         return recoverSigner(hash, await signer.sign({ hash })) === address.toLowerCase();
       },

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
+import { heapArgs } from "../../../../local/service-process.ts";
 import { startProbes } from "../../../../runtime/probes.ts";
 import { externalPackages, programs } from "../../../../scripts/build.ts";
 import { allowedImports } from "../../../../scripts/check-imports.ts";
@@ -29,7 +30,9 @@ test("the context of the image's build contains every module and the build, and 
 });
 
 test("the commands of the image are the programs of a build", () => {
-  const commands = /^ {2}(.+)\) exec node "\/app\/dist\/\$role\.js"/m.exec(read("ops/compose/run.sh"))?.[1];
+  const [, commands, args] =
+    /^ {2}(.+)\)\s+exec node (.+) "\/app\/dist\/\$role\.js"/m.exec(read("ops/compose/run.sh")) ?? [];
+  expect(args?.split(" ")).toEqual(heapArgs);
   expect((commands?.split(" | ") ?? []).toSorted()).toEqual(Object.keys(programs).toSorted());
   expect(read("Dockerfile")).toContain('"/app/ops/compose/health-check.sh"');
   expect(read("docker-compose.yml")).toContain('"/app/ops/compose/health-check.sh"');
