@@ -28,10 +28,10 @@ export function listSuperseded(jobs: readonly FailedJob[], open: ReadonlySet<str
   return jobs.flatMap(({ id, failedAt, rows, topic }) => {
     if (rows.length === 0 && topic === undefined) return [];
     const isRecent = now.getTime() - failedAt.getTime() < REPEATED_WITHIN_MS;
-    const works = topic === undefined ? rows.filter((row) => open.has(row)) : isRecent ? [topic] : [];
-    const isNews = works.some((work) => !covered.has(work));
-    for (const work of works) covered.add(work);
-    return isNews ? [] : [id];
+    const unfinished = topic === undefined ? rows.filter((row) => open.has(row)) : isRecent ? [topic] : [];
+    const isNewest = unfinished.some((one) => !covered.has(one));
+    for (const one of unfinished) covered.add(one);
+    return isNewest ? [] : [id];
   });
 }
 
@@ -55,9 +55,11 @@ export async function removeSuperseded(
     jobs.sort((one, other) => other.failedAt.getTime() - one.failedAt.getTime());
     const open = await listOpen([...new Set(jobs.flatMap(({ rows }) => rows))]);
     const superseded = new Set(listSuperseded(jobs, open, now));
+    const client = await queue.backend.client;
     for (const job of kept.filter(({ id }) => superseded.has(id ?? ""))) {
-      // An operator may have retried the job meanwhile: a job that runs stays.
-      if (await job.isFailed()) await job.remove().catch(() => undefined);
+      // One command decides: an operator has retried the job before it, or finds no failed job after it.
+      if ((await client.runCommand("zrem", [queue.toKey("failed"), job.id])) === 0) continue;
+      await job.remove();
       removed += 1;
     }
   }

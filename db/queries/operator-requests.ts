@@ -4,16 +4,17 @@ import type { OperatorRow } from "./operators.ts";
 
 export type OperatorRequestRow = Selectable<Tables["operator_request"]>;
 
-/** Inserts a request. Inserts nothing when there is one with this id. */
+/** Inserts a request. Returns false and inserts nothing when there is one with this id. */
 export async function insertOperatorRequest(
   db: Db,
   row: Omit<Insertable<Tables["operator_request"]>, "state" | "outcome" | "ended_at">,
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const result = await db
     .insertInto("operator_request")
     .values(row)
     .onConflict((conflict) => conflict.doNothing())
-    .execute();
+    .executeTakeFirst();
+  return result.numInsertedOrUpdatedRows === 1n;
 }
 
 /** Returns a request. */

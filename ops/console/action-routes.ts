@@ -1,19 +1,20 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import {
   findOperatorRequest,
   insertOperatorRequest,
   type OperatorRequestRow,
 } from "../../db/queries/operator-requests.ts";
-import { listRefunds } from "../../db/queries/refunds.ts";
 import { newId } from "../../payments/ids.ts";
 import { includesRole } from "../../payments/operators/operators.ts";
-import { type ActionName, isActionName, requestedActions } from "../../payments/operators/requested-actions.ts";
+import { isActionName, requestedActions } from "../../payments/operators/requested-actions.ts";
 import { operatorOf } from "../bull-board/session-guard.ts";
 import { actionForms } from "./action-forms.ts";
 import { confirmPage } from "./confirm-page.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
+import { describeSubject } from "./describe-subject.ts";
 import { findFormProblem, readForm } from "./forms.ts";
 import { requestPage } from "./request-page.ts";
 import { sendMessage } from "./send-message.ts";
@@ -32,19 +33,24 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
     if (!isActionName(action)) return sendNoAction(request, reply);
     const operator = operatorOf(request);
     if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
-    const hidden = { request: newId("oreq"), ...(await describeSubject(deps, action, subject)) };
+    const { sent, shown } = await describeSubject(deps, action, subject);
+    const hidden = { request: newId("oreq"), ...sent };
     const path = `/console/actions/${action}/${encodeURIComponent(subject)}`;
-    return sendPage(reply, operator, confirmPage(operator, { form: actionForms[action], path, subject, hidden }));
+    return sendPage(
+      reply,
+      operator,
+      confirmPage(operator, { form: actionForms[action], path, subject, hidden, shown }),
+    );
   });
 
   app.post("/console/actions/:action/:subject", async (request: ActionRequest, reply) => {
     const { action, subject } = request.params;
     const operator = operatorOf(request);
     const form = readForm(request.body);
-    const foreign = findFormProblem(request, form);
-    if (foreign !== undefined) {
+    const formProblem = findFormProblem(request, form);
+    if (formProblem !== undefined) {
       deps.log.warn({ operator: operator.name, action }, "console form refused");
-      return sendMessage(request, reply, { status: 403, title: "Nothing was changed", text: foreign });
+      return sendMessage(request, reply, { status: 403, title: "Nothing was changed", text: formProblem });
     }
     const { token: _token, request: id = "", ...args } = form;
     if (!isActionName(action)) return sendNoAction(request, reply);
@@ -54,10 +60,16 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
       : "request: expected the id that the page has given";
     if (problem !== undefined)
       return sendMessage(request, reply, { status: 422, title: "Nothing was changed", text: problem });
-    const requested = { action, subject, args: JSON.stringify(args), requested_at: deps.now() };
+    const requested = { operator: operator.name, action, subject };
+    const row = { id, ...requested, address: request.ip, args: JSON.stringify(args), requested_at: deps.now() };
     // The id comes from the page that was confirmed, so a form that is sent twice is one request.
-    await insertOperatorRequest(db, { id, operator: operator.name, address: request.ip, ...requested });
-    deps.log.info({ operator: operator.name, action, subject, request: id }, "operator action requested");
+    if (await insertOperatorRequest(db, row)) deps.log.info({ ...requested, request: id }, "operator action requested");
+    else if (!isDeepStrictEqual(await findRequested(deps, id), { ...requested, args }))
+      return sendMessage(request, reply, {
+        status: 409,
+        title: "Nothing was changed",
+        text: "This page has requested an action before, with other input. Open the page of the action again.",
+      });
     return reply.redirect(`/console/requests/${id}`, 303);
   });
 
@@ -65,18 +77,14 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
     const { id } = request.params;
     const row = /^\w{1,64}$/.test(id) ? await awaitEnd(deps, id) : undefined;
     if (!row) return sendMessage(request, reply, { status: 404, title: "Request", text: "There is no such request." });
-    return sendPage(reply, operatorOf(request), requestPage(row));
+    return sendPage(reply, operatorOf(request), requestPage(row, deps.now()));
   });
 }
 
-/** Returns what the form sends back of what the page has shown, so that the action is refused if it has changed since. */
-async function describeSubject(
-  deps: ConsoleDeps,
-  action: ActionName,
-  subject: string,
-): Promise<Record<string, string>> {
-  if (action !== "refund-payment") return {};
-  return { refunds: String((await listRefunds(deps.db, subject)).length) };
+/** Returns what a request asks for, and of whom. */
+async function findRequested({ db }: ConsoleDeps, id: string): Promise<object | undefined> {
+  const row = await findOperatorRequest(db, id);
+  return row && { operator: row.operator, action: row.action, subject: row.subject, args: row.args };
 }
 
 /** Returns a request once a worker has carried it out, or as it is after a short time. */

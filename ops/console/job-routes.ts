@@ -14,12 +14,12 @@ const MOST_PAYMENTS = 20;
 
 /** Serves the failed jobs of all queues: by error, one by one, and the forms that run them again. */
 export function serveJobs(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.get("/console/jobs", async (request, reply) => {
+  app.get<{ Querystring: { retried?: unknown; of?: unknown } }>("/console/jobs", async (request, reply) => {
     const groups: FailedGroup[] = [];
     for (const queue of deps.queues)
       for (const [error, jobs] of Map.groupBy(await listFailed(queue), ({ failedReason }) => failedReason))
         groups.push(await describeGroup(deps, { queue: queue.name, error, jobs }));
-    return sendPage(reply, operatorOf(request), jobsPage(operatorOf(request), groups));
+    return sendPage(reply, operatorOf(request), jobsPage(operatorOf(request), groups, describeRetry(request.query)));
   });
 
   app.get(
@@ -68,15 +68,32 @@ export function serveJobs(app: FastifyInstance, deps: ConsoleDeps): void {
     // Redis is outside of the transaction, so the entry comes first: without it, nothing is run again.
     await deps.record({ actor, action, subject, before: null, after: { jobs: chosen.length }, at: deps.now() });
     deps.log.info({ operator: operator.name, action, subject, jobs: chosen.length }, "operator action");
-    // A job that another operator has retried in the meantime is not failed any more, which is what was wanted.
-    for (const job of chosen)
-      await job.retry("failed").catch((err: unknown) => deps.log.info({ err }, "job not retried"));
-    return reply.redirect("/console/jobs", 303);
+    let retried = 0;
+    for (const job of chosen) if (await retryFailed(job)) retried += 1;
+    return reply.redirect(`/console/jobs?retried=${retried}&of=${chosen.length}`, 303);
   });
+}
+
+/** Runs a failed job again. Returns false for one that has left or that another operator has retried. Throws any other error. */
+async function retryFailed(job: Job): Promise<boolean> {
+  try {
+    await job.retry("failed");
+    return true;
+  } catch (error) {
+    if (error instanceof Error && /not in the failed state|Missing key for job/.test(error.message)) return false;
+    throw error;
+  }
 }
 
 const findQueue = ({ queues }: ConsoleDeps, name: string | undefined): Queue | undefined =>
   queues.find((queue) => queue.name === name);
+
+/** Returns what the form that led to the page has done; undefined when no form led to it. */
+function describeRetry({ retried, of }: { retried?: unknown; of?: unknown }): string | undefined {
+  const isCount = (one: unknown) => /^\d{1,6}$/.test(String(one));
+  if (!isCount(retried) || !isCount(of)) return undefined;
+  return `${retried} of ${of} jobs run again. The others had left, or another operator had retried them.`;
+}
 
 /** Returns the failed jobs of a queue, the newest first. Jobs that leave meanwhile are left out. */
 async function listFailed(queue: Queue): Promise<Job[]> {

@@ -21,10 +21,11 @@ export type FailedGroup = {
 /** Most jobs that are linked of one error. */
 const MOST_LINKED = 5;
 
-/** The failed jobs of all queues, by error. */
-export function jobsPage(operator: SignedIn, groups: readonly FailedGroup[]): ConsolePage {
+/** The failed jobs of all queues, by error. @param status what a form of the page has just done */
+export function jobsPage(operator: SignedIn, groups: readonly FailedGroup[], status?: string): ConsolePage {
   const queues = [...new Set(groups.map(({ queue }) => queue))];
-  const body = html`<p>A job that failed for another reason than a transient error. Running it again is harmless. It leaves this list when its work is done.</p>
+  const body = html`${status !== undefined && html`<p role="status">${status}</p>`}
+    <p>These jobs failed with an error that is not transient. Running them again is harmless. A job leaves this list when its work is done.</p>
     ${table(
       "By error",
       ["Component", "Queue", "Error", "Jobs", "Newest", "Payments", "Job", "Action"],

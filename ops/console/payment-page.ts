@@ -4,6 +4,7 @@ import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { showRequests } from "./request-page.ts";
+import { showRefunds } from "./result-tables.ts";
 import { facts, link, table } from "./values.ts";
 
 /** Everything about one payment: what it is, what happened when, and what moved money. */
@@ -36,7 +37,7 @@ export function paymentPage(
     })}
     ${actions}
     ${timeline(report)}${attempts(report)}${transfers(report)}${transactions(report)}${payout(report)}
-    ${refundTable(refunds)}${ledger(report)}${webhooks(report)}${showRequests(requests)}`;
+    ${showRefunds(refunds)}${ledger(report)}${webhooks(report)}${showRequests(requests)}`;
   return { title: `Payment ${payment.id}`, body };
 }
 
@@ -136,23 +137,6 @@ const payout = ({ settlement }: PaymentReport) =>
         "Blocked by": settlement.blockedBy,
       })}`
     : table("Payout", [], []);
-
-const refundTable = (refunds: readonly RefundView[]) =>
-  table(
-    "Refunds",
-    ["Refund", "Status", "Reason", "Amount (minor units)", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
-    refunds.map((one) => [
-      one.refundId,
-      one.status,
-      one.reason,
-      one.amount,
-      one.asset,
-      one.receiver,
-      one.txId,
-      one.createdAt,
-      one.succeededAt,
-    ]),
-  );
 
 const ledger = ({ ledger: rows }: PaymentReport) =>
   table(

@@ -1,4 +1,5 @@
 import type { OperatorRequestRow } from "../../db/queries/operator-requests.ts";
+import { isExpired } from "../../payments/operators/request-limits.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
 import { facts, link, table } from "./values.ts";
@@ -6,9 +7,10 @@ import { facts, link, table } from "./values.ts";
 /** Seconds after which the page of a request that waits is loaded again. */
 const REFRESH_S = 2;
 
-/** What became of a request. */
-export function requestPage(row: OperatorRequestRow): ConsolePage {
-  const body = html`<p role="status">${describeEnd(row)}</p>
+/** What became of a request. The page of one that no worker carries out any more is not loaded again. */
+export function requestPage(row: OperatorRequestRow, now: Date): ConsolePage {
+  const waits = row.state === "requested" && !isExpired(row, now);
+  const body = html`<p role="status">${waits ? waiting : describeEnd(row)}</p>
     ${facts({
       Action: row.action,
       Subject: linkSubject(row.subject),
@@ -17,8 +19,8 @@ export function requestPage(row: OperatorRequestRow): ConsolePage {
       Ended: row.ended_at,
       ...row.args,
     })}`;
-  const title = row.state === "requested" ? "Waiting for a worker" : row.state === "done" ? "Done" : "Refused";
-  return { title, body, ...(row.state === "requested" ? { refreshS: REFRESH_S } : {}) };
+  if (waits) return { title: "Waiting for a worker", body, refreshS: REFRESH_S };
+  return { title: titles[row.state], body };
 }
 
 /** Returns a table of requests. */
@@ -30,8 +32,15 @@ export function showRequests(rows: readonly OperatorRequestRow[]): Html {
   );
 }
 
+const waiting =
+  "A worker carries this out, usually within seconds, and never later than 10 minutes after the request. This page loads again by itself.";
+
+/** `requested` is the title of a request that no worker has carried out in time. */
+const titles = { requested: "Expired", done: "Done", refused: "Refused" } as const;
+
 function describeEnd({ state, outcome }: OperatorRequestRow): string {
-  if (state === "requested") return "A worker carries this out within seconds. This page loads again by itself.";
+  if (state === "requested")
+    return "Nothing was changed: no worker has carried this out within 10 minutes, and none does so any more. Check that workers run, and request it again.";
   return state === "done" ? `Done: ${outcome}.` : `Nothing was changed: ${outcome}.`;
 }
 

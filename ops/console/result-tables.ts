@@ -1,5 +1,6 @@
 import type { MerchantSummary } from "../../db/queries/payment-search.ts";
 import type { PaymentLine } from "../../payments/maintenance/operator-actions.ts";
+import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import type { Html } from "../../runtime/html.ts";
 import { link, table } from "./values.ts";
 
@@ -36,3 +37,21 @@ export function showMerchants(title: string, merchants: readonly MerchantSummary
     ]),
   );
 }
+
+/** Returns a table of refunds. */
+export const showRefunds = (refunds: readonly RefundView[]): Html =>
+  table(
+    "Refunds",
+    ["Refund", "Status", "Reason", "Amount (minor units)", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
+    refunds.map((one) => [
+      one.refundId,
+      one.status,
+      one.reason,
+      one.amount,
+      one.asset,
+      one.receiver,
+      one.txId,
+      one.createdAt,
+      one.succeededAt,
+    ]),
+  );

@@ -5,16 +5,29 @@ import { findMerchantSummary } from "../../db/queries/payment-search.ts";
 import { findPaymentRow, lockPayments } from "../../db/queries/payments.ts";
 import { listRefunds } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
-import { assignException, bookException, returnException } from "../accounting/resolve-exceptions.ts";
+import {
+  assignException,
+  bookException,
+  type Resolved,
+  returnException,
+  wakeCovered,
+} from "../accounting/resolve-exceptions.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findMerchantOwner, retryFailedBookings, retryPayment } from "../maintenance/operator-actions.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { holdPayouts } from "../payouts/payout-policies.ts";
-import { refundPayment } from "../payouts/refund-payment.ts";
+import { computeLeft, refundPayment } from "../payouts/refund-payment.ts";
+import type { RefundView } from "../payouts/refund-views.ts";
 import { withdrawRefund } from "../payouts/withdraw-refunds.ts";
 
-/** `db` is the transaction that also stores how the request has ended. */
-export type ActionDeps = Pick<PaymentDeps, "now" | "enqueue" | "networks"> & { db: Db };
+/** Work that follows a request. It takes locks that the transaction of the request must not wait for. */
+export type AfterCommit = (db: Db) => Promise<void>;
+
+/** `db` is the transaction that also stores how the request has ended; `afterCommit` adds work for when it has committed. */
+export type ActionDeps = Pick<PaymentDeps, "now" | "enqueue" | "networks"> & {
+  db: Db;
+  afterCommit: (work: AfterCommit) => void;
+};
 type Requested<A> = { actor: AuditActor; subject: string; args: A };
 
 /**
@@ -61,18 +74,22 @@ export const requestedActions = {
   }),
   "refund-payment": define({
     subject: id("pay"),
-    // `refunds` is the number of refunds that the page has shown. Another one since then refuses this one.
-    args: z.strictObject({ amount: minorUnits, refunds: z.string().regex(/^\d{1,6}$/) }),
+    // `left` is what the page has shown as left to refund. The refund is refused when that has changed since.
+    args: z.strictObject({ amount: minorUnits, left: z.string().regex(/^\d{1,78}$/) }),
     run: async (deps, { actor, subject: paymentId, args }) => {
       const payment = await findPaymentRow(deps.db, paymentId);
       if (!payment) return refuse("payment_not_found", `there is no payment ${paymentId}`);
       await lockPayments(deps.db, [paymentId]);
-      if ((await listRefunds(deps.db, paymentId)).length !== Number(args.refunds))
-        return refuse("invalid_state", "the payment has another refund since the page was shown");
-      const amount =
-        args.amount === "" ? undefined : { unit: `caip19/${payment.paid_asset}`, value: BigInt(args.amount) };
+      const left = computeLeft(payment.paid_amount, await listRefunds(deps.db, paymentId));
+      if (left !== BigInt(args.left))
+        return refuse(
+          "invalid_state",
+          `what is left to refund has changed since the page was shown: it is ${left} now`,
+        );
+      const value = args.amount === "" ? left : BigInt(args.amount);
+      const amount = { unit: `caip19/${payment.paid_asset}`, value };
       const made = await refundPayment(deps, { actor, paymentId, mode: payment.mode, amount });
-      return made.ok ? done(`refund ${made.value.refundId} of ${made.value.amount} minor units`) : made;
+      return made.ok ? done(describeRefund(made.value)) : made;
     },
   }),
   "withdraw-refund": define({
@@ -88,7 +105,7 @@ export const requestedActions = {
     args: z.strictObject({ payment: id("pay") }),
     run: async (deps, { actor, subject, args }) => {
       const assigned = await assignException(deps, { actor, id: Number(subject), paymentId: args.payment });
-      return assigned.ok ? done(`the merchant of ${args.payment} is credited`) : assigned;
+      return endResolution(deps, assigned, `the merchant of ${args.payment} is credited`);
     },
   }),
   "return-exception": define({
@@ -96,7 +113,7 @@ export const requestedActions = {
     args: none,
     run: async (deps, { actor, subject }) => {
       const returned = await returnException(deps, { actor, id: Number(subject) });
-      return returned.ok ? done("the money is sent back to its sender") : returned;
+      return endResolution(deps, returned, "a refund to the sender is created, and waits for two operators' approvals");
     },
   }),
   "book-exception": define({
@@ -104,7 +121,7 @@ export const requestedActions = {
     args: z.strictObject({ as: z.enum(["capital", "cold", "losses"]), note }),
     run: async (deps, { actor, subject, args }) => {
       const booked = await bookException(deps, { actor, id: Number(subject), ...args });
-      return booked.ok ? done(`the money is booked as ${args.as}`) : booked;
+      return endResolution(deps, booked, `the money is booked as ${args.as}`);
     },
   }),
   "retry-booking": define({
@@ -131,6 +148,18 @@ export type ActionName = keyof typeof requestedActions;
 
 /** Returns true for the name of an action. */
 export const isActionName = (name: string): name is ActionName => Object.hasOwn(requestedActions, name);
+
+/** Returns the end of an exception's action. The payouts that it covers are woken once it has committed. */
+function endResolution(deps: ActionDeps, resolved: Result<Resolved>, outcome: string): Result<string> {
+  if (!resolved.ok) return resolved;
+  deps.afterCommit((db) => wakeCovered(db, resolved.value));
+  return done(outcome);
+}
+
+function describeRefund({ refundId, amount, isRecordOnly }: RefundView): string {
+  const made = `refund ${refundId} of ${amount} minor units is created`;
+  return isRecordOnly ? `${made}, only as a record: the service sends nothing` : `${made}, and is sent in its turn`;
+}
 
 async function setHold(
   deps: ActionDeps,

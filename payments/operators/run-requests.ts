@@ -11,12 +11,11 @@ import { type Result, refuse } from "../error-codes.ts";
 import { isTransient } from "../is-transient.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { includesRole } from "./operators.ts";
-import { type ActionDeps, isActionName, requestedActions } from "./requested-actions.ts";
+import { isExpired } from "./request-limits.ts";
+import { type ActionDeps, type AfterCommit, isActionName, requestedActions } from "./requested-actions.ts";
 
 /** Requests carried out in one run. */
 const LIMIT = 20;
-/** Age after which a request is not carried out any more, milliseconds: its operator does not expect it then. */
-const LONGEST_WAIT_MS = 10 * 60_000;
 
 type Deps = Pick<PaymentDeps, "db" | "now" | "enqueue" | "networks" | "log">;
 
@@ -29,13 +28,14 @@ export async function runOperatorRequests(deps: Deps): Promise<void> {
 }
 
 async function runOnce(deps: Deps, id: string): Promise<void> {
-  const enqueueAfterCommit: (() => Promise<void>)[] = [];
-  const enqueue: Enqueue = async (queue, requests) => void enqueueAfterCommit.push(() => deps.enqueue(queue, requests));
+  const following: AfterCommit[] = [];
+  const enqueue: Enqueue = async (queue, requests) => void following.push(() => deps.enqueue(queue, requests));
+  const afterCommit = (work: AfterCommit) => void following.push(work);
   try {
     await inTransaction(deps.db, async (db) => {
       const row = await lockWaitingRequest(db, id);
       if (!row) return;
-      const result = await runRequest({ db, now: deps.now, networks: deps.networks, enqueue }, row);
+      const result = await runRequest({ db, now: deps.now, networks: deps.networks, enqueue, afterCommit }, row);
       const ended_at = deps.now();
       const end = result.ok
         ? { state: "done" as const, outcome: result.value }
@@ -50,7 +50,8 @@ async function runOnce(deps: Deps, id: string): Promise<void> {
     await endOperatorRequest(deps.db, { id, state: "refused", outcome, ended_at: deps.now() });
     return;
   }
-  for (const enqueueNow of enqueueAfterCommit) await enqueueNow();
+  for (const work of following)
+    await work(deps.db).catch((err: unknown) => deps.log.warn({ err, request: id }, "work after a request failed"));
 }
 
 /** Verifies a request and carries it out. The board has verified the same, but a worker does not trust it. */
@@ -59,8 +60,8 @@ async function runRequest(deps: ActionDeps, row: OperatorRequestRow): Promise<Re
   const role = await findOperatorRole(deps.db, row.operator);
   if (role === undefined || !includesRole(role, "operator"))
     return refuse("forbidden", `${row.operator} may not change anything`);
-  if (deps.now().getTime() - row.requested_at.getTime() > LONGEST_WAIT_MS)
-    return refuse("invalid_state", "no worker took the request within 10 minutes: request it again");
+  if (isExpired(row, deps.now()))
+    return refuse("invalid_state", "it was not carried out within 10 minutes: request it again");
   if (!isActionName(action)) return refuse("invalid_params", "there is no such action");
   const problem = requestedActions[action].validate({ subject, args });
   if (problem !== undefined) return refuse("invalid_params", problem);

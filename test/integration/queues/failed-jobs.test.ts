@@ -31,10 +31,17 @@ test("a row that fails in each sweep keeps one failed job, which leaves when the
   expect(await tidy()).toBe(4);
   expect(await kept()).toEqual([failing, other].sort());
   expect(await tidy()).toBe(0);
-  const [job] = await queue.getFailed();
+  const job = (await queue.getFailed()).find(({ data }) => data.paymentId === failing);
   expect(job?.failedReason).toBe("Error [odd_row]: the row is odd");
   expect(job?.stacktrace?.at(-1), "the place where the handler has thrown").toContain("failed-jobs.test.ts");
   await moveRows(db, "payment", { ids: [other], from: "requires_action", to: "expired", at: new Date() });
   expect(await tidy()).toBe(1);
   expect(await kept()).toEqual([failing]);
+  const listOpen = async () => {
+    await job?.retry("failed");
+    return new Set<string>();
+  };
+  const removed = await removeSuperseded([queue], { now: new Date(), listOpen });
+  expect(removed, "a job that an operator retries meanwhile stays").toBe(0);
+  await waitFor(async () => (await queue.getFailedCount()) === 1, within);
 });

@@ -1,20 +1,24 @@
 import { beforeAll, expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
-import { listAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { insertAuditEntries, listAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { findOperatorRequest } from "../../../../db/queries/operator-requests.ts";
 import { makeFormToken } from "../../../../ops/console/csrf.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { newId } from "../../../../payments/ids.ts";
+import { isTransient } from "../../../../payments/is-transient.ts";
 import { disableOperator } from "../../../../payments/operators/operators.ts";
 import { requestedActions } from "../../../../payments/operators/requested-actions.ts";
 import { runOperatorRequests } from "../../../../payments/operators/run-requests.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { memberNames } from "../../../../runtime/member-names.ts";
+import { createHandlers } from "../../../../workers/handlers.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { openConsole } from "../../../support/open-console.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
@@ -47,10 +51,11 @@ const newestAudit = async () => {
 };
 const requests = async () => (await db.selectFrom("operator_request").selectAll().execute()).length;
 
+const buyer = await fundBuyer(chain);
+const minutesAgo = (minutes: number) => new Date(fixture.deps.now().getTime() - minutes * 60_000);
 let paid = "";
 const exceptions: number[] = [];
 beforeAll(async () => {
-  const buyer = await fundBuyer(chain);
   paid = await fixture.pay(buyer, 250n);
   for (const amount of [3_000_000n, 4_000_000n, 5_000_000n])
     await sendUsdc(chain, buyer, chain.keys.treasury.address, amount);
@@ -71,7 +76,7 @@ test("each action is carried out once by a worker, and its audit entry names the
 
   expect(await confirm(pathOf("assign-exception", assigned), { payment: paid })).toContain("is credited");
   expect(await newestAudit()).toEqual(["exception.assigned", String(assigned), "operator", "127.0.0.1"]);
-  expect(await confirm(pathOf("return-exception", returned))).toContain("sent back");
+  expect(await confirm(pathOf("return-exception", returned))).toContain("waits for two operators");
   expect(await newestAudit()).toEqual(["exception.returned", String(returned), "operator", "127.0.0.1"]);
   expect(await confirm(pathOf("book-exception", booked), { as: "capital", note: "a top-up" })).toContain(
     "booked as capital",
@@ -79,7 +84,11 @@ test("each action is carried out once by a worker, and its audit entry names the
   expect(await newestAudit()).toEqual(["exception.booked", String(booked), "operator", "127.0.0.1"]);
   expect(await listExceptions({ db }, 10)).toEqual([]);
 
-  expect(await confirm(pathOf("refund-payment", paid), { amount: "1000000" })).toContain("of 1000000 minor units");
+  const shown = (await get(pathOf("refund-payment", paid))).body;
+  for (const part of ["2500000", buyer.address.toLowerCase()]) expect(shown.toLowerCase()).toContain(part);
+  expect(await confirm(pathOf("refund-payment", paid), { amount: "1000000" })).toContain(
+    "of 1000000 minor units is created, and is sent in its turn",
+  );
   const refund = await db.selectFrom("refund").select("id").where("payment_id", "=", paid).executeTakeFirstOrThrow();
   expect(await newestAudit()).toEqual(["refund.created", refund.id, "operator", "127.0.0.1"]);
   expect(fixture.enqueued.at(-1)).toMatchObject({ queue: "refund", job: { data: { refundIds: [refund.id] } } });
@@ -101,7 +110,75 @@ test("an action on what has changed since its page was shown is refused with a s
   unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId: paid, mode: "live", amount }));
   const sent = await post(pathOf("refund-payment", paid), { ...form, amount: "5" });
   await work();
-  expect((await get(String(sent.headers.location))).body).toContain("another refund since the page was shown");
+  expect((await get(String(sent.headers.location))).body).toContain("has changed since the page was shown");
+});
+
+test("a refund of all that is left is refused when another operator has withdrawn a refund since the page was shown", async () => {
+  const one = await fixture.pay(buyer, 100n);
+  const amount = { unit: "iso4217/USD", value: 50n };
+  const first = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId: one, mode: "live", amount }));
+  const form = await openForm(pathOf("refund-payment", one));
+  expect(await confirm(pathOf("withdraw-refund", first.refundId))).toContain("nothing is sent");
+  const sent = await post(pathOf("refund-payment", one), { ...form, amount: "" });
+  await work();
+  expect((await get(String(sent.headers.location))).body).toContain("what is left to refund has changed");
+  expect(await db.selectFrom("refund").select("state").where("payment_id", "=", one).execute()).toEqual([
+    { state: "withdrawn" },
+  ]);
+});
+
+test("a form that is sent again with other input is refused, and the page says so", async () => {
+  const path = pathOf("refund-payment", paid);
+  const form = await openForm(path);
+  expect((await post(path, { ...form, amount: "3" })).statusCode).toBe(303);
+  const changed = await post(path, { ...form, amount: "4" });
+  expect([changed.statusCode, changed.body.includes("This page has requested an action before")]).toEqual([409, true]);
+  expect((await post(path, { ...form, amount: "3" })).statusCode).toBe(303);
+  await work();
+});
+
+test("a resolved exception waits for no queue while it holds the audit log", async () => {
+  await sendUsdc(chain, buyer, chain.keys.treasury.address, 6_000_000n);
+  await fixture.watch();
+  const [exception] = await listExceptions({ db }, 1);
+  const path = pathOf("book-exception", exception?.id ?? 0);
+  const shortage = { blocked_by: "inventory_short", blocked_at: fixture.deps.now(), due_at: fixture.deps.now() };
+  await db.updateTable("payout_queue").set(shortage).where("merchant_id", "=", merchantId).execute();
+  const sent = await post(path, { ...(await openForm(path)), as: "capital", note: "a top-up" });
+  const id = String(sent.headers.location).split("/").at(-1) ?? "";
+  let working: Promise<void> | undefined;
+  await db.transaction().execute(async (other) => {
+    await other.selectFrom("payout_queue").select("asset").where("merchant_id", "=", merchantId).forUpdate().execute();
+    working = work();
+    await waitFor(async () => (await findOperatorRequest(db, id))?.state === "done", { within: 10_000 });
+    await insertAuditEntries(other, [
+      { actor: testActor, action: "test.written", subject: id, before: null, after: null, at: fixture.deps.now() },
+    ]);
+  });
+  await working;
+  const queues = await db
+    .selectFrom("payout_queue")
+    .select("blocked_by")
+    .where("merchant_id", "=", merchantId)
+    .execute();
+  expect(queues.map(({ blocked_by }) => blocked_by)).not.toContain("inventory_short");
+});
+
+test("an action is carried out although the sweep fails, and its page ends to wait after ten minutes", async () => {
+  const path = pathOf("retry-payment", paid);
+  const sent = await post(path, await openForm(path));
+  const page = String(sent.headers.location);
+  const enqueue = () => Promise.reject(new Error("Redis is not reachable"));
+  const { sweep } = createHandlers({ ...fixture.deps, isTransient, db: workerDb, enqueue });
+  await expect(sweep({ at: 1 }, new AbortController().signal)).rejects.toThrow("Redis is not reachable");
+  expect((await get(page)).body).toContain("Done: ");
+  const id = page.split("/").at(-1) ?? "";
+  const late = { state: "requested", outcome: null, ended_at: null, requested_at: minutesAgo(11) } as const;
+  await db.updateTable("operator_request").set(late).where("id", "=", id).execute();
+  const { body } = await get(page);
+  expect([body.includes("<h1>Expired</h1>"), body.includes('http-equiv="refresh"')]).toEqual([true, false]);
+  await work();
+  expect((await get(page)).body).toContain("it was not carried out within 10 minutes");
 });
 
 test("a form that is sent twice, also at the same moment, and carried out by two workers acts once", async () => {
