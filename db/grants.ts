@@ -259,7 +259,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     worker: { select: "all", update: ["state", "outcome", "ended_at"], delete: true },
     board: {
       select: "all",
-      insert: ["id", "operator", "address", "action", "subject", "args", "requested_at"],
+      // Not the time of the request: a worker limits the requests of an hour by it.
+      insert: ["id", "operator", "address", "action", "subject", "args"],
     },
     admin: read,
     reader: read,

@@ -524,7 +524,7 @@ create table operator_request (
   action text not null,
   subject text not null,
   args jsonb not null,
-  requested_at timestamp with time zone not null,
+  requested_at timestamp with time zone not null default now(),
   state text not null default 'requested'::text,
   outcome text,
   ended_at timestamp with time zone,
@@ -1012,6 +1012,7 @@ CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, pay
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);
 CREATE INDEX operator_login_attempt_operator ON public.operator_login_attempt USING btree (operator, at);
+CREATE INDEX operator_request_operator ON public.operator_request USING btree (operator, requested_at);
 CREATE INDEX operator_request_subject ON public.operator_request USING btree (subject, requested_at);
 CREATE INDEX operator_request_waiting ON public.operator_request USING btree (requested_at) WHERE (state = 'requested'::text);
 CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator);

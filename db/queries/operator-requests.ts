@@ -7,7 +7,7 @@ export type OperatorRequestRow = Selectable<Tables["operator_request"]>;
 /** Inserts a request. Returns false and inserts nothing when there is one with this id. */
 export async function insertOperatorRequest(
   db: Db,
-  row: Omit<Insertable<Tables["operator_request"]>, "state" | "outcome" | "ended_at">,
+  row: Omit<Insertable<Tables["operator_request"]>, "requested_at" | "state" | "outcome" | "ended_at">,
 ): Promise<boolean> {
   const result = await db
     .insertInto("operator_request")
@@ -63,6 +63,21 @@ export async function endOperatorRequest(
   { id, ...end }: { id: string; state: "done" | "refused"; outcome: string; ended_at: Date },
 ): Promise<void> {
   await db.updateTable("operator_request").set(end).where("id", "=", id).where("state", "=", "requested").execute();
+}
+
+/** Counts the requests of an operator since a time that workers have carried out. */
+export async function countDoneRequests(
+  db: Db,
+  { operator, since }: { operator: string; since: Date },
+): Promise<number> {
+  const { count } = await db
+    .selectFrom("operator_request")
+    .select(sql<number>`count(*)::int`.as("count"))
+    .where("operator", "=", operator)
+    .where("requested_at", ">", since)
+    .where("state", "=", "done")
+    .executeTakeFirstOrThrow();
+  return count;
 }
 
 /** Deletes requests that have ended before a time. Returns their number. */

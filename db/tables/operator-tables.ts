@@ -24,7 +24,7 @@ export type OperatorTables = {
     action: string;
     subject: string;
     args: ColumnType<Record<string, string>, string, never>;
-    requested_at: Date;
+    requested_at: Generated<Date>;
     state: Generated<"requested" | "done" | "refused">;
     /** One sentence for the operator. */
     outcome: string | null;

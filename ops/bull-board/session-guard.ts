@@ -28,9 +28,12 @@ export async function requireSession(
   return isPage ? reply.redirect("/login", 303) : reply.code(401).send({ error: "Log in at /login." });
 }
 
+/** Returns the operator of a request; undefined for one that `requireSession` has not let through. */
+export const findOperatorOf = (request: FastifyRequest): SignedIn | undefined => signedIn.get(request);
+
 /** Returns the operator of a request that `requireSession` has let through. Throws for any other request. */
 export function operatorOf(request: FastifyRequest): SignedIn {
-  const operator = signedIn.get(request);
+  const operator = findOperatorOf(request);
   if (!operator) throw new Error("the request has no session");
   return operator;
 }

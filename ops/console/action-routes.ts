@@ -61,7 +61,7 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
     if (problem !== undefined)
       return sendMessage(request, reply, { status: 422, title: "Nothing was changed", text: problem });
     const requested = { operator: operator.name, action, subject };
-    const row = { id, ...requested, address: request.ip, args: JSON.stringify(args), requested_at: deps.now() };
+    const row = { id, ...requested, address: request.ip, args: JSON.stringify(args) };
     // The id comes from the page that was confirmed, so a form that is sent twice is one request.
     if (await insertOperatorRequest(db, row)) deps.log.info({ ...requested, request: id }, "operator action requested");
     else if (!isDeepStrictEqual(await findRequested(deps, id), { ...requested, args }))

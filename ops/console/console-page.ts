@@ -37,8 +37,16 @@ export type ConsolePage = {
   body: Html;
 };
 
-/** Sends a page of the console. Pages are never stored, because they show what one operator may see now. */
-export function sendPage(reply: FastifyReply, operator: SignedIn, page: ConsolePage, status = 200): FastifyReply {
+/**
+ * Sends a page of the console. Pages are never stored, because they show what one operator may see now.
+ * @param operator undefined for the page of an error before the session is known: it has no links
+ */
+export function sendPage(
+  reply: FastifyReply,
+  operator: SignedIn | undefined,
+  page: ConsolePage,
+  status = 200,
+): FastifyReply {
   return reply
     .code(status)
     .type("text/html; charset=utf-8")
@@ -46,7 +54,7 @@ export function sendPage(reply: FastifyReply, operator: SignedIn, page: ConsoleP
     .send(writePage(operator, page).markup);
 }
 
-function writePage(operator: SignedIn, { title, section, refreshS, body }: ConsolePage): Html {
+function writePage(operator: SignedIn | undefined, { title, section, refreshS, body }: ConsolePage): Html {
   const links = sections.map(({ path, name }) => {
     const current = path === section ? html` aria-current="page"` : "";
     return html`<li><a href="${path}"${current}>${name}</a></li>`;
@@ -63,7 +71,7 @@ function writePage(operator: SignedIn, { title, section, refreshS, body }: Conso
     </head>
     <body>
     <header>
-    <nav aria-label="Console"><ul>${links}<li><a href="/">Queues</a></li><li><a href="/runbooks">Runbooks</a></li><li><a href="/logout">Log out ${operator.name} (${operator.role})</a></li></ul></nav>
+    ${operator && html`<nav aria-label="Console"><ul>${links}<li><a href="/">Queues</a></li><li><a href="/runbooks">Runbooks</a></li><li><a href="/logout">Log out ${operator.name} (${operator.role})</a></li></ul></nav>`}
     </header>
     <main>
     <h1>${title}</h1>

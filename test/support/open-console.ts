@@ -29,19 +29,24 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
   const url = await roleUrl(fixture.databaseUrl, "board");
   const db = openDb(url, { max: 4, statementTimeoutMs: 2_000 });
   addCleanup(() => db.destroy());
-  const board = await buildBoard({
-    db,
-    now,
-    decryptTotpSecret: encryption.decryptTotpSecret,
-    queues,
-    describeJob,
-    deployment: "test",
-    trustedProxies: [],
-    record: (entry) => insertAuditEntries(db, [entry]),
-    log: createLog({ level: "silent", role: "bull-board" }),
-    metrics: createMetrics(new Registry(), "bull-board"),
-  });
-  addCleanup(() => board.close());
+  const open = async (over: Partial<Parameters<typeof buildBoard>[0]> = {}) => {
+    const opened = await buildBoard({
+      db,
+      now,
+      decryptTotpSecret: encryption.decryptTotpSecret,
+      queues,
+      describeJob,
+      deployment: "test",
+      trustedProxies: [],
+      record: (entry) => insertAuditEntries(db, [entry]),
+      log: createLog({ level: "silent", role: "bull-board" }),
+      metrics: createMetrics(new Registry(), "bull-board"),
+      ...over,
+    });
+    addCleanup(() => opened.close());
+    return opened;
+  };
+  const board = await open();
 
   type Name = keyof typeof people;
   const cookies = new Map<Name, Promise<string>>();
@@ -65,13 +70,15 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
   };
   return {
     board,
+    /** Opens another board for the same operators. @param over what differs */
+    open,
     db,
     people,
     cookieOf,
     /** Requests a page. */
     get: async (path: string, as: Name = "olga") =>
       board.inject({ url: path, headers: { cookie: await cookieOf(as), accept: "text/html" } }),
-    /** Sends a form. */
+    /** Sends a form. With an `origin` it is sent as by a browser that has no Sec-Fetch-Site. */
     post: async (path: string, form: Record<string, string>, as: Name = "olga", headers: Record<string, string> = {}) =>
       board.inject({
         method: "POST",
@@ -79,7 +86,7 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
         headers: {
           cookie: await cookieOf(as),
           "content-type": "application/x-www-form-urlencoded",
-          "sec-fetch-site": "same-origin",
+          ...("origin" in headers ? {} : { "sec-fetch-site": "same-origin" }),
           ...headers,
         },
         payload: new URLSearchParams(form).toString(),

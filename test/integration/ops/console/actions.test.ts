@@ -47,6 +47,7 @@ async function confirm(path: string, inputs: Record<string, string> = {}): Promi
 }
 const newestAudit = async () => {
   const [entry] = await listAuditEntries(db, { day: undefined, subject: undefined, actor: "olga", limit: 1 });
+  expect(entry?.after, "the entry names the request").toMatch(/"request":"oreq_[0-9a-f]{32}"/);
   return [entry?.action, entry?.subject, entry?.actor_kind, entry?.actor_address];
 };
 const requests = async () => (await db.selectFrom("operator_request").selectAll().execute()).length;
@@ -181,13 +182,23 @@ test("an action is carried out although the sweep fails, and its page ends to wa
   expect((await get(page)).body).toContain("it was not carried out within 10 minutes");
 });
 
-test("a form that is sent twice, also at the same moment, and carried out by two workers acts once", async () => {
+test("two workers carry out each request once, and a request that one of them has does not hold up the other", async () => {
+  const path = pathOf("retry-payment", paid);
+  const filter = { day: undefined, subject: paid, actor: "olga", limit: 100 };
+  const before = (await listAuditEntries(db, filter)).length;
+  const sent = await Promise.all([1, 2, 3, 4].map(async () => post(path, await openForm(path))));
+  expect(sent.map(({ statusCode }) => statusCode)).toEqual([303, 303, 303, 303]);
+  await Promise.all([work(), work()]);
+  expect((await listAuditEntries(db, filter)).length).toBe(before + 4);
+});
+
+test("a form that is sent twice, also at the same moment, acts once", async () => {
   const path = pathOf("refund-payment", paid);
   const form = { ...(await openForm(path)), amount: "7" };
   const before = await requests();
   const sent = await Promise.all([post(path, form), post(path, form), post(path, form)]);
   expect(new Set(sent.map(({ headers }) => headers.location)).size).toBe(1);
-  await Promise.all([work(), work()]);
+  await work();
   await post(path, form);
   await work();
   expect(await requests()).toBe(before + 1);
@@ -223,7 +234,7 @@ test("a form without the token of its own session, or from another site, is refu
   for (const headers of [
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "same-site" },
-    { "sec-fetch-site": "", origin: "https://evil.example" },
+    { origin: "https://evil.example" },
   ])
     expect((await post(path, { ...form, token }, "olga", headers)).statusCode).toBe(403);
   expect(await requests()).toBe(before);
@@ -251,7 +262,7 @@ test("input that no action accepts is refused before it is requested", async () 
 });
 
 /** Requests an action as a board does that an attacker has taken over: with its database role, and without its checks. */
-const requestAs = async (operator: string, more: object = {}) => {
+const requestAs = async (operator: string, more: object = {}, requestedAt?: Date) => {
   const id = newId("oreq");
   const row = {
     id,
@@ -260,12 +271,13 @@ const requestAs = async (operator: string, more: object = {}) => {
     action: "hold-payouts",
     subject: merchantId,
     args: "{}",
-    requested_at: fixture.deps.now(),
   };
   await boardDb
     .insertInto("operator_request")
     .values({ ...row, ...more })
     .execute();
+  if (requestedAt)
+    await db.updateTable("operator_request").set({ requested_at: requestedAt }).where("id", "=", id).execute();
   await work();
   const ended = await db.selectFrom("operator_request").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   return [ended.state, ended.outcome];
@@ -278,8 +290,11 @@ test("a worker refuses a request of a viewer or a disabled operator, an unknown 
     "refused",
     expect.stringContaining("subject: expected an id"),
   ]);
-  const late = { requested_at: new Date(fixture.deps.now().getTime() - 11 * 60_000) };
-  expect(await requestAs("olga", late)).toEqual(["refused", expect.stringContaining("10 minutes")]);
+  expect(await requestAs("olga", {}, minutesAgo(11))).toEqual(["refused", expect.stringContaining("10 minutes")]);
+  const early = { requested_at: minutesAgo(-300) };
+  await expect(requestAs("olga", early), "Postgres writes the time of a request").rejects.toMatchObject({
+    code: "42501",
+  });
   unwrap(await disableOperator(fixture.deps, { actor: testActor, name: "olga" }));
   expect(await requestAs("olga")).toEqual(["refused", "olga may not change anything"]);
   const merchant = await db
@@ -288,6 +303,31 @@ test("a worker refuses a request of a viewer or a disabled operator, an unknown 
     .where("id", "=", merchantId)
     .executeTakeFirst();
   expect(merchant?.payouts_held_at).toBeNull();
+});
+
+test("workers carry out 60 requests of one operator within an hour, and count them", async () => {
+  const count = async () => (await fixture.deps.metrics.operatorRequests.get()).values[0]?.value ?? 0;
+  const before = await count();
+  const done = Array.from({ length: 60 }, () => ({
+    id: newId("oreq"),
+    operator: "anna",
+    address: "192.0.2.1",
+    action: "hold-payouts",
+    subject: merchantId,
+    args: "{}",
+    requested_at: minutesAgo(50),
+    state: "done" as const,
+    ended_at: minutesAgo(50),
+  }));
+  await db.insertInto("operator_request").values(done).execute();
+  expect(await requestAs("anna")).toEqual(["refused", expect.stringContaining("60 requests of one operator")]);
+  await db
+    .updateTable("operator_request")
+    .set({ requested_at: minutesAgo(61) })
+    .where("operator", "=", "anna")
+    .execute();
+  expect(await requestAs("anna")).toEqual(["done", "the payouts are held"]);
+  expect(await count()).toBe(before + 2);
 });
 
 test("the board may write nothing of payments, money and settings, and cannot decide a request", async () => {

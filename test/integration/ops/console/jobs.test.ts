@@ -19,7 +19,7 @@ addCleanup(async () => {
   await queue.close();
   connection.disconnect();
 });
-const { get, post, cookieOf } = await openConsole(
+const { get, post, cookieOf, open } = await openConsole(
   { db, databaseUrl, deps: { now: () => new Date() } },
   { queues: [queue] },
 );
@@ -75,6 +75,19 @@ test("a viewer, a form without the session's token and one of another site can r
     await post("/console/jobs", form, "olga", { "sec-fetch-site": "cross-site" }),
   ])
     expect(sent.statusCode).toBe(403);
+  expect(await states()).toEqual(["failed", "failed", "failed"]);
+});
+
+test("a retry that cannot be recorded runs nothing again", async () => {
+  const send = async (over: Parameters<typeof open>[0]) =>
+    (await open(over)).inject({
+      method: "POST",
+      url: "/console/jobs",
+      headers: { cookie: await cookieOf("olga"), "content-type": "application/x-www-form-urlencoded" },
+      payload: new URLSearchParams({ queue: "relay-transfers", token: await token() }).toString(),
+    });
+  const answer = await send({ record: () => Promise.reject(new Error("no database")) });
+  expect(answer.statusCode).toBe(500);
   expect(await states()).toEqual(["failed", "failed", "failed"]);
 });
 

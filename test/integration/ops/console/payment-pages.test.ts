@@ -1,6 +1,8 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openDb } from "../../../../db/open.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { hostileText, openConsole } from "../../../support/open-console.ts";
@@ -10,7 +12,7 @@ import { registerEndpoint } from "../../../support/webhook-endpoint.ts";
 const chain = await startChain();
 const fixture = await makeMerchantFixture(chain);
 const { db, merchantId } = fixture;
-const { get, board } = await openConsole(fixture);
+const { get, board, open, cookieOf } = await openConsole(fixture);
 
 const buyer = await fundBuyer(chain);
 await registerEndpoint(fixture, "http://127.0.0.1:9/hooks?token=s3cret");
@@ -116,6 +118,20 @@ test("any search text is answered, and one that takes too long is stopped with a
     return get("/console?q=some-reference");
   });
   expect([stopped.statusCode, stopped.body.includes("The search took too long")]).toEqual([503, true]);
+});
+
+test("while the database cannot be reached, a page says so and asks to try again", async () => {
+  const db = openDb("postgres://pay_board@127.0.0.1:9/none", { max: 1 });
+  addCleanup(() => db.destroy());
+  const alone = await open({ db });
+  const headers = { cookie: await cookieOf("olga"), accept: "text/html" };
+  const { statusCode, headers: answered, body } = await alone.inject({ url: "/console", headers });
+  expect([statusCode, answered["retry-after"], answered["content-type"]]).toEqual([
+    503,
+    "5",
+    "text/html; charset=utf-8",
+  ]);
+  expect([body.includes("cannot be reached"), body.includes("/console/lanes")]).toEqual([true, false]);
 });
 
 test("the console shows nothing without a session, and a viewer sees the pages", async () => {
