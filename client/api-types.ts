@@ -92,6 +92,7 @@ export type ErrorCode =
   | "already_refunded"
   | "settlement_asset_conflict"
   | "merchant_exists"
+  | "chain_unavailable"
   | "partner_not_found"
   | "customer_not_found"
   | "wallet_not_found"

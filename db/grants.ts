@@ -368,7 +368,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   collected_data: {
     api: writeAndDelete,
     worker: { select: "all", update: "all", delete: true },
-    admin: { select: "all", delete: true },
+    admin: { select: "all", update: ["key_id", "ciphertext"], delete: true },
     reader: {
       select: ["id", "payment_id", "account", "attempt_id", "key_id", "created_at", "delete_at", "keep_until"],
     },

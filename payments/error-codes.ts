@@ -7,8 +7,8 @@ export const reservedCodes = [
 ] as const;
 
 /**
- * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`; those of app ids and
- * webhooks are additions), and the reserved ones. api/http/http-errors.ts maps each code to an HTTP status.
+ * Every error code that a response may carry (specification, part 7, and `settlement_asset_conflict`; those of app ids,
+ * webhooks and `chain_unavailable` are additions), and the reserved ones. api/http/http-errors.ts maps each code to an HTTP status.
  */
 export const errorCodes = [
   "rate_limited",
@@ -46,6 +46,7 @@ export const errorCodes = [
   "already_refunded",
   "settlement_asset_conflict",
   "merchant_exists",
+  "chain_unavailable",
   ...reservedCodes,
 ] as const;
 

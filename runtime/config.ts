@@ -11,7 +11,7 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
-const KEY_FORMAT = "expected name:key as `npm run admin -- encryption-keys new` writes it";
+const KEY_FORMAT = "expected name:key as `npm run admin -- data-keys new` writes it";
 /** The public half of a key pair. */
 const publicKey = z.string().transform((text, context): EncryptionKey => {
   const key = parseEncryptionKey(text);
@@ -152,12 +152,16 @@ const Board = z.object({
 
 const Migrate = z.object({ DATABASE_URL: common.DATABASE_URL });
 
-/** Variables of the command line. Only commands that encrypt or decrypt need keys. */
-const Admin = Migrate.extend({
+/** Variables of the command line. Only commands that encrypt or decrypt need keys, and some need no database. */
+const Admin = z.object({
+  DATABASE_URL: common.DATABASE_URL.optional(),
   NETWORKS_FILE: z.string().min(1).optional(),
+  BUYER_DATA_PUBLIC_KEY: publicKey.optional(),
   BUYER_DATA_PRIVATE_KEYS: privateKeys.optional(),
   WEBHOOK_PUBLIC_KEY: publicKey.optional(),
+  WEBHOOK_PRIVATE_KEYS: privateKeys.optional(),
   TOTP_PUBLIC_KEY: publicKey.optional(),
+  TOTP_PRIVATE_KEYS: privateKeys.optional(),
   ALLOW_PRIVATE_ADDRESSES: callerServices.ALLOW_PRIVATE_ADDRESSES,
   PUBLIC_URL: publicUrl.optional(),
   ...signerTarget,

@@ -2,7 +2,12 @@ import { createServer, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
 import { TimeoutError, withTimeout } from "./timeout.ts";
 
-export type Readiness = { ok: boolean; checks: Record<string, boolean> };
+/** `lanesWithoutGas` names lanes that hold too little native money, in minor units. They do not make a process unready. */
+export type Readiness = {
+  ok: boolean;
+  checks: Record<string, boolean>;
+  lanesWithoutGas?: { chain: string; lane: string; balance: string; needs: string }[];
+};
 
 /** How a process finds out whether it is ready. */
 export type ReadinessDeps = {

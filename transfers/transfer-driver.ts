@@ -14,6 +14,12 @@ import type { KeyStores, TransferDeps } from "./transfer-deps.ts";
 import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
 import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 
+/**
+ * The native balance of a lane, and the least that it needs, in minor units: on EVM chains for a full batch at the fee ceiling,
+ * on Solana for one payment at the highest priority fee.
+ */
+export type LaneFunds = { chain: string; lane: string; balance: bigint; needs: bigint };
+
 export type GasDeps = Pick<TransferDeps, "metrics" | "log">;
 
 /** How a payout is made, and until when its signature is valid. */
@@ -56,8 +62,8 @@ export type TransferDriver = {
   screen(deps: ScreeningDeps, accounts: readonly string[]): Promise<Set<string>>;
   /** Returns the payers that cannot pay now because their earlier payments have burned our gas. */
   listBarred(deps: Pick<TransferDeps, "db" | "now">): Promise<ReadonlySet<string>>;
-  /** Sets the gauge of the lanes' gas balances. */
-  readGasBalances(deps: GasDeps): Promise<void>;
+  /** Sets the gauge of the lanes' gas balances. Returns those of the lanes that could be read. */
+  readGasBalances(deps: GasDeps): Promise<LaneFunds[]>;
   /** Sets the gauges of what issuers have done with the tokens. Does nothing on Solana, where such mints are refused. */
   readIssuerActions(deps: GasDeps): Promise<void>;
   /** Returns true while the fee ceiling stops a lane that has something to send. */

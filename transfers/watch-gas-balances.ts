@@ -1,22 +1,38 @@
 import { withCallPriority } from "../chains/call-priority.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
-import { type GasDeps, getTransferDriver } from "./transfer-driver.ts";
+import { type GasDeps, getTransferDriver, type LaneFunds } from "./transfer-driver.ts";
 
 /** Interval between reads of the lanes' gas balances, milliseconds. */
 const READ_EVERY_MS = 60_000;
 
+/** The watch of the lanes' gas balances. `listShort` returns the lanes that held too little when they were read last. */
+export type GasWatch = { stop: () => void; listShort: () => LaneFunds[] };
+
 /**
- * Keeps the gauge of the lanes' gas balances up to date, with one call per lane and minute. A lane whose balance cannot be
- * read keeps its last value. Returns a function that stops the updates.
+ * Keeps the gauge of the lanes' gas balances up to date, with one call per lane and minute, and logs once when a lane holds
+ * less than it needs, and when it holds enough again. A lane whose balance cannot be read keeps its last value.
  */
 export function watchGasBalances(
   deps: GasDeps & Pick<TransferDeps, "chains">,
   everyMs: number = READ_EVERY_MS,
-): () => void {
-  return repeatEvery(everyMs, () =>
+): GasWatch {
+  const short = new Map<string, LaneFunds>();
+  const note = (funds: LaneFunds) => {
+    const key = `${funds.chain} ${funds.lane}`;
+    const fields = { ...funds, balance: String(funds.balance), needs: String(funds.needs) };
+    if (funds.balance >= funds.needs) {
+      if (short.delete(key)) deps.log.info(fields, "lane has enough native money for gas again");
+      return;
+    }
+    if (!short.has(key)) deps.log.warn(fields, "lane has too little native money for gas: send it some");
+    short.set(key, funds);
+  };
+  const stop = repeatEvery(everyMs, () =>
     withCallPriority("convenience", async () => {
-      await Promise.all([...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps)));
+      const read = [...deps.chains.values()].map((chain) => getTransferDriver(chain).readGasBalances(deps));
+      for (const funds of (await Promise.all(read)).flat()) note(funds);
     }),
   );
+  return { stop, listShort: () => [...short.values()] };
 }

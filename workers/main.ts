@@ -39,6 +39,7 @@ import { createKeylessSigner, openSigner } from "../signer/open-signer.ts";
 import { openTreasuryKey } from "../signer/open-treasury-keys.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
 import { startTransfers } from "../transfers/start-transfers.ts";
+import type { LaneFunds } from "../transfers/transfer-driver.ts";
 import { getTransferDriver } from "../transfers/transfer-driver.ts";
 import { createVerifier } from "../transfers/verifier.ts";
 import { watchGasBalances } from "../transfers/watch-gas-balances.ts";
@@ -75,14 +76,14 @@ async function work(config: WorkerConfig): Promise<void> {
   const { redis, enqueue, queues } = openProducer(opened);
   const clock = createClock(db);
   const gate = createClockGate({ clock, isTrusted: () => isTrusted(clock), metrics, log });
-  const state = { started: false };
+  const state = { started: false, listShort: (): LaneFunds[] => [] };
   const isSchemaReady = watchSchema(db, log);
   const probes = await startProbes({
     host: config.HOST,
     port: config.METRICS_PORT,
     registry,
     isDraining: () => shutdown.signal.aborted,
-    ready: createReadiness({ redis, clock, isSchemaReady }, () => state.started),
+    ready: createReadiness({ redis, clock, isSchemaReady }, state),
   });
   shutdown.onClose("probes", () => probes.close());
   const onClockError = (err: unknown) => log.warn({ err }, "Postgres could not be asked for the time");
@@ -101,6 +102,12 @@ async function work(config: WorkerConfig): Promise<void> {
 
   const deps = createDeps(opened, { db, redis, enqueue, chains, clock, served });
   shutdown.onClose("signer", () => deps.signer.close());
+  if (served.includes("watch-chain")) {
+    // Before the chains start: a lane without native money can keep a chain from starting.
+    const gas = watchGasBalances(deps);
+    state.listShort = gas.listShort;
+    shutdown.onClose("gas balances", gas.stop);
+  }
   const startedChains = await startEachChain(opened, deps, served);
   if (shutdown.signal.aborted) return;
 
@@ -132,7 +139,6 @@ async function work(config: WorkerConfig): Promise<void> {
     shutdown.onClose("failed jobs", removeRecoveredJobs({ queues, listOpen, log, now: clock.now }));
   }
   startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
-  if (served.includes("watch-chain")) shutdown.onClose("gas balances", watchGasBalances(deps));
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));
   state.started = true;
   log.info({ served }, "working");
@@ -173,12 +179,16 @@ function openProducer({ config, log, metrics, shutdown }: Opened) {
 
 function createReadiness(
   { redis, clock, isSchemaReady }: { redis: Redis; clock: Clock; isSchemaReady: () => Promise<boolean> },
-  isStarted: () => boolean,
+  state: { started: boolean; listShort: () => LaneFunds[] },
 ): () => Promise<Readiness> {
   return async () => {
     const migrated = await isSchemaReady().catch(() => false);
-    const checks = { started: isStarted(), migrated, redis: redis.status === "ready", clock: isTrusted(clock) };
-    return { ok: Object.values(checks).every(Boolean), checks };
+    const checks = { started: state.started, migrated, redis: redis.status === "ready", clock: isTrusted(clock) };
+    const lanesWithoutGas = state
+      .listShort()
+      .map((lane) => ({ ...lane, balance: String(lane.balance), needs: String(lane.needs) }));
+    const ok = Object.values(checks).every(Boolean);
+    return lanesWithoutGas.length > 0 ? { ok, checks, lanesWithoutGas } : { ok, checks };
   };
 }
 

@@ -7,6 +7,7 @@ const messages: Record<ErrorCode, string> = {
   params_validation: "amount.value: expected 1 to 78 digits, without a leading zero and not zero",
   payment_not_found: "no such payment",
   idempotency_conflict: "Idempotency-Key: was used for another request",
+  chain_unavailable: "the chain cannot be read at the moment; retry in 5 s",
   internal_error: "an internal error occurred; retry later",
   invalid_api_key: "the API key is not known",
   unauthorized: "Authorization: expected Bearer and an API key",

@@ -207,8 +207,8 @@ function groupCodes({ access, refusals, idempotency }: Operation): [number, Erro
   const byStatus = new Map<number, ErrorCode[]>(Map.groupBy(codes, (code) => statusOf[code]));
   // Errors of HTTP itself: a body that is too large or has another type.
   for (const status of [413, 414, 415]) byStatus.set(status, ["invalid_params"]);
-  // The budget of RPC calls is spent, or Postgres is unavailable.
-  byStatus.set(503, ["internal_error"]);
+  // Postgres or Redis is unavailable.
+  byStatus.set(503, ["internal_error", ...(byStatus.get(503) ?? [])]);
   return [...byStatus].toSorted(([a], [b]) => a - b);
 }
 

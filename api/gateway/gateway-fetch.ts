@@ -19,7 +19,7 @@ export const gatewayFetch = defineOperation({
   scope: "gateway",
   success: 200,
   response: actionsResponse,
-  refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired"],
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "quote_expired", "chain_unavailable"],
   params: z.object({ id: paymentId }),
   body: fetchBody,
   async handle(deps, call) {

@@ -24,7 +24,7 @@ export const gatewayOptions = defineOperation({
   scope: "gateway",
   success: 200,
   response: optionsResponse,
-  refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user"],
+  refusals: ["payment_not_found", "payment_expired", "invalid_state", "sanctioned_user", "chain_unavailable"],
   params: z.object({ id: paymentId }),
   query: z.object({ includePaymentInfo: flag.default(false) }),
   body: optionsBody,

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { isTransient } from "../../payments/is-transient.ts";
+import { findChainOutage, isTransient } from "../../payments/is-transient.ts";
 import { sendRefusal } from "./http-errors.ts";
 
 /** Messages for requests that could not be read, by HTTP status. */
@@ -20,15 +20,15 @@ const messageByCode: Record<string, string> = {
 /** When clients should repeat a request that met a transient error, seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** `waitMs` is set on the error of a chain whose RPC budget is spent (ChainError `budget_spent`). */
-type Thrown = FastifyError & { waitMs?: number };
+/** When clients should repeat a request for which no endpoint of a chain answered, milliseconds. */
+const CHAIN_RETRY_AFTER_MS = 5_000;
 
 /**
- * Handles every thrown error: a request that could not be read (4xx), one for which our RPC budget has no call left or that met
- * another transient error (503 with Retry-After), and an internal error (500, without details). Whether a request that met a
+ * Handles every thrown error: a request that could not be read (4xx), one that needs a chain that cannot be read (503
+ * `chain_unavailable`) or that met another transient error (503), both with Retry-After, and an internal error (500, without details). Whether a request that met a
  * transient error has changed anything is unknown, so clients repeat it with its Idempotency-Key.
  */
-export function handleError(error: Thrown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function handleError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500)
     return sendRefusal(
@@ -39,11 +39,12 @@ export function handleError(error: Thrown, request: FastifyRequest, reply: Fasti
       },
       status,
     );
-  if (error.code === "budget_spent" && error.waitMs !== undefined) {
-    const retryAfterSeconds = Math.ceil(error.waitMs / 1_000);
-    request.log.warn({ err: error, route: request.routeOptions.url }, "request refused: the RPC budget is spent");
+  const outage = findChainOutage(error);
+  if (outage) {
+    const retryAfterSeconds = Math.ceil((outage.waitMs ?? CHAIN_RETRY_AFTER_MS) / 1_000);
+    request.log.warn({ err: error, route: request.routeOptions.url }, "request refused: a chain cannot be read");
     const message = `the chain cannot be read at the moment; retry in ${retryAfterSeconds} s`;
-    return sendRefusal(reply, { code: "internal_error", message, retryAfterSeconds }, 503);
+    return sendRefusal(reply, { code: "chain_unavailable", message, retryAfterSeconds }, 503);
   }
   if (isTransient(error)) {
     request.log.warn({ err: error, route: request.routeOptions.url }, "request met a transient error");

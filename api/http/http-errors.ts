@@ -44,6 +44,7 @@ export const statusOf = {
   payment_expired: 410,
   rate_limited: 429,
   internal_error: 500,
+  chain_unavailable: 503,
 } as const satisfies Record<ErrorCode, number>;
 
 /**

@@ -22,6 +22,9 @@ export function openSeed(seed: Uint8Array): Keypair {
   return { address, sign: (message) => new Uint8Array(sign(null, message, key)) };
 }
 
+/** The forms of a secret key that `parseSecret` reads, for error messages. */
+export const SECRET_FORMAT = "64 bytes in base58, or the array of 64 numbers that solana-keygen writes";
+
 /**
  * Reads a secret key: base58 of 64 bytes, or the JSON array of 64 numbers that solana-keygen writes. Returns undefined if
  * the text is neither, or if the public half does not match the private half.

@@ -1,7 +1,7 @@
 import type { KeySource, SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { ChainError } from "../errors.ts";
 import { type KeyReaders, openKeySource } from "../signers/open-key-source.ts";
-import { openKeypair, openSeed, parseSecret } from "./ed25519-keys.ts";
+import { openKeypair, openSeed, parseSecret, SECRET_FORMAT } from "./ed25519-keys.ts";
 import { createRemoteSigner, type SolanaSigner } from "./solana-signer.ts";
 
 /** The keys of a cluster's lanes, by address; only worker processes that send hold them. */
@@ -34,6 +34,8 @@ export async function openSolanaKey(
 function openPlainKey(address: string, text: string) {
   const secret = parseSecret(text);
   if (!secret)
-    throw new ChainError("wrong_key", { detail: `the key of ${address} is not a Solana keypair of 64 bytes` });
+    throw new ChainError("wrong_key", {
+      detail: `the key of ${address} is not a Solana key; expected ${SECRET_FORMAT}`,
+    });
   return openKeypair(secret);
 }

@@ -159,6 +159,17 @@ export async function recordPayoutHold(db: Db, args: { merchantId: string; since
   await db.updateTable("merchant").set({ payouts_held_at: args.since }).where("id", "=", args.merchantId).execute();
 }
 
+/** Returns since when payouts are held, by merchant; of these merchants, those whose payouts are held. */
+export async function findPayoutHolds(db: Db, merchantIds: readonly string[]): Promise<ReadonlyMap<string, Date>> {
+  const rows = await db
+    .selectFrom("merchant")
+    .select(["id", sql<Date>`payouts_held_at`.as("since")])
+    .where(sql<boolean>`id = any(${merchantIds})`)
+    .where("payouts_held_at", "is not", null)
+    .execute();
+  return new Map(rows.map(({ id, since }) => [id, since]));
+}
+
 type PayableMerchant = Pick<MerchantRow, "id" | "name" | "logo_id" | "status"> & {
   /** The assets of its destinations. */
   settled: string[];
@@ -199,8 +210,8 @@ const readPayable = batchStatements(async (db: Db, ids: readonly string[]) => {
 
 /** A merchant's balances that have not been paid out, minor units of each asset, by asset. */
 type Owed = { asset: string; amount: bigint }[];
-/** When a merchant was deleted, and what it is owed. */
-export type MerchantDebt = Pick<MerchantRow, "deleted_at"> & { owed: Owed };
+/** When a merchant was deleted, since when its payouts are held, and what it is owed. */
+export type MerchantDebt = Pick<MerchantRow, "deleted_at" | "payouts_held_at"> & { owed: Owed };
 export type DeletedMerchant = MerchantDebt & Pick<MerchantRow, "id" | "name">;
 
 /** JSON has no exact numbers, so amounts are text in it. */
@@ -214,7 +225,7 @@ const toOwed = (owed: readonly { asset: string; amount: string }[]): Owed =>
 export async function findMerchantDebt(db: Db, id: string): Promise<MerchantDebt | undefined> {
   const row = await db
     .selectFrom("merchant")
-    .select(["deleted_at", owedTo.as("owed")])
+    .select(["deleted_at", "payouts_held_at", owedTo.as("owed")])
     .where("id", "=", id)
     .executeTakeFirst();
   return row && { ...row, owed: toOwed(row.owed) };
@@ -227,7 +238,7 @@ export async function listDeletedMerchantRows(
 ): Promise<DeletedMerchant[]> {
   const rows = await db
     .selectFrom("merchant")
-    .select(["id", "name", "deleted_at", owedTo.as("owed")])
+    .select(["id", "name", "deleted_at", "payouts_held_at", owedTo.as("owed")])
     .where("account_id", "=", args.accountId)
     .where("mode", "=", args.mode)
     .where("deleted_at", "is not", null)

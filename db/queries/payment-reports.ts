@@ -29,18 +29,21 @@ const reportedColumns = [
   "expires_at",
 ] as const;
 
-/** A payment with the option that pays it, and when it was first refunded. */
+/** A payment with the option that pays it, when it was first refunded, and the hold of its merchant. */
 export type ReportedPayment = Pick<PaymentRow, (typeof reportedColumns)[number]> & {
   refunded_at: Date | null;
   payer: string | null;
   option_asset: string | null;
   option_amount: bigint | null;
+  /** Since when payouts to the merchant are held. */
+  payouts_held_at: Date | null;
 };
 
 /** Returns a payment of either mode, for a report. */
 export async function findReportedPayment(db: Db, id: string): Promise<ReportedPayment | undefined> {
   return db
     .selectFrom("payment as p")
+    .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .leftJoin("payment_option as o", "o.id", "p.option_id")
     .select(reportedColumns.map((column) => `p.${column}` as const))
     .select([
@@ -50,6 +53,7 @@ export async function findReportedPayment(db: Db, id: string): Promise<ReportedP
       "o.account as payer",
       "o.asset as option_asset",
       "o.amount as option_amount",
+      "m.payouts_held_at",
     ])
     .where("p.id", "=", id)
     .executeTakeFirst();

@@ -19,12 +19,33 @@ export async function listLaneAddresses(db: Db, chain: string): Promise<string[]
 }
 
 /**
+ * Returns the addresses of a chain's lanes with transactions that may be in a block that was not read: their fees may be
+ * spent and not recorded yet.
+ */
+export async function listBusyLanes(db: Db, chain: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom("lane as l")
+    .select("l.address")
+    .where("l.chain", "=", chain)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom("transaction as t")
+          .select("t.hash")
+          .whereRef("t.lane_id", "=", "l.id")
+          .where("t.state", "in", ["signed", "broadcast", "accepted"]),
+      ),
+    )
+    .execute();
+  return rows.map(({ address }) => address);
+}
+
+/**
  * One part of an account's balance at a block, as the rows have it, in minor units:
  * - `booked`: the balance of the ledger.
  * - `moved`: observed movements of the treasury that are not booked yet, including the dust of a day that is not over and
  *   movements that could not be recorded. `asset` is null and `token` names the asset.
- * - `left`: outflows from the treasury that no transfer explains, or beyond the amount owed, and that no operator has
- *   resolved. They are booked as exceptions, and the money should still be there.
+ * - `left`: outflows from the treasury that no transfer explains, or beyond the amount owed, and from lanes that no
+ *   transaction explains, that no operator has resolved. They are booked as exceptions, and the money should still be there.
  * - `spent`: fees of a lane's transactions that are not final yet (negative).
  * - `given`: deposits to lanes that were found at later blocks, and that the lane may have had before.
  */
@@ -72,11 +93,12 @@ export async function readLedgerSides(
       from failed_booking where chain = ${chain} and kind = 'movement' and block_number <= ${block}
     ) unbooked group by token
     union all
-    select 'left', 'treasury', e.asset, null, sum(e.amount)
+    select 'left', coalesce(l.account, 'treasury'), e.asset, null, sum(e.amount)
     from ledger_group g join ledger_entry e on e.group_id = g.id and e.account = 'exceptions' and e.amount > 0
+    left join ledger_entry l on l.group_id = g.id and l.account like 'lane:%'
     where g.kind in ('unmatched', 'overpaid') and g.chain = ${chain} and g.block_number <= ${block}
       and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
-    group by e.asset
+    group by 2, e.asset
     union all
     select 'given', e.account, e.asset, null, sum(e.amount) from ledger_group g join ledger_entry e on e.group_id = g.id
     where g.kind = 'lane_deposit' and g.chain = ${chain} and g.block_number > ${block} and e.account = any(${accounts})

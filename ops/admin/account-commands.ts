@@ -146,6 +146,6 @@ function addNewAccount(program: Command, addAction: AddAction): void {
       const { key } = unwrap(await createApiKey(deps, { ...owner, scopes }));
       return { accountId, mode: owner.mode, merchantId, apiKey: key, appId };
     });
-    return { value: created, lines: [JSON.stringify(created, null, 2)] };
+    return { value: created };
   });
 }

@@ -3,13 +3,16 @@ import { checkSchema } from "../../db/check-schema.ts";
 import { createClock } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import type { DataKeyPair } from "../../db/queries/encrypted-values.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
+import { type Networks, readNetworks } from "../../runtime/networks/read-networks.ts";
 import { validateUrl } from "../../runtime/safe-fetch.ts";
+import { withUnits } from "./readable-amounts.ts";
 
 /** A command was called with wrong arguments; the message is one sentence. */
 export class UsageError extends Error {
@@ -22,19 +25,22 @@ export class RefusedError extends Error {
 
 /** What a command works with. */
 export type Context = {
-  db: Pool;
+  /** Throws ConfigError without DATABASE_URL. Commands that need no database do not read it. */
+  readonly db: Pool;
   env: NodeJS.ProcessEnv;
   log: Log;
   now: () => Date;
-  /** Requires BUYER_DATA_PRIVATE_KEYS. Only commands that show buyer data call it. */
-  decryptBuyerData: () => Decrypt;
-  /** Requires WEBHOOK_PUBLIC_KEY. Only commands that create a webhook secret call it. */
-  encryptWebhookSecret: () => Encrypt;
-  /** Returns the function that encrypts operators' TOTP secrets. Throws ConfigError without TOTP_PUBLIC_KEY. */
-  encryptTotpSecret: () => Encrypt;
+  /** Returns what encrypts to a pair's public key, with its name. Throws ConfigError without its variable. */
+  encryptTo: (pair: DataKeyPair) => { keyId: string; encrypt: Encrypt };
+  /** Returns what decrypts with a pair's private keys. Throws ConfigError without their variable. */
+  decryptWith: (pair: DataKeyPair) => Decrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
   /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
+  /** Returns the networks file for what is displayed; undefined without one, and when it is invalid. */
+  shownNetworks: () => Networks | undefined;
+  /** Returns a copy of a value for people, with units (see `withUnits`). */
+  readable: <T>(value: T) => T;
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
   /**
@@ -65,61 +71,90 @@ export const createAddAction =
   (command, action) =>
     command.option("--json", "print one JSON document, for machines").action(async (...given) => {
       const { json, ...options } = command.opts();
-      const output = await withContext(env, (context) => action(context, given.slice(0, -2).map(String), options));
+      const output = await withContext(env, async (context) => {
+        const { value, lines, refusal } = await action(context, given.slice(0, -2).map(String), options);
+        return { value, lines: lines ?? describe(context.readable(value)), refusal };
+      });
       if (json === true) print(JSON.stringify(output.value, showBigint, 2));
-      else for (const line of output.lines ?? describe(output.value)) print(line);
+      else for (const line of output.lines) print(line);
       if (output.refusal !== undefined) throw new RefusedError(output.refusal);
     });
 
+/** Of each key pair, how the names of its variables begin. */
+const prefixes = { "buyer-data": "BUYER_DATA", webhooks: "WEBHOOK", totp: "TOTP" } as const satisfies Record<
+  DataKeyPair,
+  string
+>;
+
 async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) => Promise<T>): Promise<T> {
   const config = readAdminConfig(env);
-  const db = openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
-  const clock = createClock(db);
-  const { now } = clock;
+  const opened =
+    config.DATABASE_URL === undefined
+      ? undefined
+      : openDb(config.DATABASE_URL, { max: 1, applicationName: "pay-admin" });
+  const openedDb = (): Pool => {
+    if (!opened) throw new ConfigError("DATABASE_URL is missing: the command needs the database");
+    return opened;
+  };
+  const clock = opened ? createClock(opened) : undefined;
+  const now = clock?.now ?? (() => new Date());
   const actor = async (role: OperatorRole = "operator"): Promise<AuditActor> => {
-    const { name } = unwrap(await checkOperator({ db }, { name: config.OPERATOR, role }));
+    const { name } = unwrap(await checkOperator({ db: openedDb() }, { name: config.OPERATOR, role }));
     return { kind: "operator", id: name, address: null };
   };
   try {
-    // Some commands need no database. Those that do report an unreachable one themselves.
-    const isReachable = await clock.measure().then(
+    // Commands that need the database report an unreachable one themselves.
+    const isReachable = await clock?.measure().then(
       () => true,
       () => false,
     );
-    const schema = isReachable ? await checkSchema(db) : undefined;
+    const schema = opened && isReachable ? await checkSchema(opened) : undefined;
     if (schema?.state === "newer") throw new ConfigError(schema.refusal);
     return await work({
-      db,
+      get db() {
+        return openedDb();
+      },
       env,
       log: createLog({ level: "silent", role: "admin" }),
       now,
-      decryptBuyerData() {
-        const keys = config.BUYER_DATA_PRIVATE_KEYS;
-        if (!keys) throw new ConfigError("BUYER_DATA_PRIVATE_KEYS is missing: the command decrypts with it");
+      encryptTo(pair) {
+        const name = `${prefixes[pair]}_PUBLIC_KEY` as const;
+        const key = config[name];
+        if (!key) throw new ConfigError(`${name} is missing: the command encrypts with it`);
+        return { keyId: key.id, encrypt: createEncrypt(key) };
+      },
+      decryptWith(pair) {
+        const name = `${prefixes[pair]}_PRIVATE_KEYS` as const;
+        const keys = config[name];
+        if (!keys) throw new ConfigError(`${name} is missing: the command decrypts with it`);
         return createDecrypt(keys);
-      },
-      encryptWebhookSecret() {
-        const key = config.WEBHOOK_PUBLIC_KEY;
-        if (!key) throw new ConfigError("WEBHOOK_PUBLIC_KEY is missing: the command encrypts the secret with it");
-        return createEncrypt(key);
-      },
-      encryptTotpSecret() {
-        const key = config.TOTP_PUBLIC_KEY;
-        if (!key) throw new ConfigError("TOTP_PUBLIC_KEY is missing: the command encrypts the TOTP secret with it");
-        return createEncrypt(key);
       },
       networksFile() {
         if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: the command reads it");
         return config.NETWORKS_FILE;
       },
+      shownNetworks: () => tryNetworks(config.NETWORKS_FILE),
+      readable: (value) => withUnits(value, tryNetworks(config.NETWORKS_FILE)) as typeof value,
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       actor,
       record: async (action, subject) =>
-        insertAuditEntries(db, [{ actor: await actor(), action, subject, before: null, after: null, at: now() }]),
+        insertAuditEntries(openedDb(), [
+          { actor: await actor(), action, subject, before: null, after: null, at: now() },
+        ]),
     });
   } finally {
-    await db.destroy();
+    await opened?.destroy();
+  }
+}
+
+/** Reads the networks file. An invalid one must not keep operators from reading what needs none. */
+function tryNetworks(file: string | undefined): Networks | undefined {
+  try {
+    return file === undefined ? undefined : readNetworks(file);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
   }
 }
 
@@ -152,19 +187,23 @@ export function time(text: string): string {
   return text;
 }
 
-/** Returns rows as a table, and any other value as its members, one per line. */
-export function describe(value: unknown): string[] {
+/** The longest line of a table, characters. */
+const WIDTH = 120;
+
+/** Returns rows as a table, or one after the other when they are too wide, and any other value as its members, one per line. */
+export function describe(value: unknown, width: number = WIDTH): string[] {
   if (!Array.isArray(value)) return describeMembers(value);
   if (value.length === 0) return ["none"];
   const names = Object.keys(value[0]);
   const rows = [names, ...value.map((row: Record<string, unknown>) => names.map((name) => show(row[name])))];
   const widths = names.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
+  const table = rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join("  ")
       .trimEnd(),
   );
+  return table.every((line) => line.length <= width) ? table : describeEach(value);
 }
 
 /** Returns every item with its members one per line, and an empty line between two items. */

@@ -7,7 +7,7 @@ import { parseScopes, scopesHelp, scopesOption } from "./scope-options.ts";
 
 /** Adds the commands for API keys. */
 export function addKeyCommands(program: Command, addAction: AddAction): void {
-  const keys = program.command("keys").description("API keys, which are secret and for servers");
+  const keys = program.command("api-keys").description("API keys, which are secret and for servers");
   addAction(
     keys
       .command("new")

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { findPayoutHolds } from "../../db/queries/merchants.ts";
 import { addPolicy, listPolicies, removePolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { findMerchantOwner, listDeletedMerchants, readDebt } from "../../payments/maintenance/operator-actions.ts";
 import {
@@ -59,7 +60,11 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       const query = { accountId: account, mode: parseMode(mode), limit: 1_000 };
       if (deleted) return { value: await listDeletedMerchants(context, query) };
       const listed = unwrap(await listMerchants(context, query));
-      return { value: listed.items };
+      const holds = await findPayoutHolds(
+        context.db,
+        listed.items.map(({ id }) => id),
+      );
+      return { value: listed.items.map((one) => ({ ...one, payoutsHeldSince: holds.get(one.id) ?? null })) };
     },
   );
   addAction(
@@ -69,20 +74,19 @@ export function addMerchantCommands(program: Command, addAction: AddAction): voi
       const merchant = unwrap(await findMerchant(context, owner));
       const settlements = unwrap(await listDestinations(context, owner));
       const policies = await listPolicies(context, id);
-      const { deletedAt = null, owed = [] } = (await readDebt(context, id)) ?? {};
-      const lines = Object.entries({ ...merchant, deletedAt }).map(
-        ([name, value]) => `${name.padEnd(12)}${show(value)}`,
-      );
+      const { deletedAt = null, payoutsHeldSince = null, owed = [] } = (await readDebt(context, id)) ?? {};
+      const shown = { ...merchant, deletedAt, ...(payoutsHeldSince && { "payouts held since": payoutsHeldSince }) };
+      const lines = Object.entries(shown).map(([name, value]) => `${name.padEnd(12)} ${show(value)}`);
       const paid = settlements.map(
         ({ id, asset, destination, pendingChange: change }) =>
-          `paid in     ${asset} to ${destination} (${id})${change ? `, from ${show(change.appliesAt)} to ${change.destination} (${change.changeId})` : ""}`,
+          `paid in      ${asset} to ${destination} (${id})${change ? `, from ${show(change.appliesAt)} to ${change.destination} (${change.changeId})` : ""}`,
       );
       const asks = policies.map(
         ({ id, asset, unit, minimum }) =>
-          `asks        for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
+          `asks         for data: ${asset ?? "any asset"}, ${unit ? `from ${minimum} ${unit}` : "any amount"} (${id})`,
       );
-      const owedLines = owed.map(({ asset, amount }) => `owed        ${amount} of ${asset}`);
-      const value = { ...merchant, deletedAt, settlements, policies, owed };
+      const owedLines = context.readable(owed).map(({ asset, amount }) => `owed         ${amount} of ${asset}`);
+      const value = { ...merchant, deletedAt, payoutsHeldSince, settlements, policies, owed };
       return { value, lines: [...lines, ...paid, ...owedLines, ...asks] };
     },
   );

@@ -12,23 +12,14 @@ import { readStatementLines, type StatementLine } from "../../payments/accountin
 import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
 import { clearFee, setFee } from "../../payments/merchants/fee-policies.ts";
-import {
-  type AddAction,
-  type Context,
-  describeEach,
-  oneOf,
-  RefusedError,
-  UsageError,
-  unwrap,
-  wholeNumber,
-} from "./command.ts";
+import { type AddAction, type Context, oneOf, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
 
 /** Adds the commands for exceptions, fees, statements and the ledger. */
 export function addMoneyCommands(program: Command, addAction: AddAction): void {
   addExceptionCommands(program, addAction);
   addFeeCommands(program, addAction);
   addStatementCommand(program, addAction);
-  const ledger = program.command("ledger").description("the double-entry ledger, in minor units");
+  const ledger = program.command("ledger").description("the double-entry ledger");
   addAction(
     ledger
       .command("balances")
@@ -91,7 +82,7 @@ function addStatementCommand(program: Command, addAction: AddAction): void {
     program
       .command("statement <merchant>")
       .description(
-        "list payments, fees, payouts and refunds of a merchant with opening and closing balances, in minor units",
+        "list payments, fees, payouts and refunds of a merchant with opening and closing balances (CSV: minor units)",
       )
       .requiredOption("--from <date>", "the first day, UTC", day)
       .requiredOption("--until <date>", "the last day", day)
@@ -106,8 +97,9 @@ function addStatementCommand(program: Command, addAction: AddAction): void {
       const value: StatementLine[] = [];
       for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
       if (format !== "csv") return { value };
-      // The command line does not read the networks file, which has the decimals.
-      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, null))] };
+      const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
+      const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
+      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, decimals.get(line.asset) ?? null))] };
     },
   );
 }
@@ -181,12 +173,14 @@ function toMinor(text: string, decimals: number): bigint {
 function addExceptionCommands(program: Command, addAction: AddAction): void {
   const exceptions = program
     .command("exceptions")
-    .description("money that is not assigned to a payment: late, duplicate, of a wrong amount, or unknown")
-    .option("--limit <number>", "most exceptions to list", wholeNumber, "200");
-  addAction(exceptions, async (context, _args, { limit }) => {
-    const value = await listExceptions(context, Number(limit));
-    return { value, lines: describeEach(value) };
-  });
+    .description("money that is not assigned to a payment: late, duplicate, of a wrong amount, or unknown");
+  addAction(
+    exceptions
+      .command("list")
+      .description("list open exceptions, oldest first")
+      .option("--limit <number>", "most exceptions to list", wholeNumber, "200"),
+    async (context, _args, { limit }) => ({ value: await listExceptions(context, Number(limit)) }),
+  );
   addAction(
     exceptions
       .command("assign <exception>")

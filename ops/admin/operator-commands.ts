@@ -25,7 +25,7 @@ export function addOperatorCommands(program: Command, addAction: AddAction): voi
           "be an approver. As soon as there is an operator, OPERATOR must name one for every command that changes something.",
       ),
     async (context, [name = ""], { role }) => {
-      const deps = { ...context, encryptTotpSecret: context.encryptTotpSecret() };
+      const deps = { ...context, encryptTotpSecret: context.encryptTo("totp").encrypt };
       const actor = await context.actor("approver");
       return { value: unwrap(await createOperator(deps, { actor, name, role: parseRole(role) })) };
     },
@@ -48,7 +48,7 @@ export function addOperatorCommands(program: Command, addAction: AddAction): voi
       .command("reset-totp <name>")
       .description("give an operator a new password and TOTP secret, which are shown only once"),
     async (context, [name = ""]) => {
-      const deps = { ...context, encryptTotpSecret: context.encryptTotpSecret() };
+      const deps = { ...context, encryptTotpSecret: context.encryptTo("totp").encrypt };
       return { value: unwrap(await resetCredentials(deps, { actor: await context.actor("approver"), name })) };
     },
   );

@@ -5,6 +5,7 @@ import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
+import { readLanesOf } from "./lane-funds.ts";
 
 /** How many payments are listed of those that one id names, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
@@ -53,7 +54,9 @@ Examples:
         return { value: await listPaymentLines(context, { ids: [id, ...others], limit: MOST_NAMED }) };
       const report = id === undefined ? undefined : await readPaymentReport(context, id);
       if (!report) throw new RefusedError(`there is no payment ${named}, and none to which it belongs`);
-      return { value: report, lines: describeReport(report) };
+      const lanes = await readLanesOf(context, report.transfers);
+      const lines = describeReport(context.readable(report));
+      return { value: { ...report, lanes }, lines: lanes.length > 0 ? [...lines, ...table("Lanes", lanes)] : lines };
     },
   );
   addAction(
@@ -62,18 +65,20 @@ Examples:
       .description("enqueue all unfinished work of a payment now; safe at any time")
       .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
     async (context, [id = ""]) => {
-      const counts = await retryPayment(context, { actor: await context.actor(), paymentId: id });
-      if (!counts) throw new RefusedError(`there is no payment ${id}`);
-      const due = Object.entries(counts).filter(([, count]) => count > 0);
-      const lines = due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
-      return { value: counts, lines };
+      const retried = await retryPayment(context, { actor: await context.actor(), paymentId: id });
+      if (!retried) throw new RefusedError(`there is no payment ${id}`);
+      const { due, payoutsHeldSince } = retried;
+      const counts = Object.entries(due).filter(([, count]) => count > 0);
+      const lines = counts.length > 0 ? counts.map(([kind, count]) => `${count} ${kind} due now`) : ["nothing is due"];
+      const held = `payouts to the merchant are held since ${show(payoutsHeldSince)}: nothing is paid out until \`merchants release\``;
+      return { value: { ...due, payoutsHeldSince }, lines: payoutsHeldSince ? [...lines, held] : lines };
     },
   );
   const collected = program.command("collected-data").description("collected buyer data");
   addAction(
     collected.command("show <payment>").description("decrypt and show it; the access is recorded in the audit log"),
     async (context, [id = ""]) => {
-      const decryptBuyerData = context.decryptBuyerData();
+      const decryptBuyerData = context.decryptWith("buyer-data");
       await context.record("collected_data.read", id);
       const kept = await readCollected({ ...context, decryptBuyerData }, id);
       return { value: kept, lines: kept.length > 0 ? kept.flatMap((one) => describe(one)) : ["none"] };
@@ -93,6 +98,16 @@ Examples:
   );
 }
 
+/** Returns rows under a title. */
+const table = (title: string, rows: readonly object[]): string[] => [
+  "",
+  title,
+  ...describe(
+    rows.map((row) => ({ ...row })),
+    118,
+  ).map((line) => `  ${line}`.trimEnd()),
+];
+
 function describeReport({
   payment,
   attempts,
@@ -103,11 +118,6 @@ function describeReport({
   ledger,
   webhooks,
 }: PaymentReport): string[] {
-  const table = (title: string, rows: readonly object[]) => [
-    "",
-    title,
-    ...describe(rows.map((row) => ({ ...row }))).map((line) => `  ${line}`),
-  ];
   const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
     at,
     what: machine,

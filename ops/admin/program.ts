@@ -6,8 +6,8 @@ import { addApprovalKeyCommands } from "./approval-key-commands.ts";
 import { addAuditCommands } from "./audit-commands.ts";
 import { addCollectorCommands } from "./collector-commands.ts";
 import { createAddAction, RefusedError, UsageError } from "./command.ts";
+import { addDataKeyCommands } from "./data-key-commands.ts";
 import { addDisburserCommands } from "./disburser-commands.ts";
-import { addEncryptionKeyCommands } from "./encryption-key-commands.ts";
 import { addFailedBookingCommands } from "./failed-booking-commands.ts";
 import { addFrameCommands } from "./frame-commands.ts";
 import { addKeyCommands } from "./key-commands.ts";
@@ -24,9 +24,14 @@ import { addRefundCommands } from "./refund-commands.ts";
 import { addStatementCommands } from "./statement-commands.ts";
 import { addWebhookCommands } from "./webhook-commands.ts";
 
+/** The command line in a folder of the sources, as the texts of `--help` write it. */
+const SOURCES = "npm run admin --";
+
 /** Where a command reads its settings and writes its output and errors. */
 export type Io = {
   env: NodeJS.ProcessEnv;
+  /** How an operator calls the command line: the texts of `--help` name it. Default: `npm run admin --`. */
+  name?: string;
   write: (text: string) => void;
   writeError: (text: string) => void;
 };
@@ -46,7 +51,7 @@ const groups = [
   addCollectorCommands,
   addDisburserCommands,
   addKeystoreCommands,
-  addEncryptionKeyCommands,
+  addDataKeyCommands,
   addOperatorKeyCommands,
   addStatementCommands,
   addWithdrawalCommands,
@@ -71,12 +76,15 @@ export async function runAdmin(args: readonly string[], io: Io): Promise<number>
 }
 
 /** Returns the command line with all its commands. */
-export function createProgram({ env, write, writeError }: Io): Command {
-  const program = new Command("npm run admin --")
+export function createProgram({ env, name = SOURCES, write, writeError }: Io): Command {
+  const program = new Command(name)
     .description("Commands for operators. DATABASE_URL selects the database.")
     .addHelpText("after", "\nExits with 0 on success, 1 when the command fails, 2 for wrong arguments.")
     .showSuggestionAfterError(false)
-    .configureOutput({ writeOut: write, writeErr: (text) => writeError(text.replace(/^error: /, "")) })
+    .configureOutput({
+      writeOut: (text) => write(text.replaceAll(SOURCES, name)),
+      writeErr: (text) => writeError(text.replace(/^error: /, "")),
+    })
     .exitOverride();
   const addAction = createAddAction(env, (line) => write(`${line}\n`));
   for (const addCommands of groups) addCommands(program, addAction);

@@ -35,7 +35,7 @@ function addEndpointCommands(webhooks: Command, addAction: AddAction): void {
       ofAccount("new", "register an endpoint; its secret is shown only once, and API keys cannot change it"),
     ).requiredOption("--url <url>", "its URL, over https"),
     async (context, _args, options) => {
-      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
+      const deps = { ...context, encryptWebhookSecret: context.encryptTo("webhooks").encrypt };
       const args = { ...ownerOf(options), actor: await context.actor(), ...readSettings(options) };
       const created = unwrap(await createEndpoint(deps, { ...args, url: options["url"] ?? "" }));
       return { value: { id: created.endpoint.id, secret: created.secret } };
@@ -64,7 +64,7 @@ function addEndpointCommands(webhooks: Command, addAction: AddAction): void {
       "for a secret that has leaked: the old one stops signing at once",
     ),
     async (context, [endpointId = ""], options) => {
-      const deps = { ...context, encryptWebhookSecret: context.encryptWebhookSecret() };
+      const deps = { ...context, encryptWebhookSecret: context.encryptTo("webhooks").encrypt };
       const args = { endpointId, actor: await context.actor(), now: options["now"] !== undefined };
       return { value: unwrap(await rotateSecret(deps, args)) };
     },

@@ -46,7 +46,7 @@ for role in api worker board; do
   mv "$dir/users.acl.new" "$dir/users.acl"
 done
 
-# Key pairs (X25519) for buyer data, webhook secrets and TOTP secrets, as `admin encryption-keys new` writes them.
+# Key pairs (X25519) for buyer data, webhook secrets and TOTP secrets, as `admin data-keys new` writes them.
 key_pair() {
   openssl genpkey -algorithm x25519 -outform DER -out "$dir/pair.der"
   private="$(tail -c 32 "$dir/pair.der" | openssl base64 -A)"

@@ -24,6 +24,7 @@ export function paymentPage(
       Mode: payment.mode,
       Account: payment.accountId,
       Merchant: link("merchants", payment.merchantId),
+      "Payouts held since": payment.payoutsHeldSince,
       Reference: payment.reference,
       "Amount (minor units)": payment.amount,
       "Pays with (minor units)": payment.paysWith,

@@ -33,6 +33,7 @@ async function reconcile(args: {
   block?: number;
 }): Promise<{ lines: ReconcileLine[]; findings: Finding[]; agrees: boolean }> {
   const config = readAdminConfig(process.env);
+  if (!config.DATABASE_URL) throw new ConfigError("DATABASE_URL is missing");
   if (!config.NETWORKS_FILE) throw new ConfigError("NETWORKS_FILE is missing: it lists the chains");
   const networks = readNetworks(config.NETWORKS_FILE);
   const chains = openChains(networks, createMetrics(new Registry(), "worker"));

@@ -191,6 +191,24 @@ export function laneDepositGroup(found: {
   };
 }
 
+/** Returns the group of native money that left a lane without a transaction of ours: an exception, until an operator explains it. */
+export function laneOutflowGroup(found: {
+  chain: string;
+  account: string;
+  asset: string;
+  block: number;
+  amount: bigint;
+}): Group {
+  const { chain, account, asset, block, amount } = found;
+  return {
+    kind: "unmatched",
+    subject: `${chain}/${account}/${block}`,
+    note: `left ${account} without a transaction of ours`,
+    onChain: { chain, block_number: block, block_id: null, tx_hash: null, log_index: null },
+    entries: doubleEntry({ debit: accounts.exceptions, credit: account, asset, amount }),
+  };
+}
+
 /** Returns the group of a payout that begins: from the merchant's balance to in transit. */
 export function settlementBegunGroup(settlement: {
   id: string;

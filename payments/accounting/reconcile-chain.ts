@@ -4,11 +4,12 @@ import { nativeAsset } from "../../chains/canonical-ids.ts";
 import type { Holding } from "../../chains/chain-driver.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type Chain, getChain } from "../../chains/open-chains.ts";
-import { insertGroups } from "../../db/queries/ledger-groups.ts";
+import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
 import {
   findHeights,
   keepReconciliation,
   type LedgerSide,
+  listBusyLanes,
   listLaneAddresses,
   lockReconciliation,
   readLedgerSides,
@@ -17,12 +18,12 @@ import {
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { accounts, laneDepositGroup } from "./ledger-groups.ts";
+import { accounts, laneDepositGroup, laneOutflowGroup } from "./ledger-groups.ts";
 
 /**
  * The reconciliation of one ledger account with the chain, minor units. `held`, the balance on chain, should equal
- * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury without us counts as
- * booked until an operator resolves its exception. `difference` is the excess on chain.
+ * `booked` plus `inFlight` (observed on chain and not booked yet). Money that left the treasury or a lane without us
+ * counts as booked until an operator resolves its exception. `difference` is the excess on chain.
  */
 export type ReconcileLine = {
   chain: string;
@@ -40,12 +41,16 @@ type Deps = Pick<PaymentDeps, "db" | "chains" | "now" | "log">;
 type Claim = Pick<ReconcileLine, "account" | "asset" | "booked" | "inFlight"> & {
   /** Deposits that were booked at later blocks and may have arrived before this block. */
   given: bigint;
+  /** The part of `booked` that has left without us and is booked as an exception. */
+  left: bigint;
 };
+type Compared = ReconcileLine & Pick<Claim, "left">;
 
 /**
  * Reconciles the ledger with a chain at a block (by default the newest block that is final and booked): the treasury's
  * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so
- * a lane's excess is booked as capital. Stores, logs and returns every other difference.
+ * a lane's excess is booked as capital. What a lane lacks while none of its transactions is unfinished has left without us:
+ * it is booked as an exception, so that a later deposit does not hide it. Stores, logs and returns every difference.
  *
  * Refuses with `invalid_state` for a chain that is not watched, or a block that has not been read or is not available.
  * Throws `ChainError` when the node no longer has the block's state.
@@ -65,9 +70,11 @@ export async function reconcileChain(
       const has = held.get(nameOf(claim));
       return has === undefined ? [] : [{ chain: chain.chain, block, ...compare(claim, has) }];
     });
-    const booked = await bookDeposits(deps, db, found);
-    if (args.block === undefined) await keep(deps, db, chain.chain, booked);
-    return booked;
+    const deposited = await bookDeposits(deps, db, found);
+    if (args.block === undefined) await bookOutflows(deps, db, deposited);
+    const lines = deposited.map(({ left: _, ...line }) => line);
+    if (args.block === undefined) await keep(deps, db, chain.chain, lines);
+    return lines;
   });
   for (const { account, asset, difference } of lines)
     if (difference !== 0n)
@@ -116,6 +123,7 @@ async function listClaims(db: Db, chain: Chain, block: number): Promise<Claim[]>
     ),
     inFlight: sum((side) => side.account === account && isInFlight(side)),
     given: sum(({ what, account: whose }) => what === "given" && whose === account),
+    left: sum((side) => side.what === "left" && side.account === account && side.asset === asset),
   });
   const ever = sides.flatMap(({ account, asset }) => (account === accounts.treasury && asset ? asset : []));
   const assets = [...new Set([...chain.tokens.keys(), ...ever])].sort();
@@ -176,14 +184,29 @@ async function isBooked(deps: Deps, chain: string, height: number): Promise<bool
   }
 }
 
+/** Returns what a lane has more than the ledger says, apart from what has left without us and is booked already. */
+const newExcess = ({ difference, left }: Compared): bigint => difference + left;
+const isLane = ({ account }: Pick<Compared, "account">) => account !== accounts.treasury;
+
 /** Books the lanes' deposits. Returns the lines with the deposits included. */
-async function bookDeposits(deps: Deps, db: Db, lines: readonly ReconcileLine[]): Promise<ReconcileLine[]> {
-  const isDeposit = ({ account, difference }: ReconcileLine) => account !== accounts.treasury && difference > 0n;
-  const deposits = lines.filter(isDeposit);
+async function bookDeposits(deps: Deps, db: Db, lines: readonly Compared[]): Promise<Compared[]> {
+  const isDeposit = (line: Compared) => isLane(line) && newExcess(line) > 0n;
+  const deposits = lines.filter(isDeposit).map((line) => ({ ...line, difference: newExcess(line) }));
   await insertGroups(db, deposits.map(laneDepositGroup), deps.now());
   for (const { chain, account, difference } of deposits)
     deps.log.info({ chain, account, amount: String(difference) }, "lane received a native deposit");
   return lines.map((line) =>
-    isDeposit(line) ? { ...line, booked: line.booked + line.difference, difference: 0n } : line,
+    isDeposit(line) ? { ...line, booked: line.booked + newExcess(line), difference: -line.left } : line,
   );
+}
+
+/** Books as exceptions what has left lanes without us. */
+async function bookOutflows(deps: Deps, db: Db, lines: readonly Compared[]): Promise<void> {
+  const short = lines.filter((line) => isLane(line) && newExcess(line) < 0n);
+  const [first] = short;
+  if (!first) return;
+  const busy = new Set((await listBusyLanes(db, first.chain)).map(accounts.lane));
+  const outflows = short.filter(({ account }) => !busy.has(account));
+  const groups = outflows.map((line) => laneOutflowGroup({ ...line, amount: -newExcess(line) }));
+  await insertGroups(db, await keepNewGroups(db, groups), deps.now());
 }

@@ -7,9 +7,15 @@ import {
 import { makeAttemptsDue } from "../../db/queries/attempts.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { requestRetries } from "../../db/queries/failed-bookings.ts";
-import { findMerchantDebt, findOwner, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
+import { findMerchantDebt, findOwner, findPayoutHolds, listDeletedMerchantRows } from "../../db/queries/merchants.ts";
 import { makeTransfersDue } from "../../db/queries/payment-transfers.ts";
-import { findPaymentRow, listNewestPayments, makePaymentDue, type NewestFilter } from "../../db/queries/payments.ts";
+import {
+  findPaymentRow,
+  listNewestPayments,
+  makePaymentDue,
+  type NewestFilter,
+  type PaymentRow,
+} from "../../db/queries/payments.ts";
 import { wakeSettlements } from "../../db/queries/payout-queue.ts";
 import { setWalletCancellationAllowed } from "../../db/queries/requesters.ts";
 import { makeSettlementDue } from "../../db/queries/settlements.ts";
@@ -122,14 +128,21 @@ export async function findMerchantOwner(
   return row && { accountId: row.account_id, mode: row.mode, evenDeleted: true };
 }
 
-/** A merchant's balances that have not been paid out, in minor units of each asset, and when it was deleted. */
-export type MerchantDebt = { deletedAt: Date | null; owed: { asset: string; amount: bigint }[] };
+/**
+ * A merchant's balances that have not been paid out, in minor units of each asset, when it was deleted, and since when its
+ * payouts are held.
+ */
+export type MerchantDebt = {
+  deletedAt: Date | null;
+  payoutsHeldSince: Date | null;
+  owed: { asset: string; amount: bigint }[];
+};
 export type DeletedMerchant = MerchantDebt & { id: string; name: string };
 
 /** Returns the balances of a merchant, also of a deleted one; undefined when there is no such merchant. */
 export async function readDebt({ db }: Pick<Deps, "db">, merchantId: string): Promise<MerchantDebt | undefined> {
   const row = await findMerchantDebt(db, merchantId);
-  return row && { deletedAt: row.deleted_at, owed: row.owed };
+  return row && { deletedAt: row.deleted_at, payoutsHeldSince: row.payouts_held_at, owed: row.owed };
 }
 
 /** Lists the deleted merchants of an account and mode with their balances, most recently deleted first. */
@@ -138,7 +151,13 @@ export async function listDeletedMerchants(
   args: { accountId: string; mode: Mode; limit: number },
 ): Promise<DeletedMerchant[]> {
   const rows = await listDeletedMerchantRows(db, args);
-  return rows.map(({ id, name, deleted_at: deletedAt, owed }) => ({ id, name, deletedAt, owed }));
+  return rows.map(({ id, name, deleted_at: deletedAt, payouts_held_at: payoutsHeldSince, owed }) => ({
+    id,
+    name,
+    deletedAt,
+    payoutsHeldSince,
+    owed,
+  }));
 }
 
 /**
@@ -147,18 +166,22 @@ export async function listDeletedMerchants(
  * - transfers that are ready, also those on hold
  * - a due settlement; if an obstacle blocks its payout queue, the obstacle is checked again
  * - the payment itself, if its deadline has passed
- * Idempotent. Returns the number of rows of each kind; undefined when there is no such payment.
+ * Idempotent. Returns the number of rows of each kind, and since when the merchant's payouts are held: a settlement then waits
+ * for their release. Returns undefined when there is no such payment.
  */
 export async function retryPayment(
   deps: Deps,
   args: { actor: AuditActor; paymentId: string },
-): Promise<Record<string, number> | undefined> {
+): Promise<{ due: Record<string, number>; payoutsHeldSince: Date | null } | undefined> {
   const { actor, paymentId: subject } = args;
   const at = deps.now();
   return inTransaction(deps.db, async (db) => {
-    const after = await makeAllDue(db, subject, at);
-    if (after) await insertAuditEntries(db, [{ actor, action: "payment.retried", subject, before: null, after, at }]);
-    return after;
+    const payment = await findPaymentRow(db, subject);
+    if (!payment) return undefined;
+    const due = await makeAllDue(db, payment, at);
+    await insertAuditEntries(db, [{ actor, action: "payment.retried", subject, before: null, after: due, at }]);
+    const holds = await findPayoutHolds(db, [payment.merchant_id]);
+    return { due, payoutsHeldSince: holds.get(payment.merchant_id) ?? null };
   });
 }
 
@@ -181,10 +204,11 @@ export async function retryFailedBookings(
   });
 }
 
-async function makeAllDue(db: Db, paymentId: string, at: Date): Promise<Record<string, number> | undefined> {
-  const payment = await findPaymentRow(db, paymentId);
-  if (!payment) return undefined;
-  const settlementId = payment.settlement_id;
+async function makeAllDue(
+  db: Db,
+  { id: paymentId, settlement_id: settlementId }: PaymentRow,
+  at: Date,
+): Promise<Record<string, number>> {
   const counts = {
     payment: await makePaymentDue(db, { id: paymentId, at }),
     attempts: await makeAttemptsDue(db, { paymentId, at }),

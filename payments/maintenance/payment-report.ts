@@ -30,6 +30,8 @@ export type PaymentReport = History & {
     fee: string | null;
     failureCode: string | null;
     cancelledReason: string | null;
+    /** Since when payouts to the merchant are held. */
+    payoutsHeldSince: Date | null;
   };
   attempts: { id: string; state: string; refusal: string | null; createdAt: Date; dueAt: Date | null }[];
   transfers: {
@@ -107,6 +109,7 @@ function toPayment(row: ReportedPayment): PaymentReport["payment"] {
     fee: row.paid_asset === null ? null : `${row.fee} ${row.paid_asset}`,
     failureCode: row.failure_code,
     cancelledReason: row.cancelled_reason,
+    payoutsHeldSince: row.payouts_held_at,
   };
 }
 

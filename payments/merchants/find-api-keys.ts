@@ -41,7 +41,12 @@ export async function listKeysOfAccount({ db }: Deps, accountId: string): Promis
 }
 
 /** Refuses a key that does not exist, or that the caller does not reach. */
-export const noSuchKey = (id: string) => refuse("api_key_not_found", `there is no key ${id}`);
+export const noSuchKey = (id: string) =>
+  refuse(
+    "api_key_not_found",
+    // People who end a leaked key paste the key itself.
+    id.startsWith("key_") ? `there is no key ${id}` : "expected the id of a key (key_…), not the key itself",
+  );
 
 /** Returns which keys a caller reaches; undefined for an operator, who reaches all. */
 export function toReach(caller: Caller): KeysWithin;

@@ -64,12 +64,13 @@ export const requestedActions = {
     subject: id("pay"),
     args: none,
     run: async (deps, { actor, subject: paymentId }) => {
-      const counts = await retryPayment(deps, { actor, paymentId });
-      if (!counts) return refuse("payment_not_found", `there is no payment ${paymentId}`);
-      const due = Object.entries(counts).filter(([, count]) => count > 0);
-      return done(
-        due.length > 0 ? due.map(([kind, count]) => `${count} ${kind} due now`).join(", ") : "nothing is due",
+      const retried = await retryPayment(deps, { actor, paymentId });
+      if (!retried) return refuse("payment_not_found", `there is no payment ${paymentId}`);
+      const due = Object.entries(retried.due).flatMap(([kind, count]) =>
+        count > 0 ? [`${count} ${kind} due now`] : [],
       );
+      const held = retried.payoutsHeldSince ? ["payouts to the merchant are held, so nothing is paid out"] : [];
+      return done([...(due.length > 0 ? due : ["nothing is due"]), ...held].join(", "));
     },
   }),
   "refund-payment": define({

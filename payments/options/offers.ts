@@ -54,7 +54,7 @@ export function listTestOffers(candidates: readonly Candidate[]): Offer[] {
 /**
  * Returns the candidates whose accounts hold enough, with one multicall per chain. A chain that does not respond in
  * time is omitted with a warning, so that the buyer still gets the options of the others. Throws the first chain's
- * error when no chain responds.
+ * error when a chain does not respond and no other one has an offer: the account may be able to pay there.
  */
 export async function listOffers(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Offer[]> {
   const chains = [...new Set(candidates.map((candidate) => candidate.chain))];
@@ -65,14 +65,15 @@ export async function listOffers(deps: PaymentDeps, candidates: readonly Candida
     }),
   );
   const failed = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
-  if (failed.length > 0 && failed.length === ends.length) throw failed[0];
   for (const err of failed) deps.log.warn({ err }, "chain omitted from the options");
   const allowances = new Map(ends.flatMap((end) => (end.status === "fulfilled" ? end.value : [])));
   // Keep the order in which the wallet listed its accounts.
-  return candidates.flatMap((candidate) => {
+  const offers = candidates.flatMap((candidate) => {
     const allowance = allowances.get(candidate);
     return allowance === undefined ? [] : [{ ...candidate, allowance }];
   });
+  if (offers.length === 0 && failed.length > 0) throw failed[0];
+  return offers;
 }
 
 /** Returns the allowance that each candidate has to grant; undefined for one whose account cannot pay. */

@@ -137,11 +137,23 @@ async function firstOf(sending: Iterable<Promise<void>>): Promise<void> {
 /** An endpoint and the secrets that sign its events: two for a day after a rotation. */
 type Target = { endpoint: EndpointRow; signers: Webhook[] };
 
-async function toTarget({ decryptWebhookSecret: decrypt, now }: DeliveryDeps, row: EndpointRow): Promise<Target> {
-  const secrets = [await decrypt({ keyId: row.key_id, ciphertext: row.secret }, row.id)];
-  if (row.previous_key_id && row.previous_secret && row.previous_until && row.previous_until > now())
-    secrets.push(await decrypt({ keyId: row.previous_key_id, ciphertext: row.previous_secret }, row.id));
+async function toTarget(deps: DeliveryDeps, row: EndpointRow): Promise<Target> {
+  const current = await deps.decryptWebhookSecret({ keyId: row.key_id, ciphertext: row.secret }, row.id);
+  const secrets = [current, ...(await readPreviousSecret(deps, row))];
   return { endpoint: row, signers: secrets.map((secret) => new Webhook(secret)) };
+}
+
+/** Returns the secret before the last rotation while it still signs. An unreadable one does not stop deliveries. */
+async function readPreviousSecret(deps: DeliveryDeps, row: EndpointRow): Promise<string[]> {
+  const { previous_key_id: keyId, previous_secret: ciphertext, previous_until: until } = row;
+  if (!keyId || !ciphertext || !until || until <= deps.now()) return [];
+  try {
+    return [await deps.decryptWebhookSecret({ keyId, ciphertext }, row.id)];
+  } catch {
+    const fields = { endpoint: row.id, keyId };
+    deps.log.error(fields, "previous webhook secret cannot be decrypted; events are signed with the current one only");
+    return [];
+  }
 }
 
 async function takeEvents(deps: PaymentDeps, target: Target, without: readonly string[]): Promise<Outgoing[]> {

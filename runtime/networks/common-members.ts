@@ -4,8 +4,12 @@ import { z } from "zod";
 const secretSource = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
 export type SecretSource = z.infer<typeof secretSource>;
 
+/** What an invalid `key` reports. It does not show the value, which may be the key itself. */
+const KEY_PLACES =
+  'expected where the key is, never the key itself: {"env"}, {"file"}, {"keystore", "password"}, {"awsKms"} or {"googleKms"}';
+
 /** Where to find a private key. The networks file never contains the key itself. */
-export const keySource = z.union([
+const keyPlaces = [
   secretSource,
   /** An encrypted file (Web3 Secret Storage, version 3), and where to find its password. */
   z.strictObject({ keystore: z.string().min(1), password: secretSource }),
@@ -20,7 +24,8 @@ export const keySource = z.union([
       endpoint: z.url().optional(),
     }),
   }),
-]);
+] as const;
+export const keySource = z.union(keyPlaces, KEY_PLACES);
 export type KeySource = z.infer<typeof keySource>;
 
 /** Members that the entry of every chain has. */

@@ -19,7 +19,7 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
 
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
 /** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
-const priceFeed = z.strictObject({
+export const priceFeed = z.strictObject({
   base: currency,
   quote: currency,
   chain: z.string(),
@@ -120,7 +120,8 @@ export function readKey(source: SecretSource, env: NodeJS.ProcessEnv = process.e
   return key;
 }
 
-const isPrivateKey = (text: string | undefined): text is `0x${string}` => /^0x[0-9a-fA-F]{64}$/.test(text ?? "");
+/** Returns true for the private key of an EVM account: 0x and 64 hex digits. */
+export const isPrivateKey = (text: string | undefined): text is `0x${string}` => /^0x[0-9a-fA-F]{64}$/.test(text ?? "");
 
 /** Returns the content of a file that the networks file names. Throws ConfigError. */
 export function readText(file: string): string {

@@ -42,7 +42,8 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
     screen: (deps, accounts) => screenByOracle(deps, chain, accounts),
     listBarred: async (deps) => (await readGasRules(deps, chain, { forLane: false })).barred,
     readGasBalances: async (deps) => {
-      await Promise.all([readLaneBalances(deps, chain), readCharge(deps, chain)]);
+      const [balances] = await Promise.all([readLaneBalances(deps, chain), readCharge(deps, chain)]);
+      return balances;
     },
     readIssuerActions: (deps) => readIssuerActions(deps, chain),
     isLaneHeld: (lane, status) => isLaneHeld(lane, status, deductLatestCharge(chain)),

@@ -3,6 +3,7 @@ import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { addressOfLane, type LaneLease } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import type { LaneFunds } from "../transfer-driver.ts";
 
 /** A lower bound of a lane's balance, wei, which holds while this process keeps the lane. */
 type Known = { fence: number; left: bigint };
@@ -45,19 +46,27 @@ export async function canPayGas(
   return true;
 }
 
-/** Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. */
+/**
+ * Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. Returns the balances
+ * that were read.
+ */
 export async function readLaneBalances(
   deps: Pick<TransferDeps, "metrics" | "log">,
   { chain, rpc, network }: EvmChain,
-): Promise<void> {
+): Promise<LaneFunds[]> {
+  const needs = BigInt(network.batchGas) * network.fees.maxFeePerGas;
+  const read: LaneFunds[] = [];
   for (const { address } of network.lanes) {
     const lane = lowerCaseHex(address);
     try {
-      deps.metrics.laneGasBalance.set({ chain, lane }, Number(await readGasBalance(rpc, lane)));
+      const balance = await readGasBalance(rpc, lane);
+      deps.metrics.laneGasBalance.set({ chain, lane }, Number(balance));
+      read.push({ chain, lane, balance, needs });
     } catch (err) {
       deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
     }
   }
+  return read;
 }
 
 /** Forgets a lane's balance after a node reported that it is lower. */

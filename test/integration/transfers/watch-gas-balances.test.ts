@@ -8,19 +8,24 @@ import { watchGasBalances } from "../../../transfers/watch-gas-balances.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { networksFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { makeSolanaMerchantFixture } from "../../support/solana-merchant-fixture.ts";
+import { drainSol } from "../../support/solana-token-moves.ts";
+import { startTestSolana } from "../../support/test-solana.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 test("a lane's gas balance is read repeatedly by one call per lane, and survives an unavailable RPC endpoint", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
   const metrics = createMetrics(new Registry(), "worker");
-  const log = createLog({ level: "silent", role: "worker" });
-  const chains = openChains(await networksFor(chain, { rpcUrls: [proxy.url] }), metrics);
+  const lines: string[] = [];
+  const log = createLog({ level: "info", role: "worker" }, { write: (line) => void lines.push(line) });
+  const chains = openChains(await networksFor(chain, { rpcUrls: [proxy.url], change: { batchGas: 200_000 } }), metrics);
   const readBalances = async () => (await metrics.laneGasBalance.get()).values.map(({ value }) => value);
   const fundLanes = (ether: string) =>
     Promise.all(chain.keys.lanes.map(({ address }) => chain.client.setBalance({ address, value: parseEther(ether) })));
   await fundLanes("2");
-  addCleanup(watchGasBalances({ chains, metrics, log }, 50));
+  const { stop, listShort } = watchGasBalances({ chains, metrics, log }, 50);
+  addCleanup(stop);
 
   await waitFor(async () => (await readBalances()).length === 2, { within: 10_000 });
   expect(await readBalances()).toEqual([2e18, 2e18]);
@@ -36,4 +41,33 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   expect(await readBalances()).toEqual([2e18, 2e18]);
   proxy.refuse(false);
   await waitFor(async () => (await readBalances()).every((wei) => wei === 1e18), { within: 20_000 });
+  expect(listShort()).toEqual([]);
+
+  const [lane = ""] = chain.keys.lanes.map(({ address }) => address.toLowerCase());
+  await chain.client.setBalance({ address: lane as `0x${string}`, value: 5n });
+  await waitFor(() => listShort().length > 0, { within: 20_000 });
+  const [short] = listShort();
+  expect(short).toMatchObject({ chain: chain.id, lane, balance: 5n });
+  expect(short?.needs).toBeGreaterThan(10n ** 15n);
+  await fundLanes("1");
+  await waitFor(() => listShort().length === 0, { within: 20_000 });
+  const logged = lines.filter((line) => line.includes("native money for gas"));
+  expect(logged.map((line) => JSON.parse(line))).toMatchObject([
+    { lane, balance: "5", needs: String(short?.needs), msg: "lane has too little native money for gas: send it some" },
+    { lane, msg: "lane has enough native money for gas again" },
+  ]);
+});
+
+test("a Solana lane without SOL is reported with its balance and what it needs", async () => {
+  const solana = await startTestSolana();
+  const { deps, keys } = await makeSolanaMerchantFixture(solana);
+  const [relayer] = keys.lanes;
+  if (!relayer) throw new Error("the fixture has no lane");
+  await drainSol(solana, relayer);
+  const { stop, listShort } = watchGasBalances(deps, 50);
+  addCleanup(stop);
+  await waitFor(() => listShort().length > 0, { within: 10_000 });
+  const [short] = listShort();
+  expect(short).toMatchObject({ chain: solana.id, lane: relayer.address });
+  expect((short?.needs ?? 0n) > (short?.balance ?? 0n)).toBe(true);
 });

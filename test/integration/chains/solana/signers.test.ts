@@ -59,6 +59,14 @@ describe.each(sources)("%s", (_what, source, of) => {
   });
 });
 
+test("a key in an unknown form stops the process with an error that names the forms and shows no part of the key", async () => {
+  const { secretKey, address } = newSolanaKey();
+  const readers = { readSecret: () => `${secretKey}1`, readText: () => "" };
+  const error = await openSolanaKey({ address, key: { env: "KEY" } }, readers).then(String, String);
+  expect(error).toContain("expected 64 bytes in base58, or the array of 64 numbers that solana-keygen writes");
+  expect(error).not.toContain(secretKey.slice(5, 30));
+});
+
 describe.each([
   ["AWS KMS", aws, "ThrottlingException", 400],
   ["Google Cloud KMS", google, "RESOURCE_EXHAUSTED", 429],

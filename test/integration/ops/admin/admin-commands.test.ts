@@ -4,7 +4,7 @@ import { addPolicy, removePolicy } from "../../../../payments/buyer-data/collect
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import { findCallerByApp } from "../../../../payments/merchants/callers.ts";
 import { adminIn } from "../../../support/admin.ts";
-import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, networksFileFor, startChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { fixtureRequester, makeMerchantFixture } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -93,6 +93,10 @@ test("an operator accumulates, holds and releases a merchant's payouts and reads
   expect(await admin(...scheduleArgs, "--amount", "5", "--minimum", "6")).toMatchObject({ code: 2 });
   expect(await json("destinations", "pay-immediately", merchantId, id)).toMatchObject({ seconds: null, minimum: null });
   expect(await json("merchants", "hold", merchantId)).toMatchObject({ heldSince: expect.any(String) });
+  expect((await admin("merchants", "show", merchantId)).stdout).toMatch(/^payouts held since 20.+Z$/m);
+  const listed = (await json("merchants", "list", ...owner)) as unknown as Record<string, string>[];
+  expect(listed.find(({ id }) => id === merchantId)).toMatchObject({ payoutsHeldSince: expect.any(String) });
+  expect(listed.filter(({ payoutsHeldSince }) => payoutsHeldSince !== null)).toHaveLength(1);
   expect(await json("merchants", "release", merchantId)).toMatchObject({ heldSince: null });
   await json("destinations", "change", merchantId, id, "--to", to("ce"));
   expect(await json("destinations", "list", "--merchant", merchantId)).toMatchObject([
@@ -254,11 +258,26 @@ test("retry makes overdue work due now, and nothing else", async () => {
     .set({ due_at: late, hold_until: late })
     .where("payment_id", "=", id)
     .execute();
+  const [lane] = chain.keys.lanes;
+  const withNetworks = adminIn({ ...environment, NETWORKS_FILE: await networksFileFor(chain) });
+  const lanesOf = async () => JSON.parse((await withNetworks("payments", "show", id, "--json")).stdout).lanes;
+  expect(await lanesOf()).toMatchObject([{ lane: lane?.address.toLowerCase(), enough: true }]);
+  const balance = await chain.client.getBalance({ address: lane?.address ?? "0x" });
+  await chain.client.setBalance({ address: lane?.address ?? "0x", value: 5n });
+  expect(await lanesOf()).toMatchObject([{ balance: "5", needs: expect.any(String), enough: false }]);
+  expect((await withNetworks("payments", "show", id)).stdout).toMatch(/^Lanes$/m);
+  await chain.client.setBalance({ address: lane?.address ?? "0x", value: balance });
   expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
   await fixture.relay();
   await fixture.watch();
   expect((await fixture.status(id)).state).toBe("succeeded");
   expect((await admin("retry", await fixture.create())).stdout).toBe("nothing is due\n");
+  await json("merchants", "hold", fixture.merchantId);
+  expect((await admin("retry", id)).stdout).toMatch(
+    /^payouts to the merchant are held since 20.+Z: nothing is paid out until `merchants release`$/m,
+  );
+  expect((await admin("payments", "show", id)).stdout).toMatch(/^payoutsHeldSince +20.+Z$/m);
+  await json("merchants", "release", fixture.merchantId);
   expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 
@@ -326,7 +345,7 @@ test.each([
   [["payments", "show"], "missing required argument 'id'"],
   [["payments", "list", "--state", "paid"], "--state"],
   [["payments", "list", "--limit", "0"], "--limit"],
-  [["keys", "new", "--mode", "live"], "--account"],
+  [["api-keys", "new", "--mode", "live"], "--account"],
 ])("a wrong call %j exits with 2 and prints one sentence", async (args, said) => {
   const run = await admin(...args);
   expect(run).toMatchObject({ code: 2, stdout: "" });

@@ -21,7 +21,7 @@ const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "
 const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
 
 test("an operator creates an account whose key and app id work, and sees the key once", async () => {
-  const { stdout } = await adminProcess(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`));
+  const { stdout } = await adminProcess(...shop, ...paidIn(`eip155:1:0x${"cd".repeat(20)}`), "--json");
   const { accountId, merchantId, apiKey, appId } = JSON.parse(stdout);
   const caller = await findCallerByKey({ db, now: () => new Date() }, { key: apiKey, address: "127.0.0.1" });
   expect(caller).toMatchObject({ ok: true, value: { accountId, mode: "live", scopes: scopes[1]?.split(",") } });

@@ -10,6 +10,7 @@ import { verifySignature } from "../../../../chains/solana/ed25519-keys.ts";
 import { openSolanaKey } from "../../../../chains/solana/open-solana-keys.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
+import { runAdmin } from "../../../../ops/admin/program.ts";
 import { readSecret, readText } from "../../../../runtime/networks/read-networks.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { networksFileFor, networksFor } from "../../../support/evm-chain.ts";
@@ -29,6 +30,15 @@ const environment = {
   DEPLOYER_KEY: deployer.privateKey,
   ...chain.keys.env,
 };
+/** Runs a command with `env` as its whole environment. */
+async function runIn(env: Record<string, string>, args: string[]) {
+  const output = { stdout: "", stderr: "" };
+  const append = (name: keyof typeof output) => (text: string) => {
+    output[name] += text;
+  };
+  const code = await runAdmin(args, { env, write: append("stdout"), writeError: append("stderr") });
+  return { code, ...output };
+}
 /** Returns the actions in the audit log, oldest first. */
 const listActions = async (): Promise<string[]> =>
   JSON.parse((await admin(["audit", "list", "--json"])).stdout)
@@ -155,7 +165,6 @@ test("a keystore is written once, readable by its owner only, and opens with its
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
-  expect((await listActions()).filter((action) => action === "keystore.created")).toEqual(["keystore.created"]);
 }, 30_000);
 
 test("a keystore of a Solana key opens with its password, and a command for an unknown family is refused", async () => {
@@ -174,6 +183,31 @@ test("a keystore of a Solana key opens with its password, and a command for an u
   const signer = await openSolanaKey(account, { readSecret, readText });
   const message = Buffer.from("a message");
   expect(verifySignature(key.address, message, await signer.sign(message))).toBe(true);
+}, 30_000);
+
+test("keystores new needs no database, makes a key of either family, and shows no secret that was typed in place of a name", async () => {
+  for (const [family, address] of [
+    ["evm", /0x[0-9a-fA-F]{40}/],
+    ["solana", /[1-9A-HJ-NP-Za-km-z]{32,44}/],
+  ] as const) {
+    const args = ["keystores", "new", join(folder, `new-${family}`), "--password", "SECRET", "--for", family];
+    const made = await runIn({ SECRET: "correct horse" }, args);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(address), stderr: "" });
+  }
+  const to = ["keystores", "new", join(folder, "none.json")];
+  const secret = newSolanaKey().secretKey;
+  for (const args of [
+    [...to, "--password", "hunter2"],
+    [...to, "--password", "SECRET", "--key", secret],
+    [...to, "--password", "SECRET", "--key", "WRONG", "--for", "solana"],
+    [...to, "--password", "SECRET", "--key", "WRONG"],
+  ]) {
+    const { code, stdout, stderr } = await runIn({ SECRET: "correct horse", WRONG: `${secret}1` }, args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^--(password|key): expected [^\n]+\n$/);
+    expect(stdout + stderr).not.toMatch(new RegExp(`hunter2|${secret}`));
+  }
+  await expect(stat(join(folder, "none.json"))).rejects.toThrow("ENOENT");
 }, 30_000);
 
 test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {

@@ -27,25 +27,25 @@ async function json<T = Issued>(...args: string[]): Promise<T> {
 const works = async (key: string) => (await findCallerByKey(deps, { key, address: "192.0.2.7" })).ok;
 
 test("a key works until an operator revokes it, and is printed once", async () => {
-  const { keyId, apiKey } = await json("keys", "new", ...owner, "--scopes", "gateway,payments:read");
+  const { keyId, apiKey } = await json("api-keys", "new", ...owner, "--scopes", "gateway,payments:read");
   expect(await findCallerByKey(deps, { key: apiKey, address: "192.0.2.7" })).toMatchObject({
     ok: true,
     value: { accountId, mode: "live", scopes: ["gateway", "payments:read"] },
   });
-  const listed = await admin("keys", "list", "--account", accountId);
+  const listed = await admin("api-keys", "list", "--account", accountId);
   expect(listed.stdout).toContain(keyId);
   expect(listed.stdout).not.toContain(apiKey.slice(4, 20));
-  expect(await admin("keys", "revoke", keyId)).toMatchObject({ code: 0 });
+  expect(await admin("api-keys", "revoke", keyId)).toMatchObject({ code: 0 });
   expect(await works(apiKey)).toBe(false);
-  expect(await json("keys", "revoke", keyId)).toEqual({ id: keyId, revoked: [] });
-  expect(await admin("keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
+  expect(await json("api-keys", "revoke", keyId)).toEqual({ id: keyId, revoked: [] });
+  expect(await admin("api-keys", "revoke", "key_0")).toMatchObject({ code: 1, stderr: "there is no key key_0\n" });
 });
 
 test("an operator limits a key to merchants, addresses and a time, and sees the limits", async () => {
   const expires = new Date(Date.now() + 60_000).toISOString();
   const limits = ["--merchants", merchant.id, "--cidrs", "192.0.2.0/24,2001:db8::/32", "--expires", expires];
-  const { keyId, apiKey } = await json("keys", "new", ...owner, "--scopes", "refunds", ...limits);
-  expect(await json<object>("keys", "show", keyId)).toMatchObject({
+  const { keyId, apiKey } = await json("api-keys", "new", ...owner, "--scopes", "refunds", ...limits);
+  expect(await json<object>("api-keys", "show", keyId)).toMatchObject({
     id: keyId,
     scopes: ["refunds"],
     merchantIds: [merchant.id],
@@ -58,20 +58,29 @@ test("an operator limits a key to merchants, addresses and a time, and sees the 
 });
 
 test("an operator rotates a key with an overlap, until a time, or ends the former secret at once", async () => {
-  const { keyId, apiKey: first } = await json("keys", "new", ...owner, "--scopes", "refunds");
-  const { apiKey: second } = await json("keys", "rotate", keyId);
+  const { keyId, apiKey: first } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
+  const { apiKey: second } = await json("api-keys", "rotate", keyId);
   expect([await works(first), await works(second)]).toEqual([true, true]);
   const until = new Date(Date.now() + 60_000).toISOString();
-  expect(await json<object>("keys", "rotate", keyId, "--until", until)).toMatchObject({ formerWorksUntil: until });
+  expect(await json<object>("api-keys", "rotate", keyId, "--until", until)).toMatchObject({ formerWorksUntil: until });
   expect([await works(first), await works(second)]).toEqual([false, true]);
-  const { apiKey: last } = await json("keys", "rotate", keyId, "--now");
+  const { apiKey: last } = await json("api-keys", "rotate", keyId, "--now");
   expect([await works(second), await works(last)]).toEqual([false, true]);
 });
 
+test("a key that is typed in place of its id is refused and appears in no output", async () => {
+  const { apiKey = "" } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
+  for (const command of ["show", "rotate", "revoke"]) {
+    const { code, stdout, stderr } = await admin("api-keys", command, apiKey);
+    expect([code, stdout, stderr]).toEqual([1, "", "expected the id of a key (key_…), not the key itself\n"]);
+  }
+  expect(await works(apiKey)).toBe(true);
+});
+
 test("every command that changes a key writes one audit entry with the operator's name", async () => {
-  const { keyId } = await json("keys", "new", ...owner, "--scopes", "refunds");
-  await json("keys", "rotate", keyId);
-  await json("keys", "revoke", keyId, "--with-created");
+  const { keyId } = await json("api-keys", "new", ...owner, "--scopes", "refunds");
+  await json("api-keys", "rotate", keyId);
+  await json("api-keys", "revoke", keyId, "--with-created");
   const entries = await db
     .selectFrom("audit_entry")
     .selectAll()
@@ -83,13 +92,13 @@ test("every command that changes a key writes one audit entry with the operator'
 });
 
 test.each([
-  [["keys", "new", "--mode", "live"], "--account"],
-  [["keys", "new", ...owner], "--scopes"],
-  [["keys", "new", ...owner, "--scopes", "all"], "there is no scope"],
-  [["keys", "new", ...owner, "--scopes", "merchant"], "there is no scope"],
-  [["keys", "new", ...owner, "--scopes", "refunds", "--cidrs", "10.0.0.1/8"], "allowedCidrs.0"],
-  [["keys", "new", ...owner, "--scopes", "refunds", "--expires", "2020-01-01"], "expiresAt"],
-  [["keys", "rotate", "key_0", "--now", "--until", "2100-01-01"], "--now"],
+  [["api-keys", "new", "--mode", "live"], "--account"],
+  [["api-keys", "new", ...owner], "--scopes"],
+  [["api-keys", "new", ...owner, "--scopes", "all"], "there is no scope"],
+  [["api-keys", "new", ...owner, "--scopes", "merchant"], "there is no scope"],
+  [["api-keys", "new", ...owner, "--scopes", "refunds", "--cidrs", "10.0.0.1/8"], "allowedCidrs.0"],
+  [["api-keys", "new", ...owner, "--scopes", "refunds", "--expires", "2020-01-01"], "expiresAt"],
+  [["api-keys", "rotate", "key_0", "--now", "--until", "2100-01-01"], "--now"],
 ])("a wrong call %j exits with 2 and creates no key", async (args, said) => {
   const before = await db.selectFrom("api_key").select("id").execute();
   const run = await admin(...args);

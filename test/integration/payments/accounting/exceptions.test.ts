@@ -214,7 +214,7 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
   }
   const [one = "", two = "", three = ""] = ids;
   const paymentId = await fixture.pay(await fundBuyer(chain));
-  const listed = await admin("exceptions");
+  const listed = await admin("exceptions", "list");
   for (const part of [...ids, "unknown", chain.asset]) expect(listed.stdout).toContain(part);
   expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({ code: 0 });
   expect(await admin("exceptions", "assign", one, "--payment", paymentId)).toMatchObject({

@@ -104,6 +104,42 @@ test("a lane that receives gas money is not a mismatch, and a lane that loses so
   ]);
 });
 
+test("what a lane's key sends without us stays unexplained after a refill, until an operator books it", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  await fixture.pay(await fundBuyer(chain));
+  expect(await differences(fixture, chain)).toEqual([]);
+  const [lane] = chain.keys.lanes;
+  if (!lane) throw new Error("the chain has no lane");
+  const { address } = lane;
+  const held = await chain.client.getBalance({ address });
+  // Signed outside of the service, with the lane's key.
+  const account = privateKeyToAccount(lane.privateKey);
+  const request = { to: (await fundBuyer(chain)).address, value: 10n ** 17n, gas: 21_000n, gasPrice: 10n ** 10n };
+  const nonce = await chain.client.getTransactionCount({ address });
+  const chainId = await chain.client.getChainId();
+  const bytes = await account.signTransaction({ ...request, nonce, chainId, type: "legacy" });
+  await chain.client.sendRawTransaction({ serializedTransaction: bytes });
+  await chain.client.mine({ blocks: 1 });
+  await fixture.watch();
+  const lost = held - (await chain.client.getBalance({ address }));
+  expect(lost).toBeGreaterThan(10n ** 17n);
+  const missing = { account: `lane:${address.toLowerCase()}`, difference: -lost };
+  const capital = async () => (await listBalances(fixture.db, { account: "operator_capital" }))[0]?.amount ?? 0n;
+  const before = await capital();
+  for (let run = 0; run < 2; run += 1) expect(await differences(fixture, chain)).toMatchObject([missing]);
+
+  await chain.client.setBalance({ address, value: held + 10n ** 18n });
+  await chain.client.mine({ blocks: 1 });
+  await fixture.watch();
+  expect(await differences(fixture, chain)).toMatchObject([missing]);
+  expect(before - (await capital())).toBe(lost + 10n ** 18n);
+  const [exception, ...others] = await listExceptions(fixture.deps, 10);
+  expect([exception, others]).toMatchObject([{ what: "left", amount: -lost, chain: chain.id }, []]);
+  unwrap(await bookException(fixture.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "stolen" }));
+  expect(await differences(fixture, chain)).toEqual([]);
+});
+
 test("money that moved in unread blocks is a mismatch with its account, asset and amount", async () => {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain, { change: { finality: { blocks: 2 } } });

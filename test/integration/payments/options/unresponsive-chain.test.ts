@@ -46,6 +46,9 @@ test("an unresponsive chain neither hides nor delays the options on another chai
   expect(options.map((option) => option.account)).toEqual([fixture.accountOf(buyer)]);
   expect(performance.now() - startedAt).toBeLessThan(15_000);
 
+  // Of an account that can pay nowhere else, the silent chain decides.
+  const poor = { paymentId, mode: "live" as const, accounts: [accounts[0] ?? "", `${chain.id}:0x${"e1".repeat(20)}`] };
+  await expect(listOptions(deps, poor)).rejects.toMatchObject({ code: "rpc_unreachable" });
   const alone = listOptions(deps, { paymentId, mode: "live", accounts: accounts.slice(0, 1) });
   await expect(alone).rejects.toMatchObject({ code: "rpc_unreachable", transient: true });
 });

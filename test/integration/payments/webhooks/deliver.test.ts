@@ -274,6 +274,16 @@ describe("webhook secrets", () => {
     );
   });
 
+  test("events are delivered with the current secret while the previous one cannot be decrypted", async () => {
+    const { fixture, endpoint, query, deliver } = await makeWebhookFixture(chain);
+    const next = unwrap(await rotateSecret(fixture.deps, query)).secret;
+    await fixture.db.updateTable("webhook_endpoint").set({ previous_key_id: "removed" }).execute();
+    await fixture.create();
+    await deliver();
+    verifyReceivedWebhook(next, endpoint.arrivals[0] as ReceivedWebhook);
+    expect(fixture.lines.join("")).toContain("previous webhook secret cannot be decrypted");
+  });
+
   test("a secret rotated with now stops signing at once, and so does the one before it", async () => {
     const { fixture, endpoint, query, secret: first, deliver } = await makeWebhookFixture(chain);
     const second = unwrap(await rotateSecret(fixture.deps, query)).secret;

@@ -59,7 +59,11 @@ describe("the error of an invalid networks document names the member and never i
       { assets: [{ ...asset, agreementThreshold: "5" }] },
       "assets.0.agreementThreshold",
     ],
-    ["a private key instead of its source", { treasury: { address, key: secret } }, "chains.0.treasury.key"],
+    [
+      "a private key instead of its source",
+      { treasury: { address, key: secret } },
+      "chains.0.treasury.key: expected where the key is, never the key itself",
+    ],
     [
       "a private key beside its source",
       { treasury: { address, key: { env: "A", key: secret } } },

@@ -1,0 +1,146 @@
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { readCollected } from "../../../../payments/buyer-data/collected-data.ts";
+import { listDataKeyUses } from "../../../../payments/maintenance/reencrypt.ts";
+import { createOperator } from "../../../../payments/operators/operators.ts";
+import { rotateSecret } from "../../../../payments/webhooks/endpoint-secrets.ts";
+import {
+  createDecrypt,
+  createEncrypt,
+  type EncryptionKey,
+  newEncryptionKeys,
+  parseEncryptionKey,
+} from "../../../../runtime/encryption.ts";
+import { adminIn } from "../../../support/admin.ts";
+import { allEntries } from "../../../support/audited-changes.ts";
+import { startChain } from "../../../support/evm-chain.ts";
+import { unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
+import { testKeys } from "../../../support/test-deps.ts";
+import {
+  deliverAll,
+  makeWebhookFixture,
+  type ReceivedWebhook,
+  verifyReceivedWebhook,
+} from "../../../support/webhook-endpoint.ts";
+
+// The first keys are made before there is a database.
+const admin = adminIn({ DATABASE_URL: "postgres://127.0.0.1:1/none" });
+
+async function readKey(file: string): Promise<EncryptionKey> {
+  const key = parseEncryptionKey(await readFile(file, "utf8"));
+  if (!key) throw new Error(`${file} holds no key`);
+  return key;
+}
+
+test("an operator makes a key pair as two files, and the command prints no private key", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "keys "));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const file = join(dir, "buyer-data");
+  const { code, stdout } = await admin("data-keys", "new", file, "--name", "2026-11");
+  expect(code).toBe(0);
+  const encrypted = await createEncrypt(await readKey(`${file}.pub`))("x", "row_1");
+  expect(encrypted.keyId).toBe("2026-11");
+  expect(await createDecrypt([await readKey(file)])(encrypted, "row_1")).toBe("x");
+  const text = await readFile(file, "utf8");
+  expect(stdout).not.toContain(text.trim().slice("2026-11:".length));
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await admin("data-keys", "new", file, "--name", "2026-12")).toMatchObject({
+    code: 1,
+    stderr: `${file} cannot be written (EEXIST)\n`,
+  });
+  expect(await readFile(file, "utf8")).toBe(text);
+  expect(await admin("data-keys", "new", join(dir, "b"), "--name", "a:b")).toMatchObject({ code: 2 });
+});
+
+const parse = (text: string): EncryptionKey => {
+  const key = parseEncryptionKey(text);
+  if (!key) throw new Error("expected a key");
+  return key;
+};
+
+test("after reencrypt the earlier private keys are not needed: webhooks are signed, data and TOTP secrets readable", async () => {
+  const { fixture, secret, query, endpoint } = await makeWebhookFixture(await startChain());
+  const { deps, db } = fixture;
+  const next = unwrap(await rotateSecret(deps, query)).secret;
+  const paymentId = await fixture.create();
+  const at = deps.now();
+  const collected = { id: "cdat_1", payment_id: paymentId, account: "eip155:1:0xab", requester: "r", attempt_id: null };
+  const text = JSON.stringify([{ id: "fullName", value: "Ada" }]);
+  const { keyId: key_id, ciphertext } = await deps.encryptBuyerData(text, `${paymentId} ${collected.account}`);
+  const times = { created_at: at, delete_at: at, keep_until: at };
+  await db
+    .insertInto("collected_data")
+    .values({ ...collected, key_id, ciphertext, ...times })
+    .execute();
+  unwrap(await createOperator(deps, { actor: testActor, name: "anna", role: "approver" }));
+  expect(await listDataKeyUses(deps)).toEqual([
+    { pair: "buyer-data", keyId: "test", column: "collected_data.ciphertext", values: 1 },
+    { pair: "webhooks", keyId: "test", column: "webhook_endpoint.secret", values: 1 },
+    { pair: "webhooks", keyId: "test", column: "webhook_endpoint.previous_secret", values: 1 },
+    { pair: "totp", keyId: "test", column: "operator.totp_secret", values: 1 },
+  ]);
+
+  const made = await newEncryptionKeys("next");
+  const env = {
+    DATABASE_URL: fixture.databaseUrl,
+    ...testKeys,
+    BUYER_DATA_PUBLIC_KEY: made.publicKey,
+    WEBHOOK_PUBLIC_KEY: made.publicKey,
+    TOTP_PUBLIC_KEY: made.publicKey,
+    OPERATOR: "anna",
+  };
+  const { WEBHOOK_PRIVATE_KEYS, ...without } = env;
+  expect(await adminIn(without)("data-keys", "reencrypt", "webhooks")).toMatchObject({
+    code: 2,
+    stderr: "WEBHOOK_PRIVATE_KEYS is missing: the command decrypts with it\n",
+  });
+  expect(
+    await adminIn({ ...env, WEBHOOK_PRIVATE_KEYS: made.privateKey })("data-keys", "reencrypt", "webhooks"),
+  ).toEqual({
+    code: 1,
+    stdout: 'reencrypted  0\nunreadable   {"test":2}\n',
+    stderr: "the private key is missing or does not fit: 2 of test\n",
+  });
+  for (const [pair, reencrypted] of [
+    ["buyer-data", 1],
+    ["webhooks", 2],
+    ["totp", 1],
+  ] as const) {
+    const { code, stdout } = await adminIn(env)("data-keys", "reencrypt", pair, "--json");
+    expect([code, JSON.parse(stdout)]).toEqual([0, { reencrypted, unreadable: {} }]);
+  }
+  const status = await adminIn(env)("data-keys", "status", "--json");
+  expect(new Set(JSON.parse(status.stdout).map(({ keyId }: { keyId: string }) => keyId))).toEqual(new Set(["next"]));
+  const entries = (await allEntries(db)).filter(({ action }) => action === "data_key.reencrypted");
+  expect(entries.map(({ subject, actor_id }) => [subject, actor_id]).sort()).toEqual([
+    ["buyer-data", "anna"],
+    ["totp", "anna"],
+    ["webhooks", "anna"],
+    ["webhooks", "anna"],
+  ]);
+
+  const decrypt = createDecrypt([parse(made.privateKey)]);
+  await deliverAll({ deps: { ...deps, decryptWebhookSecret: decrypt } });
+  const [arrival] = endpoint.arrivals as [ReceivedWebhook];
+  verifyReceivedWebhook(secret, arrival);
+  verifyReceivedWebhook(next, arrival);
+  const [view] = await readCollected({ db, decryptBuyerData: decrypt }, paymentId);
+  expect(view?.fields).toEqual(JSON.parse(text));
+  const anna = await db.selectFrom("operator").selectAll().executeTakeFirstOrThrow();
+  expect(await decrypt({ keyId: anna.totp_key_id, ciphertext: anna.totp_secret }, "anna")).toMatch(/^[A-Z2-7]{32}/);
+});
+
+test("reencrypt deletes a previous webhook secret that no longer signs, even one that no key decrypts", async () => {
+  const { fixture, query } = await makeWebhookFixture(await startChain());
+  unwrap(await rotateSecret(fixture.deps, query));
+  await fixture.db
+    .updateTable("webhook_endpoint")
+    .set({ previous_key_id: "lost", previous_until: new Date(Date.now() - 1_000) })
+    .execute();
+  const admin = adminIn({ DATABASE_URL: fixture.databaseUrl, ...testKeys });
+  expect(await admin("data-keys", "reencrypt", "webhooks")).toMatchObject({ code: 0 });
+  expect((await listDataKeyUses(fixture.deps)).map(({ keyId }) => keyId)).toEqual(["test"]);
+});

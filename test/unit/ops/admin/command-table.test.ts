@@ -1,0 +1,65 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { createProgram, runAdmin } from "../../../../ops/admin/program.ts";
+
+const silent = { env: {}, write: () => undefined, writeError: () => undefined };
+
+/** Returns all commands that do something, with their whole names. */
+function listCommands(command: Command, group: readonly string[] = []): { name: string; command: Command }[] {
+  return command.commands.flatMap((one) => {
+    const path = [...group, one.name()];
+    return one.commands.length === 0 ? [{ name: path.join(" "), command: one }] : listCommands(one, path);
+  });
+}
+
+const program = createProgram(silent);
+const commands = listCommands(program);
+
+/** Arguments that name something that exists. They come first, an owner before what it owns. */
+const ids = [
+  ...["account", "merchant", "destination", "change", "endpoint", "event", "app", "key", "policy", "id", "payment"],
+  ...["refund", "exception", "failure", "chain", "name", "file", "pair"],
+];
+
+test("a group never acts itself, and every command prints JSON with --json", () => {
+  for (const { name, command } of commands)
+    expect(
+      command.options.map(({ long }) => long),
+      name,
+    ).toContain("--json");
+  for (const group of program.commands.filter((one) => one.commands.length > 0))
+    expect(
+      group.options.map(({ long }) => long),
+      group.name(),
+    ).toEqual([]);
+});
+
+test.each(commands)("$name names what it acts on before any value", ({ command }) => {
+  const names = command.registeredArguments.map((one) => one.name());
+  const firstValue = names.findIndex((name) => !ids.includes(name));
+  expect(firstValue === -1 ? [] : names.slice(firstValue).filter((name) => ids.includes(name))).toEqual([]);
+  expect(command.description()).toMatch(/^[a-z].*[^.]$/);
+});
+
+test("an unknown group and an unknown command of a group are errors that name it", async () => {
+  for (const args of [["payment"], ["payments", "shows"], ["exceptions", "lst"]]) {
+    let text = "";
+    const writeError = (line: string) => {
+      text += line;
+    };
+    expect(await runAdmin(args, { ...silent, writeError })).toBe(2);
+    expect(text).toBe(`unknown command '${args.at(-1)}'\n`);
+  }
+});
+
+test("the help in a container names the command as it is called there", async () => {
+  let text = "";
+  const write = (line: string) => {
+    text += line;
+  };
+  for (const args of [["--help"], ["payments", "show", "--help"]])
+    await runAdmin(args, { ...silent, name: "admin", write });
+  expect(text).toContain("Usage: admin");
+  expect(text).toContain("  admin payments show pay_0123…");
+  expect(text).not.toContain("npm run");
+});

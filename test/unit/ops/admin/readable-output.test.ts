@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { describe as print } from "../../../../ops/admin/command.ts";
+import { withUnits } from "../../../../ops/admin/readable-amounts.ts";
+import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
+
+const address = `0x${"b1".repeat(20)}`;
+const asset = `eip155:31337/erc20:0x${"a1".repeat(20)}`;
+const domain = { name: "USD Coin", version: "2" };
+const entry = { asset, symbol: "USDC", name: "USD Coin", decimals: 6, kind: "eip3009", peg: "iso4217/USD", domain };
+const owner = { address, key: { env: "KEY" } };
+const networks = parseNetworks({
+  deployment: "test",
+  chains: [
+    {
+      ...{
+        chain: "eip155:31337",
+        name: "Local",
+        rpc: [{ name: "one", url: "http://127.0.0.1:1" }],
+        multicall: address,
+      },
+      ...{ blockMs: 1_000, pollMs: 100, finality: { blocks: 1 }, treasury: owner, lanes: [owner], assets: [entry] },
+      fees: { maxFeePerGas: "1000000000", priorityFeePerGas: "1" },
+    },
+  ],
+});
+
+test("people read amounts with decimals and symbol, and those of an unknown asset in minor units", () => {
+  const unknown = { asset: "eip155:1/erc20:0x1", amount: 5n };
+  const row = {
+    asset,
+    gross: 12_500_000n,
+    change: -5n,
+    at: new Date(0),
+    paid: `7 caip19/${asset}`,
+    total: "1250 iso4217/USD",
+  };
+  expect(withUnits([row, unknown, { owed: [row] }, { gasUsed: 21_000n }], networks)).toMatchObject([
+    {
+      asset,
+      gross: "12.500000 USDC",
+      change: "-0.000005 USDC",
+      at: new Date(0),
+      paid: "0.000007 USDC",
+      total: "12.50 USD",
+    },
+    unknown,
+    { owed: [{ gross: "12.500000 USDC" }] },
+    { gasUsed: 21_000n },
+  ]);
+});
+
+test("rows that do not fit into 120 columns are printed one after the other", () => {
+  const narrow = [{ id: "a", at: "b" }];
+  expect(print(narrow)).toEqual(["id  at", "a   b"]);
+  const wide = [
+    { id: "a", text: "x".repeat(118) },
+    { id: "b", text: "y" },
+  ];
+  expect(print(wide)).toEqual(["id    a", `text  ${"x".repeat(118)}`, "", "id    b", "text  y"]);
+});
