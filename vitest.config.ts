@@ -21,6 +21,8 @@ const real = {
 
 /** Tests that need a file which is not part of the project: a dump of the Lighthouse program. */
 const needsDump = process.env["LIGHTHOUSE_PROGRAM"] ? [] : ["**/lighthouse-program.test.ts"];
+/** Tests that need a program which is not part of the project: Caddy. */
+const needsCaddy = process.env["CADDY"] ? [] : ["**/behind-proxy.test.ts"];
 
 export default defineConfig({
   test: {
@@ -38,7 +40,7 @@ export default defineConfig({
     projects: [
       project("unit", { testTimeout: 30_000 }),
       project("integration", { ...real, exclude: needsDump }),
-      project("e2e", { ...real, testTimeout: 120_000 }),
+      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 120_000 }),
       project("browser", {
         ...real,
         globalSetup: [...real.globalSetup, "test/browser/chromium.ts"],

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as acceptPending, setTimeout as pause } from "node:timers/promises";
 import pRetry from "p-retry";
 import { Registry } from "prom-client";
 import { ChainError } from "../chains/errors.ts";
@@ -13,7 +13,7 @@ import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
 import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
 import { setBuildInfo } from "../runtime/build-info.ts";
-import { type ApiConfig, ConfigError, readApiConfig } from "../runtime/config.ts";
+import { type ApiConfig, readApiConfig } from "../runtime/config.ts";
 import { createEncrypt } from "../runtime/encryption.ts";
 import { createLog, type Log } from "../runtime/log.ts";
 import { readLogFields, withLogFields } from "../runtime/log-context.ts";
@@ -24,6 +24,7 @@ import { type Readiness, startProbes } from "../runtime/probes.ts";
 import { createSafeFetch, validateUrl } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { failToStart } from "../runtime/start-failure.ts";
 import { createLimits } from "./http/rate-limits.ts";
 import { createRequestLog } from "./http/request-log.ts";
 import { type WatchDeps, watchPayments } from "./polling/watch-payments.ts";
@@ -136,6 +137,8 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const drain = async () => {
     waiters.drain();
     await pause(LAST_REQUESTS_MS);
+    // Timers run before connections are accepted: closing now would reset those that have arrived meanwhile.
+    await acceptPending();
     await app.close();
   };
   shutdown.onClose("server", drain, { timeoutMs: LAST_REQUESTS_MS + CLOSE_MS });
@@ -217,7 +220,5 @@ try {
   const config = readApiConfig(process.env);
   await serve(config, readNetworks(config.NETWORKS_FILE));
 } catch (error) {
-  // A configuration error is written for a person, before the log exists; other errors are printed with their stack.
-  console.error(error instanceof ConfigError ? error.message : error);
-  process.exit(1);
+  failToStart("api", error);
 }

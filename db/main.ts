@@ -1,5 +1,6 @@
+import pRetry from "p-retry";
 import { ConfigError, readMigrateConfig } from "../runtime/config.ts";
-import { describeBriefly } from "../runtime/redaction.ts";
+import { describeBriefly, errorCode } from "../runtime/redaction.ts";
 import { dumpSchema } from "./dump-schema.ts";
 import { migrateDatabase } from "./migrate.ts";
 
@@ -11,12 +12,26 @@ commands:
 
 DATABASE_URL names the database.`;
 
+/** What a server that is starting, or whose name is not known yet, answers with: 57P03 is cannot_connect_now. */
+const notYet = new Set<string | number | undefined>(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "57P03"]);
+
+/** Migrates the database. Waits a minute for a server that does not accept connections yet. */
+async function migrate(databaseUrl: string): Promise<string[]> {
+  const onWait = (name: string) => console.error(`${name} waits for a long transaction to end and is retried`);
+  return pRetry(() => migrateDatabase(databaseUrl, { onWait }), {
+    retries: 60,
+    factor: 1,
+    shouldRetry: ({ error }) => notYet.has(errorCode(error)),
+    onFailedAttempt: ({ error, attemptNumber }) => {
+      if (attemptNumber === 1 && notYet.has(errorCode(error))) console.error("waiting for Postgres");
+    },
+  });
+}
+
 const command = process.argv[2] ?? "migrate";
 try {
   if (command === "migrate") {
-    const ran = await migrateDatabase(readMigrateConfig(process.env).DATABASE_URL, {
-      onWait: (name) => console.error(`${name} waits for a long transaction to end and is retried`),
-    });
+    const ran = await migrate(readMigrateConfig(process.env).DATABASE_URL);
     console.log(ran.length === 0 ? "the schema is up to date" : `migrated: ${ran.join(", ")}`);
   } else if (command === "schema") {
     process.stdout.write(await dumpSchema(readMigrateConfig(process.env).DATABASE_URL));

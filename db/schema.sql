@@ -25,7 +25,7 @@ create table account_cursor (
   owner text,
   lease_until timestamp with time zone,
   PRIMARY KEY (chain, account)
-);
+) with (fillfactor=50);
 
 create table api_key (
   id text not null,
@@ -117,7 +117,7 @@ create table attempt (
   FOREIGN KEY (payment_id, option_id) REFERENCES payment_option(payment_id, id),
   PRIMARY KEY (id),
   UNIQUE (payment_id, digest)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table audit_entry (
   day date not null,
@@ -191,7 +191,7 @@ create table chain_cursor (
   due_at timestamp with time zone,
   due_retries integer not null default 0,
   PRIMARY KEY (chain)
-);
+) with (fillfactor=50);
 
 create table collected_data (
   id text not null,
@@ -298,7 +298,7 @@ create table event (
   detail jsonb,
   at timestamp with time zone not null,
   PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table failed_booking (
   id bigint generated always as identity not null,
@@ -367,7 +367,7 @@ create table idempotency (
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (account_id, mode, merchant_id, operation, key)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table lane (
   id text not null,
@@ -380,7 +380,7 @@ create table lane (
   wake_requested boolean not null default false,
   PRIMARY KEY (id),
   UNIQUE (chain, address)
-);
+) with (fillfactor=50);
 
 create table ledger_check (
   singleton boolean not null default true,
@@ -397,7 +397,7 @@ create table ledger_day (
   shard smallint not null,
   amount numeric(78,0) not null,
   PRIMARY KEY (account, asset, day, shard) INCLUDE (amount)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table ledger_entry (
   id bigint generated always as identity not null,
@@ -408,7 +408,7 @@ create table ledger_entry (
   CHECK ((amount <> (0)::numeric)),
   FOREIGN KEY (group_id) REFERENCES ledger_group(id),
   PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table ledger_finding (
   kind text not null,
@@ -433,7 +433,7 @@ create table ledger_group (
   at timestamp with time zone not null,
   PRIMARY KEY (id),
   UNIQUE (kind, subject)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table logo (
   id text not null,
@@ -472,7 +472,7 @@ create table merchant_balance (
   CHECK ((amount >= (0)::numeric)),
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (merchant_id, asset)
-);
+) with (fillfactor=50);
 
 create table observation (
   chain text not null,
@@ -493,7 +493,7 @@ create table observation (
   FOREIGN KEY (dust_id) REFERENCES dust(id),
   FOREIGN KEY (transfer_id) REFERENCES transfer(id),
   PRIMARY KEY (chain, block_id, tx_hash, log_index)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table operator (
   name text not null,
@@ -589,7 +589,7 @@ create table payment (
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id)
-);
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_option (
   id text not null,
@@ -630,7 +630,7 @@ create table payment_option (
   PRIMARY KEY (id),
   UNIQUE (payment_id, id),
   UNIQUE (payment_id, payer, asset, number)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payout_marker (
   chain text not null,
@@ -726,7 +726,7 @@ create table settlement (
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   PRIMARY KEY (id),
   UNIQUE (merchant_id, asset, number)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table settlement_deduction (
   refund_id text not null,
@@ -804,7 +804,7 @@ create table transaction (
   FOREIGN KEY (lane_id) REFERENCES lane(id),
   PRIMARY KEY (lane_id, nonce, replacement),
   UNIQUE (chain, hash)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table transfer (
   id text not null,
@@ -850,7 +850,7 @@ create table transfer (
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id),
   UNIQUE (authorization_nonce, chain, token, payer)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table transition (
   machine text not null,
@@ -870,7 +870,7 @@ create table webhook_attempt (
   response_body text,
   FOREIGN KEY (event_id, endpoint_id) REFERENCES webhook_delivery(event_id, endpoint_id),
   PRIMARY KEY (event_id, endpoint_id, id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table webhook_delivery (
   event_id text not null,
@@ -888,7 +888,7 @@ create table webhook_delivery (
   FOREIGN KEY (endpoint_id) REFERENCES webhook_endpoint(id),
   FOREIGN KEY (event_id) REFERENCES webhook_event(id),
   PRIMARY KEY (event_id, endpoint_id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table webhook_endpoint (
   id text not null,
@@ -921,10 +921,10 @@ create table webhook_endpoint (
   CHECK ((payload = ANY (ARRAY['full'::text, 'thin'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (id)
-);
+) with (fillfactor=50);
 
 create table webhook_event (
-  id text not null default ('evt_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text)),
+  id text not null default (('evt_'::text || lpad(to_hex((floor(EXTRACT(epoch FROM now())))::bigint), 8, '0'::text)) || "right"(replace((gen_random_uuid())::text, '-'::text, ''::text), 24)),
   sequence bigint generated always as identity not null,
   account_id text not null,
   mode text not null,
@@ -955,7 +955,7 @@ END,
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   FOREIGN KEY (refund_id) REFERENCES refund(id),
   PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table webhook_event_list (
   account_id text not null,
@@ -964,7 +964,7 @@ create table webhook_event_list (
   CHECK ((mode = ANY (ARRAY['test'::text, 'live'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (account_id, mode)
-);
+) with (fillfactor=50);
 
 create table webhook_fanout (
   settlement_id text not null,
@@ -1001,7 +1001,7 @@ CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
 CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
-CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset) INCLUDE (amount);
+CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX merchant_named ON public.merchant USING btree (account_id, mode, lower(email), lower(name)) WHERE (deleted_at IS NULL);
 CREATE INDEX merchant_owned ON public.merchant USING btree (account_id, mode, id);
@@ -1049,7 +1049,7 @@ CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, la
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX transfer_lane_nonce ON public.transfer USING btree (lane_id, lane_nonce) WHERE (lane_id IS NOT NULL);
 CREATE INDEX transfer_pending_by_payer ON public.transfer USING btree (chain, payer) WHERE (state = ANY (ARRAY['ready'::text, 'assigned'::text]));
-CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at) WHERE (state = 'ready'::text);
+CREATE INDEX transfer_ready ON public.transfer USING btree (chain, created_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX transfer_unfinished ON public.transfer USING btree (chain, state) WHERE (state <> ALL (ARRAY['confirmed'::text, 'ended'::text]));
 CREATE INDEX webhook_attempt_at ON public.webhook_attempt USING btree (at);
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (endpoint_id, priority, due_at) WHERE (due_at IS NOT NULL);

@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 
-/** A role of ops/redis/users.acl. */
-export type RedisRole = "api" | "worker" | "board";
+/** The roles of ops/redis/users.acl that processes of the service have. */
+const roles = ["api", "worker", "board"] as const;
+export type RedisRole = (typeof roles)[number];
 
 /** What the names of the users of one key prefix have in common, and their password. */
 export type RedisUsers = { suffix: string; password: string };
@@ -20,7 +21,7 @@ export async function createRedisUsers(ownerUrl: string, prefix: string): Promis
   const users = { suffix: randomBytes(4).toString("hex"), password: randomBytes(12).toString("hex") };
   const rules = readFileSync(productionUsers, "utf8")
     .split("\n")
-    .filter((line) => line.startsWith("user pay_"))
+    .filter((line) => roles.some((role) => line.startsWith(`user pay_${role} `)))
     .map((line) => line.split(" ").slice(1));
   await asOwner(ownerUrl, async (redis) => {
     for (const [name, ...words] of rules) {
@@ -45,7 +46,7 @@ export function redisUserUrl(ownerUrl: string, role: RedisRole, { suffix, passwo
 
 /** Removes the users from their Redis. */
 export async function dropRedisUsers(ownerUrl: string, { suffix }: RedisUsers): Promise<void> {
-  const names = (["api", "worker", "board"] as const).map((role) => `pay_${role}_${suffix}`);
+  const names = roles.map((role) => `pay_${role}_${suffix}`);
   await asOwner(ownerUrl, async (redis) => {
     await redis.call("ACL", "DELUSER", ...names);
     await saveUsers(redis);

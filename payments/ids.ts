@@ -12,13 +12,18 @@ export type IdPrefix =
   | "trf"
   | "stl"
   | "rfnd"
-  | "corr"
   | "cpol"
   | "cdat"
   | "whe"
   | "oreq";
 
-/** Returns a new identifier: a prefix and 128 random bits, so that ids cannot be guessed from one another. */
-export function newId(prefix: IdPrefix): string {
-  return `${prefix}_${randomBytes(16).toString("hex")}`;
+/**
+ * Returns a new identifier: a prefix, and 128 bits in hex. The first 32 bits are `at` in Unix seconds, so that new rows
+ * are near each other in every index (docs/decisions/ids.md). The other 96 are random: a payment's id is the permission
+ * to view and pay it.
+ */
+export function newId(prefix: IdPrefix, at: Date): string {
+  const bytes = randomBytes(16);
+  bytes.writeUInt32BE(Math.floor(at.getTime() / 1000));
+  return `${prefix}_${bytes.toString("hex")}`;
 }

@@ -10,6 +10,7 @@ import { startProbes } from "../runtime/probes.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
+import { failToStart } from "../runtime/start-failure.ts";
 import { applyDueClaims, countHeld } from "./apply-due-claims.ts";
 import { runAuditCommand } from "./audit/audit-command.ts";
 import { machineActor } from "./audit/entries.ts";
@@ -192,6 +193,8 @@ try {
       `unknown command ${command}; expected serve, init, rebuild, withdraw, decide, waiting or audit`,
     );
 } catch (error) {
+  if (command === "serve") failToStart("signer", error);
+  // The other commands are for people.
   console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
   process.exit(1);
 }

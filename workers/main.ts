@@ -30,11 +30,12 @@ import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metric
 import { createMetrics, type Metrics } from "../runtime/metrics.ts";
 import { type Networks, readKey, readNetworks, readSecret, readText } from "../runtime/networks/read-networks.ts";
 import { type Readiness, startProbes } from "../runtime/probes.ts";
-import { describeBriefly, describeWithCode } from "../runtime/redaction.ts";
+import { describeWithCode } from "../runtime/redaction.ts";
 import { checkReleasedPages } from "../runtime/released-pages/check-released-pages.ts";
 import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
+import { failToStart } from "../runtime/start-failure.ts";
 import { createKeylessSigner, openSigner } from "../signer/open-signer.ts";
 import { openTreasuryKey } from "../signer/open-treasury-keys.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
@@ -260,14 +261,19 @@ function startEachChain(
   served: readonly QueueName[],
 ): Promise<ReadonlySet<string>> {
   const { chains, isTransient } = deps;
-  return startChains({ log, isTransient, signal: shutdown.signal, onError: stop }, chains.keys(), async (id) => {
-    const needs = findNeeds(served, id);
-    const chain = getChain(chains, id);
-    if (needs.has("lanes")) await getTransferDriver(chain).openKeys(deps, { readKey, readSecret, readText });
-    if (needs.has("treasury") && config.SIGNER === "embedded") deps.treasuryKeys.set(id, await openTreasuryKey(chain));
-    await checkChain(chains, id);
-    await startTransfers(deps, id);
-  });
+  return startChains(
+    { log, isTransient, signal: shutdown.signal, onError: (error) => failToStart("worker", error) },
+    chains.keys(),
+    async (id) => {
+      const needs = findNeeds(served, id);
+      const chain = getChain(chains, id);
+      if (needs.has("lanes")) await getTransferDriver(chain).openKeys(deps, { readKey, readSecret, readText });
+      if (needs.has("treasury") && config.SIGNER === "embedded")
+        deps.treasuryKeys.set(id, await openTreasuryKey(chain));
+      await checkChain(chains, id);
+      await startTransfers(deps, id);
+    },
+  );
 }
 
 /** Opens the check of the buyers' pages. Returns a check that does nothing when PUBLIC_URL is not set. */
@@ -282,10 +288,8 @@ function openPagesCheck(deps: Deps, publicUrl: string | undefined): () => Promis
   return createPagesCheck({ ...deps, check });
 }
 
-/** Ends the process after an error in the configuration or in a chain, with a message for the operator. */
-function stop(error: unknown): never {
-  console.error(error instanceof ConfigError ? error.message : describeBriefly(error));
-  process.exit(1);
+try {
+  await work(readWorkerConfig(process.env));
+} catch (error) {
+  failToStart("worker", error);
 }
-
-await work(readWorkerConfig(process.env)).catch(stop);

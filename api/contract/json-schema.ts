@@ -17,26 +17,28 @@ export function createSchemas({ closed }: { closed: boolean }): {
   refer: Refer;
 } {
   const schemas: Record<string, Schema> = {};
-  const names = new Map<z.ZodType, string>();
+  const references = new Map<z.ZodType, Schema>();
   const toJson: ToJson = (schema, io) => {
     const options = { io, unrepresentable: "any", target: "draft-2020-12" } as const;
     const { $schema: _, $defs = {}, ...whole } = z.toJSONSchema(schema, options);
     for (const [name, definition] of Object.entries($defs)) schemas[name] = adaptObject(definition, closed);
     return adaptObject(whole, closed);
   };
+  const addSchema: Refer = (schema, io, name) => {
+    const converted = withoutNull(toJson(schema, io));
+    if (typeof converted["$ref"] === "string") return converted;
+    if (schemas[name]) throw new Error(`two schemas are named ${name}`);
+    schemas[name] = converted;
+    return { $ref: `#/components/schemas/${name}` };
+  };
   return {
     schemas,
     toJson,
     refer(schema, io, name) {
-      const known = names.get(schema);
-      if (known === undefined) {
-        const converted = withoutNull(toJson(schema, io));
-        if (typeof converted["$ref"] === "string") return converted;
-        if (schemas[name]) throw new Error(`two schemas are named ${name}`);
-        schemas[name] = converted;
-        names.set(schema, name);
-      }
-      return { $ref: `#/components/schemas/${known ?? name}` };
+      // Dozens of responses share the schema of errors, and each conversion takes a millisecond.
+      const known = references.get(schema) ?? addSchema(schema, io, name);
+      references.set(schema, known);
+      return { ...known };
     },
   };
 }

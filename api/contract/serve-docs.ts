@@ -25,12 +25,25 @@ export function refuseLiveKeys<R extends { headers?: Record<string, string> }>(r
   return request;
 }
 
+/** The contract as text, and the ETag of that text. */
+type Contract = { text: string; etag: string };
+
+/** Returns a function that generates the contract when it is first called: that takes longer than a start of the api should. */
+function openContract(publicUrl: string): () => Contract {
+  let contract: Contract | undefined;
+  return () => {
+    if (contract) return contract;
+    const text = JSON.stringify(describeApi(operations, { publicUrl }));
+    contract = { text, etag: `"${createHash("sha256").update(text).digest("base64url")}"` };
+    return contract;
+  };
+}
+
 /** Serves GET /openapi.json, the contract, and GET /docs, a page that shows and tries it. Neither requires a key. */
 export function serveDocs(app: FastifyInstance, publicUrl: string): void {
-  const document = describeApi(operations, { publicUrl });
-  const text = JSON.stringify(document);
-  const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
+  const readContract = openContract(publicUrl);
   app.get("/openapi.json", async (request, reply) => {
+    const { text, etag } = readContract();
     reply.headers({ etag, "cache-control": "public, max-age=300", "access-control-allow-origin": "*" });
     if (request.headers["if-none-match"] === etag) return reply.code(304).send();
     return reply.type("application/json; charset=utf-8").send(text);
@@ -39,9 +52,12 @@ export function serveDocs(app: FastifyInstance, publicUrl: string): void {
     docs.addHook("onSend", async (_request, reply) => {
       reply.header("content-security-policy", pagePolicy);
     });
-    await docs.register(swagger, { mode: "static", specification: { document: JSON.parse(text) } });
+    // The page requires this plugin, but not its document.
+    await docs.register(swagger, { mode: "static", specification: { document: emptyDocument } });
     await docs.register(swaggerUi, {
       routePrefix: "/docs",
+      transformSpecification: () => JSON.parse(readContract().text),
+      transformSpecificationClone: false,
       uiConfig: {
         validatorUrl: null,
         deepLinking: true,
@@ -53,3 +69,5 @@ export function serveDocs(app: FastifyInstance, publicUrl: string): void {
     });
   });
 }
+
+const emptyDocument = { openapi: "3.1.0", info: { title: "", version: "" }, paths: {} };

@@ -38,12 +38,19 @@ export async function listOpenExceptions(
   args: { id?: number | undefined; limit: number },
 ): Promise<ExceptionRow[]> {
   const { rows } = await sql<ExceptionRow>`
+    with open as materialized (
+      select g.* from ledger_group g
+      where g.kind in ('unmatched', 'exception', 'overpaid', 'dust')
+        ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
+        and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
+      order by g.id limit ${args.limit}
+    )
     select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, s.payer, s.receiver,
       p.id as payment_id, p.state as payment_state, o.amount as asked, t.id as transfer_id,
       case when p.id is null then (
         select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
       ) end as perhaps, g.note
-    from ledger_group g
+    from open g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'
     left join observation s on s.chain = g.chain and s.block_id = g.block_id
       and s.tx_hash = g.tx_hash and s.log_index = g.log_index
@@ -58,10 +65,7 @@ export async function listOpenExceptions(
       order by po.payer = s.payer desc, po.amount = s.amount desc, po.created_at desc, po.id limit 1
     ) o on true
     left join payment p on p.id = coalesce(t.payment_id, o.payment_id)
-    where g.kind in ('unmatched', 'exception', 'overpaid', 'dust')
-      ${args.id === undefined ? sql`` : sql`and g.id = ${args.id}`}
-      and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
-    order by g.id limit ${args.limit}`.execute(db);
+    order by g.id`.execute(db);
   return rows;
 }
 

@@ -7,13 +7,14 @@ import { describeJob } from "../../queues/describe-job.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { setBuildInfo } from "../../runtime/build-info.ts";
-import { type BoardConfig, ConfigError, readBoardConfig } from "../../runtime/config.ts";
+import { type BoardConfig, readBoardConfig } from "../../runtime/config.ts";
 import { createDecrypt } from "../../runtime/encryption.ts";
 import { createLog } from "../../runtime/log.ts";
 import { instrumentStatements, samplePool } from "../../runtime/metrics/pool-metrics.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { startProbes } from "../../runtime/probes.ts";
 import { createShutdown, installSignals } from "../../runtime/shutdown.ts";
+import { failToStart } from "../../runtime/start-failure.ts";
 import { buildBoard } from "./board.ts";
 
 async function serve(config: BoardConfig): Promise<void> {
@@ -77,7 +78,5 @@ async function serve(config: BoardConfig): Promise<void> {
 try {
   await serve(readBoardConfig(process.env));
 } catch (error) {
-  // A configuration error is printed as text, because there is no log yet.
-  console.error(error instanceof ConfigError ? error.message : error);
-  process.exit(1);
+  failToStart("bull-board", error);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes every password, key and certificate of docker-compose.yml to a folder (`secrets` by default), each in a file of
+# Writes every password, key and certificate of compose.yml to a folder (`secrets` by default), each in a file of
 # its own. It needs only openssl. An existing folder is left alone: delete a file's folder only together with the volumes.
 set -eu
 umask 077
@@ -35,12 +35,24 @@ for role in api worker board admin reader; do
   save "$role-database-url" "$(database_url "pay_$role" "$secret")"
   echo "create role pay_$role login password '$secret';" >>"$dir/logins.sql"
 done
+# The exporter of Prometheus sees the server's statistics and no table.
+secret="$(password)"
+save exporter-database-uri "postgres:5432/pay?sslmode=verify-full&sslrootcert=/run/secrets/ca.crt"
+save exporter-database-password "$secret"
+echo "create role pay_exporter login password '$secret' in role pg_monitor;" >>"$dir/logins.sql"
 
 # Redis: a user for each role of ops/redis/users.acl, which stores only the hashes of the passwords.
 cp "$acl" "$dir/users.acl"
-for role in api worker board; do
+for role in api worker board exporter; do
   secret="$(password)"
-  save "$role-redis-url" "rediss://pay_$role:$secret@redis:6379/0"
+  case "$role" in
+    # Versions of the exporter differ in whether the user is part of the name.
+    exporter)
+      url="redis:6379"
+      save exporter-redis-passwords "{\"rediss://$url\": \"$secret\", \"rediss://pay_exporter@$url\": \"$secret\"}"
+      ;;
+    *) save "$role-redis-url" "rediss://pay_$role:$secret@redis:6379/0" ;;
+  esac
   name="$(echo "$role" | tr '[:lower:]' '[:upper:]')_PASSWORD_SHA256"
   sed "s/$name/$(sha256 "$secret")/" "$dir/users.acl" >"$dir/users.acl.new"
   mv "$dir/users.acl.new" "$dir/users.acl"
@@ -61,7 +73,13 @@ key_pair totp
 
 save grafana-password "$(password)"
 
+# Who receives the heads of the audit logs, for you to fill in: https://user:password@host/path. Empty: no one.
+save audit-sink ""
+save signer-audit-sink ""
+
 # The containers run as several users. The folder keeps everyone else on this machine out.
 chmod 644 "$dir"/*
 chmod 600 "$dir/ca.key"
+# For the private keys of the lanes and of the treasury, which the networks files name.
+mkdir -m 755 "$dir/lanes" "$dir/treasury"
 echo "wrote $dir; keep a copy of $dir/*-private-keys apart from the backups"

@@ -34,7 +34,7 @@ export function serveActions(app: FastifyInstance, deps: ConsoleDeps): void {
     const operator = operatorOf(request);
     if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);
     const { sent, shown } = await describeSubject(deps, action, subject);
-    const hidden = { request: newId("oreq"), ...sent };
+    const hidden = { request: newId("oreq", deps.now()), ...sent };
     const path = `/console/actions/${action}/${encodeURIComponent(subject)}`;
     return sendPage(
       reply,

@@ -111,7 +111,7 @@ export function returnException(deps: Deps, args: { actor: AuditActor; id: numbe
     if (payer === null) return refuse("invalid_state", "the sender of the money is not on record");
     const at = deps.now();
     const row = {
-      id: newId("rfnd"),
+      id: newId("rfnd", at),
       payment_id: null,
       exception_id: id,
       merchant_id: null,

@@ -34,8 +34,8 @@ export async function addPolicy(
   args: { actor: AuditActor; merchantId: string } & Policy,
 ): Promise<{ id: string }> {
   const { actor, merchantId: merchant_id, asset, unit, minimum } = args;
-  const id = newId("cpol");
   const at = deps.now();
+  const id = newId("cpol", at);
   const row = { id, merchant_id, asset: asset === null ? null : canonicalAsset(asset), unit, minimum };
   await inTransaction(deps.db, async (db) => {
     await insertCollectionPolicy(db, { ...row, created_at: at });

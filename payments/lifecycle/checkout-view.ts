@@ -46,7 +46,7 @@ export type Way = {
 type Deps = Pick<PaymentDeps, "db" | "chains" | "networks" | "now" | "log">;
 
 /**
- * Returns a payment to a holder of its link. The id's 128 random bits, which only the merchant and the buyer know, act
+ * Returns a payment to a holder of its link. The id's 96 random bits, which only the merchant and the buyer know, act
  * as the credential and determine the mode. Refuses with `payment_not_found`.
  */
 export async function findCheckout(deps: Deps, paymentId: string): Promise<Result<CheckoutView>> {

@@ -114,7 +114,7 @@ async function accept(
   const now = deps.now();
   const of = { option, deadline: payment.expires_at };
   const attempt: NewAttempt = {
-    id: newId("att"),
+    id: newId("att", now),
     payment_id: payment.id,
     option_id: option.id,
     digest,

@@ -74,7 +74,7 @@ export async function writePayment(
   const latest = new Date(now.getTime() + LONGEST_LIFETIME_MS);
   const wanted = args.expiresAt ?? new Date(now.getTime() + usualMs);
   const expiresAt = wanted < latest ? wanted : latest;
-  const id = newId("pay");
+  const id = newId("pay", now);
   const row = {
     id,
     account_id: accountId,

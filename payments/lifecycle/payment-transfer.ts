@@ -9,11 +9,11 @@ import { readResults } from "./wallet-results.ts";
 
 type PaymentTransfer = NewTransfer & { payment_id: string };
 
-/** Returns the unsigned transfer that pays a payment by an option. */
-export function toTransfer(option: OptionRow): PaymentTransfer {
+/** Returns the unsigned transfer that pays a payment by an option, with an id of the time `at`. */
+export function toTransfer(option: OptionRow, at: Date): PaymentTransfer {
   const { payment_id, kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before } = option;
   return {
-    id: newId("trf"),
+    id: newId("trf", at),
     purpose: "payment",
     payment_id,
     settlement_id: null,
@@ -42,11 +42,12 @@ export function toSignedTransfer(
   { attempt, option }: AttemptWithContext,
   outcome: VerificationResult | undefined,
 ): PaymentTransfer {
-  const transfer = toTransfer(option);
+  const now = deps.now();
+  const transfer = toTransfer(option, now);
   // The buyer's wallet has sent a push itself, so the transfer only has to be watched.
   if (option.kind === "push") return { ...transfer, state: "awaited" };
   const verified = outcome?.ok ? outcome : undefined;
   const signed = getResultReader(option.chain).toSignedMembers(readResults(attempt.results), verified);
-  const due_at = new Date(deps.now().getTime() + REENQUEUE_AFTER_MS);
+  const due_at = new Date(now.getTime() + REENQUEUE_AFTER_MS);
   return { ...transfer, ...signed, due_at };
 }

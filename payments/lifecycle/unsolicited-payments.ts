@@ -47,7 +47,7 @@ export async function openUnsolicitedPayments(
     if (moved.length === 0) continue;
     const signatures = await findSignatures(deps, db, option);
     await openAttempt(db, option, at);
-    await insertTransfers(db, [{ ...toTransfer(option), ...signatures, state: "awaited", due_at: null }], at);
+    await insertTransfers(db, [{ ...toTransfer(option, at), ...signatures, state: "awaited", due_at: null }], at);
     opened.push(option);
   }
   return () => {
@@ -74,7 +74,7 @@ async function findSignatures(deps: PaymentDeps, db: Db, option: OptionRow): Pro
 /** Marks the option's waiting attempt as verified, or writes a verified attempt when none waits. */
 async function openAttempt(db: Db, option: OptionRow, at: Date): Promise<void> {
   const waiting = await findWaitingAttemptOf(db, option);
-  const id = waiting?.id ?? newId("att");
+  const id = waiting?.id ?? newId("att", at);
   if (!waiting) {
     const digest = createHash("sha256").update(`unsolicited ${option.id}`).digest();
     const { payment_id, id: option_id } = option;

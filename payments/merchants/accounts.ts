@@ -15,8 +15,8 @@ export async function createAccount(
   args: { actor: AuditActor; name: string; destinationWaitingHours?: number },
 ): Promise<{ id: string }> {
   const { actor, name, destinationWaitingHours: hours } = args;
-  const id = newId("acct");
   const at = deps.now();
+  const id = newId("acct", at);
   await inTransaction(deps.db, async (db) => {
     await insertAccount(db, {
       id,

@@ -42,8 +42,9 @@ export async function createApiKey(
     const [missing] = ids.length === 0 ? [] : await listMissingMerchants(db, { accountId, mode, ids });
     if (missing !== undefined) return refuse("merchant_not_found", `merchantIds: there is no merchant ${missing}`);
     const key = makeKeyText(mode);
+    const at = deps.now();
     const row = await insertApiKey(db, {
-      id: newId("key"),
+      id: newId("key", at),
       account_id: accountId,
       mode,
       ...secretColumns(key),
@@ -52,7 +53,7 @@ export async function createApiKey(
       allowed_cidrs: limits.allowedCidrs && [...limits.allowedCidrs],
       expires_at: limits.expiresAt,
       created_by: caller?.keyId ?? null,
-      created_at: deps.now(),
+      created_at: at,
     });
     await audit({ ...deps, db }, args, {
       action: "api_key.created",

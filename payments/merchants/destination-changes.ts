@@ -28,7 +28,7 @@ export async function requestChanges(
   const rows = await insertDestinationChanges(
     deps.db,
     wanted.map((change) => ({
-      id: newId("dchg"),
+      id: newId("dchg", at),
       merchant_id: merchantId,
       destination_id: change.destinationId,
       asset: change.asset,

@@ -64,8 +64,9 @@ export async function addDestinations(
   if (unserved !== undefined)
     return refuse("params_validation", `settlements.${unserved}.destination: the account is not served`);
   return withDestinationLock(deps, args, async (locked) => {
+    const at = locked.now();
     const wanted = args.settlements.map(({ asset, destination }) => ({
-      destinationId: newId("crypto"),
+      destinationId: newId("crypto", at),
       asset: canonicalAsset(asset),
       givenAsset: asset === canonicalAsset(asset) ? null : asset,
       before: null,

@@ -67,7 +67,7 @@ export async function createMerchant(
   const at = deps.now();
   return inTransaction(deps.db, async (db) => {
     const row = await insertMerchant(db, {
-      id: newId("mrch"),
+      id: newId("mrch", at),
       account_id: accountId,
       mode,
       name: args.name,

@@ -95,7 +95,7 @@ export async function listOptions(
     const before = newest.get(keyOfOffer(offer));
     const row = toRow(deps, payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1 });
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
-    else fresh.push({ id: newId("opt"), ...row });
+    else fresh.push({ id: newId("opt", row.created_at), ...row });
   }
   for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
   // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.

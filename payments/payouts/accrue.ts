@@ -70,7 +70,7 @@ async function settleEach(deps: Pick<PaymentDeps, "now">, db: Db, group: Group):
     group.credits.map((one, index): [Credit, NewSettlement] => {
       const { merchantId, asset } = group;
       const { mode } = one.payment;
-      const row = { id: newId("stl"), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
+      const row = { id: newId("stl", at), merchantId, mode, asset, number: first + index, amount: one.amount, dueAt };
       return [one, { ...row, converted: one.converted === true }];
     }),
   );
@@ -117,6 +117,6 @@ function createAccumulating(
   const mode = group.credits[0]?.payment.mode ?? "live";
   const isEnough = policy.accumulation_amount !== null && amount >= policy.accumulation_amount;
   const dueAt = isEnough ? at : new Date(at.getTime() + policy.accumulation_ms);
-  const row = { id: newId("stl"), merchantId, mode, asset, number, amount, dueAt };
+  const row = { id: newId("stl", at), merchantId, mode, asset, number, amount, dueAt };
   return beginAccumulating(db, { ...row, converted: isConverted(group) }, at);
 }

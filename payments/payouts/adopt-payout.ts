@@ -92,7 +92,7 @@ async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, re
   const at = deps.now();
   await reduceSettlement(db, { id, by: rest });
   const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: rest, settlements: 1 }]);
-  const row = { id: newId("stl"), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };
+  const row = { id: newId("stl", at), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };
   await insertSettlements(db, [row], at);
   await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: -rest })], at);
 }
@@ -141,7 +141,7 @@ async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint):
   const numbers = (await listRefunds(db, paymentId)).map(({ number }) => number);
   await reduceRefund(db, { id, amount: sent, owedAmount: owedSent });
   await insertRefund(db, {
-    id: newId("rfnd"),
+    id: newId("rfnd", at),
     number: Math.max(...numbers) + 1,
     payment_id: paymentId,
     exception_id: null,
@@ -156,7 +156,7 @@ async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint):
     due_at: at,
   });
   const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
-  const settlement = { id: newId("stl"), merchantId, mode: "live" as const, ...back, number, dueAt: at };
+  const settlement = { id: newId("stl", at), merchantId, mode: "live" as const, ...back, number, dueAt: at };
   await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
   await insertGroups(db, [refundLessenedGroup({ id, asset: refund.asset, amount: rest, merchantId, back })], at);
 }

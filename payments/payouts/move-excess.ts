@@ -48,8 +48,9 @@ function toTransfer(
   of: { asset: string; amount: bigint; receiver: string; nonce: string; signature: string | null },
 ): NewTransfer & { purpose: "cold" } {
   const { asset, amount, receiver, nonce, signature } = of;
+  const at = deps.now();
   return {
-    id: newId("trf"),
+    id: newId("trf", at),
     purpose: "cold",
     payment_id: null,
     settlement_id: null,
@@ -68,6 +69,6 @@ function toTransfer(
     lane_nonce: null,
     hold_until: null,
     last_error: null,
-    due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
+    due_at: new Date(at.getTime() + REENQUEUE_AFTER_MS),
   };
 }

@@ -46,7 +46,7 @@ export async function refundPayment(
     // The merchant itself returns money that went directly to it.
     const isMoved = payment.mode === "live" && option !== undefined && !payment.direct;
     const at = deps.now();
-    const id = newId("rfnd");
+    const id = newId("rfnd", at);
     const state = isMoved ? "due" : "marked";
     const row = await insertPaymentRefund(db, {
       id,

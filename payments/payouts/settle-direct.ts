@@ -27,7 +27,7 @@ export async function settleDirect(
     const { merchant_id: merchantId, mode } = payment;
     const { asset, amount, chain } = transfer;
     const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: 0n, settlements: 1 }]);
-    const id = newId("stl");
+    const id = newId("stl", at);
     await insertSettlements(db, [{ id, merchantId, mode, asset, number, amount, dueAt: null }], at);
     await linkSettlements(db, [{ paymentId: payment.id, settlementId: id }]);
     await recordDirectPayment(db, { id, destination: `${chain}:${transfer.receiver}`, txHash: transfer.tx_hash });

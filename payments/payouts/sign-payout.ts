@@ -91,8 +91,9 @@ function toTransfer(
 ): NewTransfer {
   const { asset, amount, receiver } = request;
   const chain = getChain(deps.chains, chainOf(asset));
+  const at = deps.now();
   return {
-    id: newId("trf"),
+    id: newId("trf", at),
     payment_id: null,
     settlement_id: null,
     refund_id: null,
@@ -111,6 +112,6 @@ function toTransfer(
     lane_nonce: null,
     hold_until: null,
     last_error: null,
-    due_at: new Date(deps.now().getTime() + REENQUEUE_AFTER_MS),
+    due_at: new Date(at.getTime() + REENQUEUE_AFTER_MS),
   };
 }

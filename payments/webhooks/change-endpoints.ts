@@ -71,7 +71,7 @@ export async function createEndpoint(
         "rate_limited",
         `the account has registered ${MAX_PER_DAY} webhook endpoints in this mode within a day, which is the most`,
       );
-    const id = newId("whe");
+    const id = newId("whe", at);
     const { secret, columns } = await makeSecret(deps, id);
     await insertEndpoint(db, {
       id,

@@ -133,7 +133,7 @@ async function insertPayments(db: Pool, stack: StackFile, count: number): Promis
   const now = new Date();
   const expires = new Date(now.getTime() + 3_600_000);
   return runPool(Array.from({ length: count }), 200, async () => {
-    const id = newId("pay");
+    const id = newId("pay", new Date());
     await insertPayment(db, {
       id,
       account_id,

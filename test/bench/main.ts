@@ -19,6 +19,7 @@ import { benchPolls } from "./bench-polls.ts";
 import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
 import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
+import { benchWal } from "./bench-wal.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
 import { installPeer, PeerMissing } from "./peer-package.ts";
 
@@ -52,6 +53,9 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
   --ledger          measure instead balances and bookings in a ledger of ten million entries, with their plans
+  --wal             measure instead the WAL of a payment of --payments on an empty database and on one with a history, for
+                    ids that begin with their time and for random ones, without and with wal_compression
+  --history N       payments before those of --wal (default 300000)
   --entries N       entries of --ledger (default 10000000)
   --waiters N       concurrent long polls of --polls (default 20000); needs as many open files (ulimit -n)
   --seconds N       duration of each part of --http and --polls (default 15)
@@ -83,6 +87,8 @@ const { values } = parseArgs({
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
     ledger: { type: "boolean", default: false },
+    wal: { type: "boolean", default: false },
+    history: { type: "string", default: "300000" },
     entries: { type: "string", default: "10000000" },
     waiters: { type: "string", default: "20000" },
     seconds: { type: "string", default: "15" },
@@ -114,6 +120,7 @@ const counts = {
   waiters: Number(values.waiters),
   seconds: Number(values.seconds),
   entries: Number(values.entries),
+  history: Number(values.history),
   blocks: Number(values.blocks ?? defaultBlocks()),
   long: Number(values.long ?? 30),
   rate: Number(values.rate ?? 1),
@@ -125,6 +132,10 @@ for (const [name, count] of Object.entries(counts))
   }
 
 const progress = createProgress();
+if (values.wal) {
+  await benchWal({ history: counts.history, payments: counts.payments, say: progress.say });
+  process.exit(0);
+}
 if (values.ledger) {
   await benchLedger({ entries: counts.entries, say: progress.say });
   process.exit(0);

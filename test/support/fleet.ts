@@ -4,6 +4,7 @@ import { freePort } from "../../local/free-ports.ts";
 import { newKey } from "../../local/networks-document.ts";
 import { seedAccount } from "../../local/seed-account.ts";
 import { newSolanaKey } from "../../local/solana-client.ts";
+import { addTestCleanup } from "./add-test-cleanup.ts";
 import { keysOf, type NetworksOptions, networksFileFor, type TestChain } from "./evm-chain.ts";
 import { checkAnswer } from "./published-contract.ts";
 import { type RedisNamespace, redisPrefix } from "./redis-prefix.ts";
@@ -47,7 +48,7 @@ export type Fleet = {
   addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
 };
 
-/** Starts real api and worker processes on their own database, Redis prefix and chains. */
+/** Starts real api and worker processes on their own database, Redis prefix and chains. They end with the test or the file. */
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const databaseUrl = options.databaseUrl ?? (await createDatabase());
   const redis = options.redis ?? redisPrefix();
@@ -70,6 +71,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const keys = keysOf(options.chain, options);
   const apis: SpawnedProcess[] = [];
   const workers: SpawnedProcess[] = [];
+  // The fleet of a test would take processor time from the next tests of the file.
+  addTestCleanup(() => Promise.all([...apis, ...workers].map((one) => one.kill("SIGKILL"))));
   const add = async (
     role: "api" | "worker",
     to: SpawnedProcess[],

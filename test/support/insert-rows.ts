@@ -16,8 +16,8 @@ const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString("
 
 /** Inserts an account with one merchant. */
 export async function insertMerchant(db: Db, mode: Mode = "live"): Promise<{ accountId: string; merchantId: string }> {
-  const accountId = newId("acct");
-  const merchantId = newId("mrch");
+  const accountId = newId("acct", new Date());
+  const merchantId = newId("mrch", new Date());
   const created_at = new Date();
   await db.insertInto("account").values({ id: accountId, name: "Shop", created_at }).execute();
   await db
@@ -43,7 +43,7 @@ export async function insertPaymentRow(
   merchant: { accountId: string; merchantId: string },
   more: { state?: PaymentState; expiresAt?: Date; dueAt?: Date | null; mode?: Mode } = {},
 ): Promise<string> {
-  const id = newId("pay");
+  const id = newId("pay", new Date());
   const expiresAt = more.expiresAt ?? new Date(Date.now() + 300_000);
   const row = {
     id,
@@ -104,7 +104,7 @@ export async function insertTransferRow(
   facts: Partial<TransferFacts> = {},
   at = new Date(),
 ): Promise<{ id: string; paymentId: string }> {
-  const id = newId("trf");
+  const id = newId("trf", new Date());
   const paymentId = await insertPaymentRow(db, merchant, { state: "processing", dueAt: null });
   const row = {
     id,
@@ -145,7 +145,7 @@ export async function insertSettlementRow(
   merchant: { accountId: string; merchantId: string },
   more: { number?: number; amount?: bigint; asset?: string; dueAt?: Date } = {},
 ): Promise<string> {
-  const id = newId("stl");
+  const id = newId("stl", new Date());
   const paymentId = await insertPaymentRow(db, merchant, { dueAt: null });
   const settlement = {
     id,

@@ -22,7 +22,7 @@ export async function payInBulk(
   { count, amount = 1_000_000n }: { count: number; amount?: bigint },
 ): Promise<string[]> {
   const buyer = await fundBuyer(chain, BigInt(count) * amount);
-  const ids = Array.from({ length: count }, () => newId("pay"));
+  const ids = Array.from({ length: count }, () => newId("pay", new Date()));
   for (let at = 0; at < count; at += PER_TRANSACTION) {
     const some = ids.slice(at, at + PER_TRANSACTION);
     const signed = await Promise.all(some.map((id) => signFor(fixture, { buyer, id, amount })));
@@ -78,7 +78,7 @@ async function signFor(
   const authorization = { token: token.token, from, to, value: amount, validBefore: VALID_BEFORE, nonce };
   const signature = await buyer.sign({ hash: hashAuthorization(token.separator, authorization) });
   const transfer: NewTransfer = {
-    id: newId("trf"),
+    id: newId("trf", new Date()),
     purpose: "payment",
     payment_id: id,
     settlement_id: null,

@@ -33,7 +33,8 @@ export async function copyDatabase(url: string): Promise<string> {
 
 async function createFrom(template: string): Promise<string> {
   const name = `pay_${randomBytes(6).toString("hex")}`;
-  await onServer(`create database ${name} template ${template}`);
+  // Copying the files takes half the processor time of logging each page.
+  await onServer(`create database ${name} template ${template} strategy file_copy`);
   addCleanup(() => onServer(`drop database if exists ${name} with (force)`));
   return namedDatabase(inject("services").postgresUrl, name);
 }

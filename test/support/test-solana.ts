@@ -41,20 +41,39 @@ export type TestSolanaOptions = {
   genesis?: string;
   /** Default: a mint of the Token program with 6 decimals. */
   mint?: spl.MintOptions;
-  /** Ignores SOLANA_RPC_URL, for tests that use `knobs` or restart the cluster. */
+  /** Starts a private cluster, whatever SOLANA_RPC_URL is: for tests that use `knobs` or restart the cluster. */
   own?: boolean;
 };
 
-/** Starts a private Solana cluster (one process) with a mint. */
+const usual = { slotMs: 50, finalityDepth: 4 };
+
+/** The cluster with the usual options that the files of this process share, one after the other. It ends with the process. */
+let shared: Promise<Service> | undefined;
+
+/** Starts a private Solana cluster (one process), or takes the shared one when no option asks for another, and makes a mint. */
 export async function startTestSolana({ mint: kind, ...options }: TestSolanaOptions = {}): Promise<TestSolana> {
-  const { slotMs = 50 } = options;
-  const service = await startSolana({ finalityDepth: 4, ...options, slotMs });
-  addCleanup(() => service.close());
+  const { slotMs = usual.slotMs } = options;
+  const service = await (Object.keys(options).length > 0 ? startPrivate(options) : startShared());
   const client = await openSolana(service.url);
   const id = `solana:${(await client.connection.getGenesisHash()).slice(0, 32)}`;
   const mint = await spl.makeMint(client, kind);
   const asset = `${id}/token:${mint.address}`;
   return { url: service.url, id, asset, client, mint, slotMs, knobs: openTestControls(service.url), service };
+}
+
+async function startShared(): Promise<Service> {
+  shared ??= startSolana(usual);
+  const running = await shared;
+  if (running.pid() !== undefined) return running;
+  // A test has crashed it, or it is the one of SOLANA_RPC_URL.
+  shared = startSolana(usual);
+  return await shared;
+}
+
+async function startPrivate(options: Omit<TestSolanaOptions, "mint">): Promise<Service> {
+  const service = await startSolana({ ...usual, ...options });
+  addCleanup(() => service.close());
+  return service;
 }
 
 /** Creates a treasury key and `lanes` relayer keys with 10 SOL each. */

@@ -89,7 +89,8 @@ create table merchant_balance (
   next_settlement integer not null default 1,
   primary key (merchant_id, asset)
 );
-create index merchant_balance_asset on merchant_balance (asset) include (amount);
+-- Without the amount, so that a changed amount writes no index entry.
+create index merchant_balance_asset on merchant_balance (asset);
 
 -- The newest comparison of the ledger with a chain.
 create table reconciliation (

@@ -18,6 +18,7 @@ const files = [
   "refund-events",
   "audit",
   "operators",
+  "storage",
 ];
 
 /** The texts of the files. A build contains the result of this module, not the module (see scripts/build.ts). */

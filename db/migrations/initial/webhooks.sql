@@ -36,7 +36,9 @@ create index webhook_endpoint_deleted on webhook_endpoint (deleted_at);
 -- What happened to an account's objects, once for all of its endpoints. Triggers copy the account and the merchant from
 -- rows that refer to them.
 create table webhook_event (
-  id text primary key default 'evt_' || replace(gen_random_uuid()::text, '-', ''),
+  -- The time and random bits, as payments/ids.ts makes ids.
+  id text primary key default
+    'evt_' || lpad(to_hex(floor(extract(epoch from now()))::bigint), 8, '0') || right(replace(gen_random_uuid()::text, '-', ''), 24),
   sequence bigint generated always as identity,
   account_id text not null,
   mode text not null check (mode in ('test', 'live')),

@@ -26,7 +26,7 @@ const refused = { code: "23505" };
 
 async function makeOption(paymentId: string, payer = hex(20), on = db) {
   const row = {
-    id: newId("opt"),
+    id: newId("opt", new Date()),
     payment_id: paymentId,
     account: `${someChain}:${payer}`,
     chain: someChain,
@@ -55,7 +55,7 @@ async function makeOption(paymentId: string, payer = hex(20), on = db) {
 }
 
 const attempt = (paymentId: string, optionId: string, digest = randomBytes(32)) => ({
-  id: newId("att"),
+  id: newId("att", new Date()),
   payment_id: paymentId,
   option_id: optionId,
   digest,
@@ -118,7 +118,7 @@ describe("a payment", () => {
   test("a payment has one transfer that pays it", async () => {
     const { paymentId, id } = await insertTransferRow(db, merchant);
     const row = await db.selectFrom("transfer").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
-    const second = { ...row, id: newId("trf"), authorization_nonce: hex(32), payment_id: paymentId };
+    const second = { ...row, id: newId("trf", new Date()), authorization_nonce: hex(32), payment_id: paymentId };
     await expect(db.insertInto("transfer").values(second).execute()).rejects.toMatchObject(refused);
   });
 

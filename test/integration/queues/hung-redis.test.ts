@@ -7,7 +7,7 @@ import { makeMerchant, makePayment, startApi } from "../api/start-api.ts";
 
 /** How long a person may wait for a response. */
 const SOON_MS = 4_000;
-const makeJob = () => ({ data: { paymentId: newId("pay") } });
+const makeJob = () => ({ data: { paymentId: newId("pay", new Date()) } });
 
 /** A Redis that can be stopped: its connections stay open and it responds to nothing until it continues. */
 async function hangable() {

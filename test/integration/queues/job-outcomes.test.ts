@@ -13,7 +13,7 @@ const isEmpty = async (queues: Awaited<ReturnType<typeof openQueues>>) =>
 async function opened() {
   const queues = await openQueues();
   await queues.ready();
-  const paymentId = newId("pay");
+  const paymentId = newId("pay", new Date());
   return {
     queues,
     paymentId,
@@ -107,7 +107,7 @@ test("a failed job does not keep the sweep from enqueueing the same row again", 
 test.each([
   ["paymentId", { paymentId: "pay_s3cr3t" }],
   ["paymentId", {}],
-  ["", { paymentId: newId("pay"), signature: "0xs3cr3t" }],
+  ["", { paymentId: newId("pay", new Date()), signature: "0xs3cr3t" }],
 ])("a job whose data does not fit fails with the member's name (%j) and without its value", async (member, data) => {
   const { queues } = await opened();
   let runs = 0;
@@ -156,7 +156,7 @@ test("delayed work does not run before its time", async () => {
 
 test("confirms that are enqueued at the same moment share one job, and jobs of the sweep stay separate", async () => {
   const { queues } = await opened();
-  const [one, two, three] = [newId("att"), newId("att"), newId("att")];
+  const [one, two, three] = [newId("att", new Date()), newId("att", new Date()), newId("att", new Date())];
   await Promise.all([one, two].map((id) => queues.enqueue("verify-signature", [{ data: { attemptIds: [id] } }])));
   await queues.enqueue("verify-signature", [{ data: { attemptIds: [three] } }]);
   await queues.enqueue("verify-signature", [{ data: { attemptIds: [two] }, retry: 1 }]);
@@ -173,7 +173,12 @@ test("confirms that are enqueued at the same moment share one job, and jobs of t
 test("confirms that arrive while a batch is verified share the next job, and an end that is never reported holds nothing", async () => {
   const { queues } = await opened();
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const [first, second, third, fourth] = [newId("att"), newId("att"), newId("att"), newId("att")];
+  const [first, second, third, fourth] = [
+    newId("att", new Date()),
+    newId("att", new Date()),
+    newId("att", new Date()),
+    newId("att", new Date()),
+  ];
   const enqueue = (id: string, ended?: Promise<void>) =>
     queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, ended }]);
   const iterate = () => new Promise((resolve) => setImmediate(resolve));
@@ -194,7 +199,7 @@ test("confirms that arrive while a batch is verified share the next job, and an 
 
 test("a confirm waits for those that are on their way with it, and not for one that does not come", async () => {
   const { queues } = await opened();
-  const [first, second, third] = [newId("att"), newId("att"), newId("att")];
+  const [first, second, third] = [newId("att", new Date()), newId("att", new Date()), newId("att", new Date())];
   const enqueue = (id: string, others?: () => Promise<unknown>) =>
     queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, others }]);
   const arrived = Promise.withResolvers<void>();
@@ -215,7 +220,7 @@ test("a confirm waits for those that are on their way with it, and not for one t
 
 test("what BullMQ notes about ended jobs does not accumulate in Redis", async () => {
   const { queues } = await opened();
-  const jobs = Array.from({ length: 300 }, () => ({ data: { paymentId: newId("pay") } }));
+  const jobs = Array.from({ length: 300 }, () => ({ data: { paymentId: newId("pay", new Date()) } }));
   await queues.enqueue("expire-payment", jobs);
   let ended = 0;
   queues.serve("expire-payment", async () => {

@@ -5,7 +5,7 @@ import { startPrivateRedis } from "../../support/private-services.ts";
 import { openQueues } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-const makeJob = () => ({ data: { paymentId: newId("pay") } });
+const makeJob = () => ({ data: { paymentId: newId("pay", new Date()) } });
 const failuresOf = async (queues: Awaited<ReturnType<typeof openQueues>>) =>
   (await queues.metrics.enqueueFailures.get()).values.find(({ labels }) => labels.queue === "expire-payment")?.value ??
   0;

@@ -97,7 +97,8 @@ const keyless: [string, Role, string][] = [
 ];
 
 test.each(keyless)("%s starts without the file of any key", async (_what, role, WORKER_QUEUES) => {
-  await spawnProcess({ role, env: { ...absent, WORKER_QUEUES } });
+  const started = await spawnProcess({ role, env: { ...absent, WORKER_QUEUES } });
+  await started.kill("SIGKILL");
 });
 
 test.each([

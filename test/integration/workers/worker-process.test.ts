@@ -57,6 +57,7 @@ describe("WORKER_QUEUES", () => {
     expect(await started.gone).toMatchObject({ code: 1 });
     expect(started.tail()).toMatch(/unknown queues: settles;.*expire-payment/);
     expect(started.tail()).not.toContain("    at ");
+    expect(started.records()).toHaveLength(started.lines.length);
   });
 
   test("only a process that delivers webhooks needs the key of their secrets, and it does not start without it", async () => {

@@ -30,6 +30,8 @@ test("the documentation page loads everything from its own origin", async () => 
     expect(asset.headers.get("x-content-type-options")).toBe("nosniff");
   }
   expect(html).not.toMatch(/<script(?![^>]*\bsrc=)[^>]*>[^<]/);
+  const contract = await (await fetch(`${api.url}/openapi.json`)).json();
+  expect(await (await fetch(`${api.url}/docs/json`)).json()).toEqual(contract);
   const settings = await (await fetch(`${api.url}/docs/static/swagger-initializer.js`)).text();
   expect(settings).toContain('"tryItOutEnabled":true');
   expect(settings).toMatch(/"requestInterceptor":\s*function refuseLiveKeys/);

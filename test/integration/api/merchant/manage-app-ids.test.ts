@@ -33,6 +33,14 @@ test("app ids are listed in pages, the newest first, those of the mode and accou
   }
 });
 
+test("app ids and keys begin with random digits, and not with their time: they are credentials", async () => {
+  const { key } = await makeKey(api, { accountId: shop.accountId, mode: "test", scopes: ["gateway"] });
+  for (const digits of [await create(), key.replace("svc_test_", "")]) {
+    expect(digits).toMatch(/^([0-9a-f]{32}){1,2}$/);
+    expect(Math.abs(Number.parseInt(digits.slice(0, 8), 16) * 1000 - Date.now())).toBeGreaterThan(60_000);
+  }
+});
+
 test.each([
   ["without the scope gateway", { scopes: ["keys"] as const }, "scope gateway"],
   ["for some addresses", { scopes: ["keys", "gateway"] as const, allowedCidrs: ["127.0.0.0/8"] }, "allowedCidrs"],

@@ -13,11 +13,11 @@ const paymentOf = ({ accountId, merchantId }: Merchant) => {
   const created_at = new Date();
   const whose = { account_id: accountId, merchant_id: merchantId, mode: "live" as const, reference_id: null };
   const amount = { unit: "iso4217/USD", value: 100n, checkout: null, description: null, metadata: null };
-  return { id: newId("pay"), ...whose, ...amount, created_at, expires_at: created_at, due_at: null };
+  return { id: newId("pay", new Date()), ...whose, ...amount, created_at, expires_at: created_at, due_at: null };
 };
 const claimOf = (key: string) => ({
   ...{ operation: "createPayment", key, digest: Buffer.alloc(32), status: 201 },
-  response_body: newId("pay"),
+  response_body: newId("pay", new Date()),
 });
 
 test("payments are inserted in one order, so that merchants who use the same idempotency key cannot deadlock", async () => {

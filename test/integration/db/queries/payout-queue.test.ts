@@ -48,7 +48,7 @@ async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigi
   await on
     .insertInto("settlement_destination")
     .values({
-      id: newId("crypto"),
+      id: newId("crypto", new Date()),
       merchant_id: merchantId,
       asset: someAsset,
       destination: `${someChain}:0x1`,
@@ -62,7 +62,7 @@ async function insertDestination(on: Db, { merchantId }: Merchant, minimum: bigi
 }
 
 async function insertRefundRow(on: Db, { merchantId, accountId }: Merchant): Promise<string> {
-  const id = newId("rfnd");
+  const id = newId("rfnd", new Date());
   const payment_id = await insertPaymentRow(on, { merchantId, accountId }, { dueAt: null });
   await insertRefund(on, {
     id,
@@ -196,7 +196,14 @@ const wakes: [Obstacle, PayoutKind, string, (merchant: Merchant) => Promise<(on:
     async (one) => {
       await insertDestination(db, one, 5n);
       const { merchantId } = one;
-      const row = { id: newId("stl"), merchantId, mode: "live" as const, asset: someAsset, number: 9, amount: 1n };
+      const row = {
+        id: newId("stl", new Date()),
+        merchantId,
+        mode: "live" as const,
+        asset: someAsset,
+        number: 9,
+        amount: 1n,
+      };
       await beginAccumulating(db, { ...row, dueAt: now }, now);
       return (on) =>
         addToAccumulating(on, { merchantId, asset: someAsset, amount: 4n, converted: false, limit: null, at: now });
@@ -293,7 +300,7 @@ test("rows name their queue, also a refund of money that belonged to no merchant
   expect(rows).toMatchObject([{ id, state: "due", is_fresh: true, ...keyOf(merchant) }]);
   await sql`insert into ledger_group (kind, subject, at) values ('unmatched', 'x', now())`.execute(db);
   const group = await db.selectFrom("ledger_group").select("id").executeTakeFirstOrThrow();
-  const refund = newId("rfnd");
+  const refund = newId("rfnd", new Date());
   await insertRefund(db, {
     id: refund,
     payment_id: null,

@@ -217,7 +217,7 @@ test.each(memberNames(requestedActions))("a viewer can neither open nor send the
   expect((await get(path, "vera")).statusCode).toBe(403);
   // A viewer gets no form, but has what is needed to compute the token of their own session.
   const token = makeFormToken((await cookieOf("vera")).split("=")[1] ?? "");
-  const sent = await post(path, { token, request: newId("oreq") }, "vera");
+  const sent = await post(path, { token, request: newId("oreq", fixture.deps.now()) }, "vera");
   expect([sent.statusCode, sent.body.includes("A viewer can change nothing.")]).toEqual([403, true]);
   expect(await requests()).toBe(before);
   for (const url of [`/console/payments/${paid}`, `/console/merchants/${merchantId}`, "/console/exceptions"])
@@ -263,7 +263,7 @@ test("input that no action accepts is refused before it is requested", async () 
 
 /** Requests an action as a board does that an attacker has taken over: with its database role, and without its checks. */
 const requestAs = async (operator: string, more: object = {}, requestedAt?: Date) => {
-  const id = newId("oreq");
+  const id = newId("oreq", fixture.deps.now());
   const row = {
     id,
     operator,
@@ -309,7 +309,7 @@ test("workers carry out 60 requests of one operator within an hour, and count th
   const count = async () => (await fixture.deps.metrics.operatorRequests.get()).values[0]?.value ?? 0;
   const before = await count();
   const done = Array.from({ length: 60 }, () => ({
-    id: newId("oreq"),
+    id: newId("oreq", fixture.deps.now()),
     operator: "anna",
     address: "192.0.2.1",
     action: "hold-payouts",

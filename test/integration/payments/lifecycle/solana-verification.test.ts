@@ -9,7 +9,7 @@ import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixt
 import { closeAccount, drainSol, freeze, moveTokens } from "../../../support/solana-token-moves.ts";
 import { fundSolanaBuyer, fundSolanaBuyers, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
-const solana = await startTestSolana();
+const solana = await startTestSolana({ own: true });
 const fixture = await makeSolanaMerchantFixture(solana);
 const { begin, rowsOf, confirm, confirmAndVerify, treasuryBalance, expectUntouched, finishPayment } =
   makeConfirmSteps(fixture);

@@ -14,7 +14,7 @@ import { drainSol, freeze, thaw } from "../../../support/solana-token-moves.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-const solana = await startTestSolana();
+const solana = await startTestSolana({ own: true });
 const proxy = await startAlteringProxy({ target: solana.url });
 const newer = await makeMint(solana.client, {
   program: "token-2022",

@@ -17,7 +17,7 @@ import { closeAccount, freeze, moveTokens, thaw } from "../../../support/solana-
 import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, fundSolanaBuyers, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
-const solana = await startTestSolana();
+const solana = await startTestSolana({ own: true });
 const fixture = await makeSolanaMerchantFixture(solana);
 const { connection } = solana.client;
 const balanceOf = (owner: string) => tokenBalance(solana, owner);

@@ -11,7 +11,7 @@ import { moveTokens } from "../../../support/solana-token-moves.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-const solana = await startTestSolana();
+const solana = await startTestSolana({ own: true });
 const [first, second] = [await startSolanaProxy(solana), await startSolanaProxy(solana)];
 const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [first.fault.url, second.fault.url] });
 const { begin, rowsOf, confirmAndVerify, finishPayment } = makeConfirmSteps(fixture);

@@ -25,7 +25,15 @@ test("the context of the image's build contains every module and the build, and 
   const letIn = read(".dockerignore").match(/(?<=^!).+$/gm);
   const left = ["scripts", "cli", "client"];
   const modules = Object.keys(allowedImports).filter((module) => !left.includes(module));
-  expect(letIn).toEqual(expect.arrayContaining(["package.json", "package-lock.json", "scripts/build.ts", ...modules]));
+  expect(letIn).toEqual(
+    expect.arrayContaining([
+      "package.json",
+      "package-lock.json",
+      "scripts/build.ts",
+      "scripts/copy-packages.ts",
+      ...modules,
+    ]),
+  );
   for (const module of left) expect(letIn).not.toContain(module);
 });
 
@@ -35,7 +43,7 @@ test("the commands of the image are the programs of a build", () => {
   expect(args?.split(" ")).toEqual(heapArgs);
   expect((commands?.split(" | ") ?? []).toSorted()).toEqual(Object.keys(programs).toSorted());
   expect(read("Dockerfile")).toContain('"/app/ops/compose/health-check.sh"');
-  expect(read("docker-compose.yml")).toContain('"/app/ops/compose/health-check.sh"');
+  expect(read("compose.yml")).toContain('"/app/ops/compose/health-check.sh"');
   // Without this test, a missing source fails only when the image is built.
   expect(Object.values(programs).filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
 });
@@ -89,9 +97,12 @@ test("the operations page lists exactly the variables that the service reads", (
   expect([...listed].toSorted()).toEqual([...known].toSorted());
 });
 
-test("the example of .env lists every variable that compose reads", () => {
-  const compose = read("docker-compose.yml");
+test("the example of .env lists every variable that compose and its files read", () => {
+  const files = `${read("compose.yml")}${read("compose.local.yml")}`;
   const example = new Set(read("ops/compose/env.example").match(/[A-Z_]+(?==)/g));
-  const required = [...compose.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? "");
-  expect([...new Set(required)].toSorted()).toEqual([...example].toSorted());
+  const ofCompose = ["COMPOSE_FILE", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME"];
+  const required = [...files.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? "");
+  expect([...new Set([...required, ...ofCompose])].toSorted()).toEqual([...example].toSorted());
+  const trial = read("ops/compose/env.local").match(/[A-Z_]+(?==)/g) ?? [];
+  expect(trial.filter((name) => !example.has(name))).toEqual([]);
 });

@@ -1,0 +1,162 @@
+import pg from "pg";
+import { beforeAll, expect, test } from "vitest";
+import { takeDue, takeDueTransfers } from "../../../../db/due.ts";
+import { openDb } from "../../../../db/open.ts";
+import { listClaimable } from "../../../../db/queries/claim-transfers.ts";
+import { listConfirmable } from "../../../../db/queries/confirmable-transfers.ts";
+import { listOpenExceptions } from "../../../../db/queries/exceptions.ts";
+import { listOldestOverdue } from "../../../../db/queries/gauges.ts";
+import { listUnmatched } from "../../../../db/queries/observations.ts";
+import { listNewestPayments } from "../../../../db/queries/payments.ts";
+import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
+import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
+import { findContradictions } from "../../../../payments/accounting/check-ledger.ts";
+import { newId } from "../../../../payments/ids.ts";
+import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
+import { readPaymentReport } from "../../../../payments/maintenance/payment-report.ts";
+import { generateHistory } from "../../../bench/history/generate-history.ts";
+import { type Shop, writePayments } from "../../../bench/history/write-payments.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { captureStatements, listScannedTables } from "../../../support/explain-statements.ts";
+import { createDatabase } from "../../../support/test-database.ts";
+
+/** Tables that grow with every payment. No statement may read all of one. */
+const growing = new Set([
+  "payment",
+  "payment_option",
+  "attempt",
+  "transfer",
+  "transaction",
+  "observation",
+  "event",
+  "webhook_event",
+  "webhook_delivery",
+  "webhook_attempt",
+  "ledger_group",
+  "ledger_entry",
+  "idempotency",
+]);
+
+const url = await createDatabase();
+const db = openDb(url, { max: 1 });
+const client = new pg.Client({ connectionString: url });
+const now = new Date();
+let shop: Shop;
+let paymentId: string;
+
+/** Responses of a day, as a busy account leaves them. */
+const insertResponses = `
+  insert into idempotency (account_id, mode, merchant_id, operation, key, digest, status, response_body, created_at)
+  select id, 'live', '', 'createPayment', n::text, '', 201, '{}', now() - n * interval '1 second'
+  from (select id from account limit 1) a, generate_series(1, 20000) n`;
+
+beforeAll(async () => {
+  await generateHistory(url, { payments: 10_000, days: 60 });
+  await client.connect();
+  await client.query(insertResponses);
+  await client.query("analyze idempotency");
+  addCleanup(() => client.end());
+  addCleanup(() => db.destroy());
+  const found = await client.query<Shop & { id: string }>(`
+    select p.id, p.account_id as "accountId", p.merchant_id as "merchantId", e.id as "endpointId", l.id as "laneId",
+      l.chain, t.asset, t.token
+    from payment p join transfer t on t.payment_id = p.id join lane l on l.chain = t.chain
+    join webhook_endpoint e on e.account_id = p.account_id where p.state = 'succeeded' limit 1`);
+  const [row] = found.rows;
+  if (!row) throw new Error("no payment has succeeded");
+  ({ id: paymentId, ...shop } = row);
+}, 60_000);
+
+/** Expects that no statement which the work sends reads all of a table that grows with every payment. */
+async function expectIndexPlans(work: () => Promise<unknown>): Promise<void> {
+  const statements = (await captureStatements(work)).filter(({ text }) =>
+    /^\s*(with|select|insert|update|delete)\b/i.test(text),
+  );
+  expect(statements).not.toEqual([]);
+  const scans = new Map<string, string[]>();
+  for (const statement of statements) {
+    const tables = (await listScannedTables(client, statement)).filter((table) => growing.has(table));
+    if (tables.length > 0) scans.set(statement.text, tables);
+  }
+  expect(Object.fromEntries(scans)).toEqual({});
+}
+
+test("a payment reads all of no table that grows, from its creation to its webhooks", async () => {
+  await expectIndexPlans(() =>
+    writePayments(db, { shop, makeId: newId, count: 4, nonce: 1_000_000, block: 2_000_000_000 }),
+  );
+});
+
+test("the sweep, the watchers and the gauges read all of no table that grows", async () => {
+  const { chain } = shop;
+  const due = { now, limit: 500 };
+  await expectIndexPlans(async () => {
+    await takeDue(db, { table: "payment", ...due });
+    await takeDue(db, { table: "attempt", ...due });
+    await takeDueTransfers(db, { chains: [chain], ...due });
+    await takeDueEndpoints(db, { ...due, retryAt: now });
+    await listConfirmable(db, { chain, upTo: 2_000_000_000, limit: 100 });
+    await listUnmatched(db, { chain, upTo: 2_000_000_000, limit: 100 });
+    await listOldestOverdue(db, now);
+  });
+});
+
+test("the clean-up deletes what is old without reading all of a table", async () => {
+  const later = { db, now: () => new Date(now.getTime() + 2 * 86_400_000) };
+  await expectIndexPlans(async () => expect(await cleanUp(later)).toMatchObject({ answers: 5_000 }));
+});
+
+test("operators' lists, reports and checks read all of no table that grows", async () => {
+  const { accountId, merchantId } = shop;
+  const since = new Date(now.getTime() - 3_600_000);
+  await expectIndexPlans(async () => {
+    for (const filter of [
+      {},
+      { accountId },
+      { merchantId },
+      { since },
+      { accountId, merchantId },
+      { ids: [paymentId] },
+    ])
+      await listNewestPayments(db, { ...filter, limit: 50 });
+    await listOpenExceptions(db, { limit: 100 });
+    await readPaymentReport({ db }, paymentId);
+    await findContradictions(db, { since });
+  });
+});
+
+test("a page of a statement reads all of no table", async () => {
+  const day = (ago: number) => new Date(now.getTime() - ago * 86_400_000).toISOString().slice(0, 10);
+  const period = { account: `payable:${shop.merchantId}`, asset: shop.asset, from: day(10), until: day(3) };
+  await expectIndexPlans(async () => {
+    await listStatementRows(db, { ...period, after: 0, limit: 100 });
+    await sumStatementRows(db, { ...period, through: 1_000_000_000 });
+  });
+});
+
+test("a lane takes the oldest of a sudden backlog by the index, before the statistics know of it", async () => {
+  await client.query(
+    `insert into transfer (id, purpose, kind, chain, asset, token, payer, receiver, amount, authorization_nonce, valid_before,
+       state, created_at)
+     select 'trf_' || md5(n::text), 'cold', 'eip3009', $1, $2, $3, '0x' || lpad(n::text, 40, '0'), '0x' || repeat('c', 40), 1,
+       '0x' || lpad(n::text, 64, '0'), 1, 'ready', now()
+     from generate_series(1, 5000) n`,
+    [shop.chain, shop.asset, shop.token],
+  );
+  const claim = {
+    chain: shop.chain,
+    laneId: shop.laneId,
+    kinds: ["eip3009"] as const,
+    now,
+    limit: 30,
+    mostInclusions: 3,
+  };
+  const [statement] = await captureStatements(() => listClaimable(db, claim));
+  const { rows } = await client.query({
+    text: `explain (analyze, timing off) ${statement?.text}`,
+    values: [...(statement?.values ?? [])],
+  });
+  const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+  expect(plan).toContain("transfer_ready");
+  expect(plan).not.toContain("Sort");
+});

@@ -1,0 +1,239 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { queueNames } from "../../../../queues/catalog.ts";
+import {
+  readApiConfig,
+  readBoardConfig,
+  readMigrateConfig,
+  readSignerConfig,
+  readWorkerConfig,
+} from "../../../../runtime/config.ts";
+import { programs } from "../../../../scripts/build.ts";
+import { buildKustomization } from "../../../../scripts/build-kustomization.ts";
+import { findNeeds } from "../../../../workers/queue-keys.ts";
+import { testKeys } from "../../../support/test-deps.ts";
+
+const root = new URL("../../../../", import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, root), "utf8");
+const build = (dir: string) => buildKustomization(fileURLToPath(new URL(`ops/kubernetes/${dir}`, root)));
+
+const Named = z.looseObject({ name: z.string() });
+const Container = z.looseObject({
+  image: z.string(),
+  args: z.array(z.string()).min(1),
+  env: z.array(z.object({ name: z.string(), value: z.string() })),
+  envFrom: z.array(z.object({ configMapRef: Named })).default([]),
+  ports: z.array(z.object({ name: z.string(), containerPort: z.number() })).default([]),
+  volumeMounts: z.array(z.looseObject({ name: z.string(), mountPath: z.string() })),
+  resources: z.object({ requests: z.record(z.string(), z.string()), limits: z.object({ memory: z.string() }) }),
+  securityContext: z.unknown(),
+});
+const Pod = z.looseObject({
+  containers: z.tuple([Container]),
+  volumes: z.array(z.looseObject({ name: z.string(), secret: z.object({ secretName: z.string() }).optional() })),
+  securityContext: z.looseObject({ runAsUser: z.number() }),
+  terminationGracePeriodSeconds: z.number().optional(),
+});
+const Workload = z.object({ metadata: Named, spec: z.looseObject({ template: z.object({ spec: Pod }) }) });
+
+const small = build("overlays/small");
+const production = build("overlays/production");
+const jobs = [...build("migrate"), ...build("signer-init")];
+
+/** Every pod of the overlays and jobs, by where it is and its name. */
+const pods = Object.entries({ small, production, jobs }).flatMap(([place, all]) =>
+  all
+    .filter(({ kind }) => ["Deployment", "StatefulSet", "Job"].includes(kind))
+    .map((one) => Workload.parse(one))
+    .map(({ metadata, spec }) => ({ place, name: metadata.name, spec, pod: spec.template.spec })),
+);
+const cases = pods.map((one) => [`${one.place}: ${one.name}`, one] as const);
+const settingsOf = (place: string) =>
+  z
+    .object({ data: z.record(z.string(), z.string()) })
+    .parse((place === "small" ? small : production).find(({ kind }) => kind === "ConfigMap")).data;
+
+const readers = {
+  api: readApiConfig,
+  worker: readWorkerConfig,
+  "bull-board": readBoardConfig,
+  signer: readSignerConfig,
+  migrate: readMigrateConfig,
+};
+const config = read("runtime/config.ts");
+const known = new Set(config.match(/^ {2}[A-Z][A-Z_]+(?=:)/gm)?.map((name) => name.trim()));
+const contents: Record<string, string> = {
+  ...testKeys,
+  DATABASE_URL: "postgres://db.example/pay",
+  REDIS_URL: "rediss://redis.example:6379",
+  REDIS_CA: "-----BEGIN CERTIFICATE-----",
+};
+
+/** Returns the environment of a container, with the contents of the files that its variables name. */
+function environmentOf(container: z.infer<typeof Container>, settings: Record<string, string>): Record<string, string> {
+  const own = container.env.map(({ name, value }) => {
+    const variable = name.replace(/_FILE$/, "");
+    return known.has(name) ? [name, value] : [variable, contents[variable] ?? `no contents for ${name}`];
+  });
+  return { ...(container.envFrom.length > 0 ? settings : {}), ...Object.fromEntries(own) };
+}
+
+test.each(cases)("the code accepts the variables of %s", (_, { place, pod: { containers } }) => {
+  const [container] = containers;
+  const settings = place === "jobs" ? {} : settingsOf(place);
+  const environment = environmentOf(container, settings);
+  expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
+  const readEnvironment = readers[container.args[0] as keyof typeof readers];
+  expect(readEnvironment(environment)).toBeTruthy();
+});
+
+test.each(cases)("files that the variables of %s name are in volumes that are mounted", (_, { pod }) => {
+  const [{ env, volumeMounts }] = pod.containers;
+  const paths = env.map(({ value }) => value).filter((value) => value.startsWith("/"));
+  const isMounted = (path: string) => volumeMounts.some(({ mountPath }) => path.startsWith(`${mountPath}/`));
+  expect(paths.filter((path) => !isMounted(path))).toEqual([]);
+  expect(volumeMounts.map(({ name }) => name).toSorted()).toEqual(pod.volumes.map(({ name }) => name).toSorted());
+});
+
+test.each(cases)("%s has no more rights than the image needs", (_, { pod }) => {
+  const uid = Number(/^USER (\d+):/m.exec(read("Dockerfile"))?.[1]);
+  expect(pod).toMatchObject({
+    automountServiceAccountToken: false,
+    securityContext: { runAsNonRoot: true, runAsUser: uid, seccompProfile: { type: "RuntimeDefault" } },
+  });
+  expect(pod.containers[0].securityContext).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"] },
+  });
+});
+
+test("the commands, ports and probes are those of the image", () => {
+  const commands = Object.keys(programs);
+  const probes = read("runtime/probes.ts");
+  const defaultPort = (pattern: RegExp) => Number(pattern.exec(config)?.[1]);
+  const expected = {
+    api: {
+      http: defaultPort(/PORT: port\.default\((8080)\)/),
+      metrics: defaultPort(/METRICS_PORT: port\.default\((\d+)\)/),
+    },
+    "bull-board": { http: defaultPort(/PORT: port\.default\((8081)\)/), metrics: 9464 },
+    worker: { metrics: 9464 },
+    signer: { signer: 8443, metrics: 9464 },
+  };
+  for (const { place, pod } of pods) {
+    const [{ args, ports, ...container }] = pod.containers;
+    const [command = ""] = args;
+    expect(commands).toContain(command);
+    if (place === "jobs") continue;
+    const listening = Object.fromEntries(ports.map(({ name, containerPort }) => [name, containerPort]));
+    expect([command, listening]).toEqual([command, expected[command as keyof typeof expected]]);
+    for (const [probe, path] of [
+      ["startupProbe", "/readyz"],
+      ["readinessProbe", "/readyz"],
+      ["livenessProbe", "/livez"],
+    ] as const) {
+      expect(container[probe]).toMatchObject({ httpGet: { path, port: "metrics" } });
+      expect(probes).toContain(`"${path}"`);
+    }
+  }
+});
+
+test("processes have the time to stop that they take", () => {
+  const graces = new Map(pods.map(({ name, pod }) => [name, pod.terminationGracePeriodSeconds ?? 0]));
+  const drainMs = Number(/DRAIN_MS: .*default\(([\d_]+)\)/.exec(config)?.[1]?.replaceAll("_", ""));
+  for (const name of ["worker", "worker-chains"]) expect(graces.get(name)).toBeGreaterThanOrEqual(drainMs / 1_000 + 15);
+  const api = read("api/main.ts");
+  const [last, close] = ["LAST_REQUESTS_MS", "CLOSE_MS"].map((name) =>
+    Number(new RegExp(`const ${name} = ([\\d_]+)`).exec(api)?.[1]?.replaceAll("_", "")),
+  );
+  const preStop = 8;
+  expect(graces.get("api")).toBeGreaterThanOrEqual(preStop + ((last ?? 0) + (close ?? 0)) / 1_000 + 10);
+});
+
+const groups = pods
+  .filter(({ place, name }) => place === "production" && name.startsWith("worker-"))
+  .map(({ name, pod }) => ({ name, pod, env: new Map(pod.containers[0].env.map((one) => [one.name, one.value])) }));
+
+test("the groups of workers serve every queue once, each with the keys that its queues need", () => {
+  const served = groups.flatMap(({ env }) => env.get("WORKER_QUEUES")?.split(",") ?? []);
+  expect(served.toSorted()).toEqual([...queueNames].toSorted());
+  for (const { name, env, pod } of groups) {
+    const queues = queueNames.filter((queue) => env.get("WORKER_QUEUES")?.split(",").includes(queue));
+    const needs = ["eip155:1", "solana:1"].flatMap((chain) => [...findNeeds(queues, chain)]);
+    const secrets = pod.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+    expect([name, secrets.includes("lanes")]).toEqual([name, needs.includes("lanes")]);
+    expect([name, secrets.includes("signer-client"), env.has("SIGNER")]).toEqual([
+      name,
+      needs.includes("signer"),
+      needs.includes("signer"),
+    ]);
+    expect([name, secrets.includes("webhook-keys")]).toEqual([name, queues.includes("deliver-webhook")]);
+  }
+  const holders = pods.filter(({ pod }) => pod.volumes.some(({ secret }) => secret?.secretName === "treasury"));
+  expect([...new Set(holders.map(({ name }) => name))]).toEqual(["signer"]);
+});
+
+const Trigger = z.looseObject({ type: z.string(), metadata: z.record(z.string(), z.string()) });
+const Scaled = z.object({
+  metadata: Named,
+  spec: z.looseObject({
+    scaleTargetRef: Named,
+    minReplicaCount: z.number(),
+    maxReplicaCount: z.number(),
+    triggers: z.array(Trigger),
+  }),
+});
+const scaled = production.filter(({ kind }) => kind === "ScaledObject").map((one) => Scaled.parse(one));
+
+test("each autoscaler measures the queues of its workers by metrics that exist, and never stops the last of them", () => {
+  const metrics = `${read("runtime/metrics/job-metrics.ts")}${read("runtime/metrics/http-metrics.ts")}`;
+  expect(scaled.map(({ spec }) => spec.scaleTargetRef.name).toSorted()).toEqual(
+    ["api", ...groups.map(({ name }) => name)].toSorted(),
+  );
+  for (const { spec } of scaled) {
+    expect(spec.minReplicaCount).toBeGreaterThanOrEqual(2);
+    const queues =
+      groups
+        .find(({ name }) => name === spec.scaleTargetRef.name)
+        ?.env.get("WORKER_QUEUES")
+        ?.split(",") ?? [];
+    for (const { metadata } of spec.triggers.filter(({ type }) => type === "prometheus")) {
+      const query = metadata["query"] ?? "";
+      for (const name of query.match(/pay_\w+/g) ?? ["no metric"]) expect(metrics).toContain(`"${name}"`);
+      const named = /queue=~"([^"]+)"/.exec(query)?.[1]?.split("|") ?? [];
+      expect(named.filter((queue) => !queues.includes(queue))).toEqual([]);
+      expect(metadata["ignoreNullValues"]).toBe("false");
+    }
+  }
+});
+
+test("the largest fleet of production fits into the connections that its kustomization states", () => {
+  const text = read("ops/kubernetes/overlays/production/kustomization.yaml");
+  const pool = Number(settingsOf("production")["DATABASE_POOL"]);
+  const processes = scaled.reduce((sum, { spec }) => sum + spec.maxReplicaCount + 1, 0);
+  const stated = Number(/max_connections has to be (\d+)/.exec(text)?.[1]);
+  expect(processes * pool + 14).toBeLessThanOrEqual(stated - 3);
+});
+
+test("only the workers that ask the signer reach it, and nothing is reachable without a policy", () => {
+  for (const all of [small, production]) {
+    const policies = new Map(
+      all.filter(({ kind }) => kind === "NetworkPolicy").map((one) => [one.metadata.name, one["spec"]]),
+    );
+    expect(policies.get("nothing")).toEqual({ podSelector: {}, policyTypes: ["Ingress", "Egress"] });
+    expect(policies.get("signer")).toMatchObject({
+      ingress: [
+        { from: [{ podSelector: { matchLabels: { "payments/signer": "client" } } }], ports: [{ port: "signer" }] },
+      ],
+    });
+    const clients = all
+      .filter((one) => JSON.stringify(one["spec"] ?? {}).includes('"labels":{') && one.kind === "Deployment")
+      .filter((one) =>
+        /"template":\{"metadata":\{"labels":\{[^}]*"payments\/signer":"client"/.test(JSON.stringify(one["spec"])),
+      );
+    expect(clients.map(({ metadata }) => metadata.name)).toEqual(all === small ? ["worker"] : ["worker-chains"]);
+  }
+});
