@@ -102,6 +102,92 @@ const readableEndpoint = [
 /** The columns of an event about a webhook endpoint. */
 const endpointEvent = ["account_id", "mode", "merchant_id", "type", "endpoint_id", "detail", "at"] as const;
 
+/** The columns of an attempt that people may read: not what the wallet has signed. */
+const readableAttempt = [
+  "id",
+  "payment_id",
+  "option_id",
+  "chain",
+  "merchant_id",
+  "verification",
+  "state",
+  "refusal",
+  "created_at",
+] as const;
+
+/** What the operator console shows of a merchant and of a payment: nothing that merchants write about their buyers. */
+const shownMerchant = [
+  "id",
+  "account_id",
+  "mode",
+  "name",
+  "status",
+  "payouts_held_at",
+  "created_at",
+  "deleted_at",
+] as const;
+const shownPayment = [
+  "id",
+  "account_id",
+  "merchant_id",
+  "mode",
+  "reference_id",
+  "unit",
+  "value",
+  "state",
+  "failure_code",
+  "cancelled_reason",
+  "option_id",
+  "tx_id",
+  "paid_asset",
+  "paid_amount",
+  "fee",
+  "settlement_id",
+  "created_at",
+  "updated_at",
+  "expires_at",
+  "due_at",
+] as const;
+/** The columns of a transfer and of a transaction that the operator console reads: no signatures and signed bytes. */
+const shownTransfer = [
+  "id",
+  "purpose",
+  "payment_id",
+  "settlement_id",
+  "refund_id",
+  "kind",
+  "chain",
+  "asset",
+  "token",
+  "payer",
+  "receiver",
+  "amount",
+  "authorization_nonce",
+  "state",
+  "lane_id",
+  "lane_nonce",
+  "hold_until",
+  "retries",
+  "last_error",
+  "created_at",
+  "due_at",
+] as const;
+const shownTransaction = [
+  "lane_id",
+  "nonce",
+  "replacement",
+  "chain",
+  "hash",
+  "gas_limit",
+  "max_fee_per_gas",
+  "max_priority_fee_per_gas",
+  "state",
+  "created_at",
+  "block_number",
+  "gas_used",
+  "fee",
+] as const;
+
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
 type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
 type Granted = Tables & MigrationTables;
@@ -161,12 +247,24 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // Operators: the command line manages them, bull-board signs them in.
   operator: {
+    worker: { select: ["name", "role", "disabled_at"] },
     board: { select: "all", update: ["totp_step"] },
     admin: write,
     reader: { select: ["name", "role", "created_at", "disabled_at"] },
   },
   operator_session: { board: { ...append, delete: true }, admin: { select: "all", delete: true } },
   operator_login_attempt: { board: { ...append, delete: true } },
+  // The board requests, a worker carries out.
+  operator_request: {
+    worker: { select: "all", update: ["state", "outcome", "ended_at"], delete: true },
+    board: {
+      select: "all",
+      // Not the time of the request: a worker limits the requests of an hour by it.
+      insert: ["id", "operator", "address", "action", "subject", "args"],
+    },
+    admin: read,
+    reader: read,
+  },
 
   // Merchants
   logo: { ...readers, api: append },
@@ -188,6 +286,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       ],
       update: ["name", "email", "status", "icon_url", "logo_id", "deleted_at"],
     },
+    worker: { select: "all", update: ["payouts_held_at"] },
+    board: { select: shownMerchant },
     admin: { ...append, update: ["name", "email", "status", "icon_url", "logo_id", "payouts_held_at", "deleted_at"] },
   },
   // A trigger writes the account of each change that applies. Operators set how it is paid.
@@ -249,30 +349,21 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       ],
     },
     worker: { select: "all", update: "all" },
+    board: { select: shownPayment },
     admin: { select: "all", update: ["settlement_id", "due_at", "due_retries"] },
   },
   payment_option: {
     ...readers,
     api: { ...append, update: ["blockhash_until"] },
     worker: { select: "all", update: ["blockhash_until"], delete: true },
+    board: read,
   },
   attempt: {
     api: { ...append, update: ["state", "refusal", "due_at", "due_retries"], delete: true },
     worker: writeAndDelete,
     admin: { select: "all", update: ["due_at", "due_retries"] },
-    reader: {
-      select: [
-        "id",
-        "payment_id",
-        "option_id",
-        "chain",
-        "merchant_id",
-        "verification",
-        "state",
-        "refusal",
-        "created_at",
-      ],
-    },
+    board: { select: [...readableAttempt, "due_at"] },
+    reader: { select: readableAttempt },
   },
   collected_data: {
     api: writeAndDelete,
@@ -284,15 +375,19 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
 
   // What moves money
-  transfer: { ...ofWorkers, admin: { select: "all", update: ["due_at", "hold_until", "payer", "signature"] } },
+  transfer: {
+    ...ofWorkers,
+    board: { select: shownTransfer },
+    admin: { select: "all", update: ["due_at", "hold_until", "payer", "signature"] },
+  },
   burned_gas: { ...readers, worker: writeAndDelete },
-  lane: ofWorkers,
-  transaction: ofWorkers,
+  lane: { ...ofWorkers, board: read },
+  transaction: { ...ofWorkers, board: { select: shownTransaction } },
   created_account: ofWorkers,
   payout_marker: { ...readers, worker: writeAndDelete },
 
   // What is owed and was paid
-  settlement: { ...ofWorkers, admin: write },
+  settlement: { ...ofWorkers, board: read, admin: write },
   settlement_deduction: { ...readers, worker: append },
   refund: {
     ...readers,
@@ -302,16 +397,22 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       update: ["state", "updated_at", "due_at"],
     },
     worker: write,
+    board: read,
     admin: write,
   },
-  payout_queue: { ...readers, worker: { select: "all", update: "all" }, admin: { select: "all", update: "all" } },
+  payout_queue: {
+    ...readers,
+    worker: { select: "all", update: "all" },
+    board: read,
+    admin: { select: "all", update: "all" },
+  },
   merchant_balance: { ...ofWorkers, admin: write },
 
   // The ledger and the events
   transition: readers,
-  event: { api: append, worker: append, admin: append, reader: read },
-  ledger_group: { ...readers, worker: append, admin: append },
-  ledger_entry: { ...readers, worker: append, admin: append },
+  event: { api: append, worker: append, board: read, admin: append, reader: read },
+  ledger_group: { ...readers, worker: append, board: read, admin: append },
+  ledger_entry: { ...readers, worker: append, board: read, admin: append },
   ledger_day: readers,
   reconciliation: {
     ...readers,
@@ -322,13 +423,14 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   ledger_finding: { ...readers, worker: { ...append, delete: true } },
 
   // Chains
-  chain_cursor: ofWorkers,
-  chain_block: { ...readers, worker: writeAndDelete },
-  observation: ofWorkers,
+  chain_cursor: { ...ofWorkers, board: read },
+  chain_block: { ...readers, worker: writeAndDelete, board: read },
+  observation: { ...ofWorkers, board: read },
   dust: ofWorkers,
   failed_booking: {
     ...readers,
     worker: writeAndDelete,
+    board: read,
     admin: { select: "all", update: ["retry_at"] },
   },
   asset_backfill: { ...readers, worker: writeAndDelete },
@@ -345,12 +447,14 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       update: ["owner", "lease_until", "due_retries", "failing_since", "failed_at", "disabled_at", "disabled_reason"],
     },
     admin: { ...append, update: endpointSettings },
+    board: { select: readableEndpoint },
     reader: { select: readableEndpoint },
   },
   // Triggers insert the events of payments and changes, and the deliveries of all events.
   webhook_event: {
     api: { select: "all", insert: endpointEvent, update: ["position"] },
     worker: append,
+    board: { select: ["id", "type", "sequence", "payment_id", "refund_id", "at"] },
     admin: { select: "all", insert: endpointEvent, update: ["position"] },
     reader: read,
   },
@@ -359,6 +463,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     // Sends events again.
     api: { ...append, update: ["state", "attempts_made", "last_outcome", "delivered_at", "due_at"] },
     worker: { select: "all", update: "all" },
+    board: read,
     admin: { ...append, update: ["state", "attempts_made", "last_outcome", "delivered_at", "due_at"] },
     reader: read,
   },

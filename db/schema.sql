@@ -517,6 +517,25 @@ create table operator_login_attempt (
   PRIMARY KEY (id)
 );
 
+create table operator_request (
+  id text not null,
+  operator text not null,
+  address text not null,
+  action text not null,
+  subject text not null,
+  args jsonb not null,
+  requested_at timestamp with time zone not null default now(),
+  state text not null default 'requested'::text,
+  outcome text,
+  ended_at timestamp with time zone,
+  CHECK (((state = 'requested'::text) = (ended_at IS NULL))),
+  CHECK ((id ~ '^oreq_[0-9a-f]{32}$'::text)),
+  CHECK ((jsonb_typeof(args) = 'object'::text)),
+  CHECK ((state = ANY (ARRAY['requested'::text, 'done'::text, 'refused'::text]))),
+  FOREIGN KEY (operator) REFERENCES operator(name),
+  PRIMARY KEY (id)
+);
+
 create table operator_session (
   token_hash bytea not null,
   operator text not null,
@@ -993,6 +1012,9 @@ CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, pay
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);
 CREATE INDEX operator_login_attempt_operator ON public.operator_login_attempt USING btree (operator, at);
+CREATE INDEX operator_request_operator ON public.operator_request USING btree (operator, requested_at);
+CREATE INDEX operator_request_subject ON public.operator_request USING btree (subject, requested_at);
+CREATE INDEX operator_request_waiting ON public.operator_request USING btree (requested_at) WHERE (state = 'requested'::text);
 CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator);
 CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);

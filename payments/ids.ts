@@ -14,7 +14,8 @@ export type IdPrefix =
   | "rfnd"
   | "cpol"
   | "cdat"
-  | "whe";
+  | "whe"
+  | "oreq";
 
 /**
  * Returns a new identifier: a prefix, and 128 bits in hex. The first 32 bits are `at` in Unix seconds, so that new rows

@@ -2,6 +2,7 @@ import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { Metrics } from "../runtime/metrics.ts";
+import { stackFrames } from "../runtime/redaction.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
 
 /** What a handler returns: done, or run again after a delay in milliseconds. A delay uses up no attempt. */
@@ -48,10 +49,10 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   const handleError = (job: Job, cause: unknown): "gave_up" => {
     if (!options.isTransient(cause)) {
       log.error({ ...describeJob(job), err: cause }, "job failed and is kept");
-      throw new UnrecoverableError(options.describe(cause));
+      throw withFramesOf(cause, new UnrecoverableError(options.describe(cause)));
     }
     log.warn({ ...describeJob(job), attemptsMade: job.attemptsMade + 1, err: cause }, "transient error");
-    if (job.attemptsMade + 1 < spec.attempts) throw new Error(options.describe(cause));
+    if (job.attemptsMade + 1 < spec.attempts) throw withFramesOf(cause, new Error(options.describe(cause)));
     return "gave_up";
   };
 
@@ -105,6 +106,12 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
   worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection error"));
   worker.on("stalled", (job) => log.warn({ queue: name, job }, "job's worker died; the job runs again"));
   return worker;
+}
+
+/** Gives the error that BullMQ keeps with the job the place where the cause was thrown. */
+function withFramesOf(cause: unknown, error: Error): Error {
+  if (cause instanceof Error) error.stack = `${error.name}: ${error.message}\n${stackFrames(cause)}`;
+  return error;
 }
 
 /** Returns the member of a log line that names the API requests which caused a job. */

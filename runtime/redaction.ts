@@ -95,6 +95,13 @@ export function describeBriefly(thrown: unknown): string {
   return thrown instanceof Error ? `${thrown.name}: ${errorMessage(thrown)}` : scrubMessage(String(thrown));
 }
 
+/** Returns the same line with the error's code, if it has one: `ChainError [wrong_chain]: an RPC endpoint …`. */
+export function describeWithCode(thrown: unknown): string {
+  const code = errorCode(thrown);
+  if (!(thrown instanceof Error) || code === undefined) return describeBriefly(thrown);
+  return `${thrown.name} [${scrubMessage(String(code))}]: ${errorMessage(thrown)}`;
+}
+
 /** Returns a copy of log fields with their secrets censored, at any depth. */
 export function withoutSecrets(fields: Record<string, unknown>, depth = 0): Record<string, unknown> {
   return Object.fromEntries(
@@ -121,8 +128,8 @@ function scrubMessage(message: string): string {
   return scrubText(head.replaceAll(/\b(https?|wss?):\/\/(?:[^\s"'/@]*@)?([^\s"'/?]+)[^\s"']*/g, "$1://$2/…"));
 }
 
-/** Returns the frames of a stack without the message in front of them. */
-function stackFrames(error: Error): string {
+/** Returns the frames of an error's stack, without the message in front of them, which may contain a secret. */
+export function stackFrames(error: Error): string {
   return (error.stack ?? "")
     .split("\n")
     .filter((line) => /^\s+at /.test(line))

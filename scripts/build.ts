@@ -28,6 +28,7 @@ const constantModules = [
   "db/migration-names.ts",
   "db/migrations/initial/statements.ts",
   "ops/bull-board/runbooks.ts",
+  "ops/console/style-sheet.ts",
 ].map((path) => join(root, path));
 
 /** Packages that a build does not contain, but loads from node_modules; `*` stands for any name. */

@@ -9,6 +9,7 @@ import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { recordSignerHead } from "../payments/maintenance/signer-log.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
+import { runOperatorRequests } from "../payments/operators/run-requests.ts";
 import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispatch-payouts.ts";
 import { moveExcess } from "../payments/payouts/move-excess.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
@@ -81,6 +82,19 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     };
   };
 
+  /** Finds work that no job does, and enqueues what is due at this second. */
+  const runSweep = async (at: number): Promise<void> => {
+    if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
+    await sweep(deps);
+    await applyDueChanges(deps);
+    if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
+      await deps.enqueue("report-destinations", [{ data: { at } }]);
+    if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
+    if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
+    if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
+    if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
+  };
+
   return {
     "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),
     "verify-contract-wallet": ({ attemptIds }) => verifyAll(attemptIds),
@@ -122,15 +136,12 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     "deliver-webhook": async ({ endpointId }, signal) =>
       (await deliverDue(deps, { endpointId, signal })) === "more" ? rerun : done,
     sweep: async ({ at }) => {
-      if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
-      await sweep(deps);
-      await applyDueChanges(deps);
-      if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
-        await deps.enqueue("report-destinations", [{ data: { at } }]);
-      if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
-      if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
-      if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
-      if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
+      try {
+        await runSweep(at);
+      } finally {
+        // What operators do at night must not depend on the rest of the sweep.
+        await runOperatorRequests(deps);
+      }
       return done;
     },
     "report-destinations": async () => {

@@ -11,6 +11,7 @@ import type { SolanaKeys } from "../chains/solana/open-solana-keys.ts";
 import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { openDb } from "../db/open.ts";
+import { listOpenRows } from "../db/queries/open-rows.ts";
 import type { Pool } from "../db/tables.ts";
 import { isTransient } from "../payments/is-transient.ts";
 import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
@@ -29,7 +30,7 @@ import { instrumentStatements, samplePool } from "../runtime/metrics/pool-metric
 import { createMetrics, type Metrics } from "../runtime/metrics.ts";
 import { type Networks, readKey, readNetworks, readSecret, readText } from "../runtime/networks/read-networks.ts";
 import { type Readiness, startProbes } from "../runtime/probes.ts";
-import { describeBriefly } from "../runtime/redaction.ts";
+import { describeWithCode } from "../runtime/redaction.ts";
 import { checkReleasedPages } from "../runtime/released-pages/check-released-pages.ts";
 import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
@@ -49,6 +50,7 @@ import { createClockGate } from "./clock-gate.ts";
 import { fillGauges } from "./fill-gauges.ts";
 import { createHandlers } from "./handlers.ts";
 import { findNeeds } from "./queue-keys.ts";
+import { removeRecoveredJobs } from "./recovered-jobs.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
 import { startTimers } from "./timers.ts";
@@ -125,7 +127,7 @@ async function work(config: WorkerConfig): Promise<void> {
     prefix: config.REDIS_PREFIX,
     signal: shutdown.signal,
     isTransient: deps.isTransient,
-    describe: describeBriefly,
+    describe: describeWithCode,
     inContext: withLogFields,
     log,
     metrics,
@@ -133,6 +135,10 @@ async function work(config: WorkerConfig): Promise<void> {
   gate.guard(workers);
   shutdown.onClose("jobs", () => Promise.all(workers.map((worker) => worker.close())), { timeoutMs: config.DRAIN_MS });
   if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the database");
+  if (served.includes("sweep")) {
+    const listOpen = (rows: readonly string[]) => listOpenRows(db, rows);
+    shutdown.onClose("failed jobs", removeRecoveredJobs({ queues, listOpen, log, now: clock.now }));
+  }
   startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));
   state.started = true;

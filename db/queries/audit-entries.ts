@@ -7,7 +7,13 @@ type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonO
 export type JsonObject = { readonly [name: string]: JsonValue | undefined };
 
 /** Who made a change: an API key, an operator or a worker, and the address that the request came from. */
-export type AuditActor = { kind: "key" | "operator" | "worker"; id: string; address: string | null };
+export type AuditActor = {
+  kind: "key" | "operator" | "worker";
+  id: string;
+  address: string | null;
+  /** The operator's request on the console that the change carries out. The entry names it in `after`. */
+  request?: string;
+};
 
 /**
  * A change. `before` and `after` hold what changed of the subject, null where it did not exist. They never contain a
@@ -37,10 +43,15 @@ export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[])
     action,
     subject,
     before: before && JSON.stringify(before),
-    after: after && JSON.stringify(after),
+    after: writeAfter(actor, after),
     at,
   }));
   await db.insertInto("audit_entry").values(rows).execute();
+}
+
+function writeAfter({ request }: AuditActor, after: JsonObject | null): string | null {
+  if (request === undefined) return after && JSON.stringify(after);
+  return JSON.stringify({ ...after, request });
 }
 
 /** A place in the audit log: a UTC day and a number within it. */

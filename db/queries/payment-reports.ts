@@ -9,8 +9,28 @@ import type { DeliveryState } from "./webhook-deliveries.ts";
 
 type EventRow = Selectable<Tables["event"]>;
 
+/** What a report says of a payment. What merchants write about their buyers (description, metadata) is not part of it. */
+const reportedColumns = [
+  "id",
+  "state",
+  "mode",
+  "account_id",
+  "merchant_id",
+  "reference_id",
+  "unit",
+  "value",
+  "failure_code",
+  "cancelled_reason",
+  "tx_id",
+  "paid_asset",
+  "paid_amount",
+  "fee",
+  "created_at",
+  "expires_at",
+] as const;
+
 /** A payment with the option that pays it, when it was first refunded, and the hold of its merchant. */
-export type ReportedPayment = PaymentRow & {
+export type ReportedPayment = Pick<PaymentRow, (typeof reportedColumns)[number]> & {
   refunded_at: Date | null;
   payer: string | null;
   option_asset: string | null;
@@ -25,7 +45,7 @@ export async function findReportedPayment(db: Db, id: string): Promise<ReportedP
     .selectFrom("payment as p")
     .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .leftJoin("payment_option as o", "o.id", "p.option_id")
-    .selectAll("p")
+    .select(reportedColumns.map((column) => `p.${column}` as const))
     .select([
       sql<Date | null>`(select min(created_at) from refund r where r.payment_id = p.id and r.state <> 'withdrawn')`.as(
         "refunded_at",
@@ -143,7 +163,7 @@ export async function listTransactionsOf(
 ): Promise<
   Pick<
     Selectable<Tables["transaction"]>,
-    "lane_id" | "nonce" | "replacement" | "hash" | "state" | "block_number" | "gas_used"
+    "lane_id" | "nonce" | "replacement" | "hash" | "state" | "created_at" | "block_number" | "gas_used" | "fee"
   >[]
 > {
   return db
@@ -151,7 +171,8 @@ export async function listTransactionsOf(
     .innerJoin("transfer as f", (join) =>
       join.onRef("f.lane_id", "=", "t.lane_id").onRef("f.lane_nonce", "=", "t.nonce"),
     )
-    .select(["t.lane_id", "t.nonce", "t.replacement", "t.hash", "t.state", "t.block_number", "t.gas_used"])
+    .select(["t.lane_id", "t.nonce", "t.replacement", "t.hash", "t.state", "t.created_at"])
+    .select(["t.block_number", "t.gas_used", "t.fee"])
     .distinct()
     .where(sql<boolean>`f.id = any(${transferIds})`)
     .orderBy("t.lane_id")

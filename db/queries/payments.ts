@@ -176,8 +176,22 @@ export type NewestFilter = {
   limit: number;
 };
 
-/** Returns payments, newest first. */
-export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<PaymentRow[]> {
+const lineColumns = [
+  "id",
+  "mode",
+  "state",
+  "merchant_id",
+  "reference_id",
+  "unit",
+  "value",
+  "created_at",
+  "updated_at",
+] as const;
+
+type LineRow = Pick<PaymentRow, (typeof lineColumns)[number]>;
+
+/** Returns payments, newest first, with the columns of a line of a list. */
+export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<LineRow[]> {
   const { ids, accountId, merchantId, state, since, limit } = filter;
   const newest = sql`order by p.created_at desc, p.id desc limit ${limit}`;
   const conditions = [
@@ -188,11 +202,11 @@ export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<
     ...(since ? [sql`p.created_at >= ${since}`] : []),
   ];
   const where = sql.join([sql`true`, ...conditions], sql` and `);
-  const columns = sql.join(paymentColumns.map((column) => sql.ref(`p.${column}`)));
-  const ofOne = sql<PaymentRow>`select ${columns} from payment p where ${where} ${newest}`;
+  const columns = sql.join(lineColumns.map((column) => sql.ref(`p.${column}`)));
+  const ofOne = sql<LineRow>`select ${columns} from payment p where ${where} ${newest}`;
   if (ids || merchantId) return (await ofOne.execute(db)).rows;
   // The indexes order the payments of each account and mode by time: these are the newest of the newest ones of each.
-  const { rows } = await sql<PaymentRow>`
+  const { rows } = await sql<LineRow>`
     select p.* from account a cross join (values ('test'), ('live')) as m (mode) cross join lateral (
       select ${columns} from payment p where p.account_id = a.id and p.mode = m.mode and ${where} ${newest}
     ) p ${newest}`.execute(db);

@@ -1,4 +1,4 @@
-import type { Generated } from "kysely";
+import type { ColumnType, Generated } from "kysely";
 
 export type OperatorTables = {
   operator: {
@@ -16,4 +16,18 @@ export type OperatorTables = {
   operator_session: { token_hash: Buffer; operator: string; address: string; created_at: Date; expires_at: Date };
   /** Logins that were refused or are being checked; `operator` is the name that was given. */
   operator_login_attempt: { id: Generated<number>; operator: string; address: string; at: Date };
+  /** What operators request on the pages of the console. */
+  operator_request: {
+    id: string;
+    operator: string;
+    address: string;
+    action: string;
+    subject: string;
+    args: ColumnType<Record<string, string>, string, never>;
+    requested_at: Generated<Date>;
+    state: Generated<"requested" | "done" | "refused">;
+    /** One sentence for the operator. */
+    outcome: string | null;
+    ended_at: Date | null;
+  };
 };

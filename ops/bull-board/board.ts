@@ -1,36 +1,37 @@
 import { createBullBoard } from "@bull-board/api";
 import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { FastifyAdapter } from "@bull-board/fastify";
-import type { Queue } from "bullmq";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import type { AuditEntry } from "../../db/queries/audit-entries.ts";
-import { includesRole } from "../../payments/operators/operators.ts";
-import { findSignedIn } from "../../payments/operators/sign-in.ts";
-import type { PaymentDeps } from "../../payments/payment-deps.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
-import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
-import { findAction, isFromElsewhere, isRead } from "./allowed-writes.ts";
+import type { ConsoleDeps } from "../console/console-deps.ts";
+import { jobPath } from "../console/jobs-page.ts";
+import { serveConsole } from "../console/serve-console.ts";
 import { serveLogin } from "./login-routes.ts";
 import { serveRunbooks } from "./serve-runbooks.ts";
-import { readSessionCookie } from "./session-cookie.ts";
+import { operatorOf, requireSession } from "./session-guard.ts";
 
-export type BoardDeps = Pick<PaymentDeps, "db" | "now"> & {
+/** bull-board's page would load fonts from Google, which would learn who operates the service, and when. */
+const boardPolicy = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+export type BoardDeps = ConsoleDeps & {
   decryptTotpSecret: Decrypt;
-  queues: readonly Queue[];
   /** Shown as a badge that identifies the deployment. */
   deployment: string;
   /** Proxies that are trusted to name the caller's address and protocol: addresses and CIDR ranges. */
   trustedProxies: readonly string[];
-  /** Writes to the audit log. The write to a queue is refused when this rejects. */
-  record: (entry: AuditEntry) => Promise<unknown>;
-  log: Log;
   metrics: Pick<Metrics, "refusedLogins">;
 };
 
 /**
- * Builds bull-board behind the operators' login. Viewers can read jobs, operators can also retry and promote them; nothing
- * else can be changed.
+ * Builds bull-board and the operator console behind the operators' login. The board only shows jobs. On the console, viewers
+ * read, and operators also run failed jobs again and request actions.
  */
 export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   const trustProxy = deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false;
@@ -41,9 +42,13 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
   });
   serveLogin(app, deps);
   await app.register(async (guarded) => {
-    guarded.addHook("onRequest", (request: GuardedRequest, reply) => guardRequest(deps, request, reply));
+    guarded.addHook("onRequest", (request, reply) => guardRequest(deps, request, reply));
     await guarded.register(createBoardPlugin(deps));
     serveRunbooks(guarded);
+  });
+  await app.register(async (console) => {
+    console.addHook("onRequest", (request, reply) => requireSession(deps, request, reply));
+    serveConsole(console, deps);
   });
   return app;
 }
@@ -51,7 +56,17 @@ export async function buildBoard(deps: BoardDeps): Promise<FastifyInstance> {
 function createBoardPlugin(deps: BoardDeps) {
   const serverAdapter = new FastifyAdapter();
   createBullBoard({
-    queues: deps.queues.map((queue) => new BullMQAdapter(queue)),
+    queues: deps.queues.map(
+      (queue) =>
+        new BullMQAdapter(queue, {
+          // Hides the buttons whose requests would be refused.
+          readOnlyMode: true,
+          externalJobUrl: ({ id }) => ({
+            displayText: "Payments, error, retry",
+            href: jobPath(queue.name, String(id)),
+          }),
+        }),
+    ),
     serverAdapter,
     options: {
       uiConfig: {
@@ -63,6 +78,8 @@ function createBoardPlugin(deps: BoardDeps) {
         showWorkers: false,
         pollingInterval: { forceInterval: 5 },
         miscLinks: [
+          { text: "Console", url: "/console" },
+          { text: "Failed jobs", url: "/console/jobs" },
           { text: "Runbooks", url: "/runbooks" },
           { text: "Log out", url: "/logout" },
         ],
@@ -72,33 +89,12 @@ function createBoardPlugin(deps: BoardDeps) {
   return serverAdapter.registerPlugin();
 }
 
-type GuardedRequest = FastifyRequest<{ Params: Record<string, string | undefined> }>;
-
-async function guardRequest(deps: BoardDeps, request: GuardedRequest, reply: FastifyReply): Promise<unknown> {
-  const token = readSessionCookie(request.headers, { isSecure: request.protocol === "https" });
-  const operator = token === undefined ? undefined : await findSignedIn(deps, token);
-  if (!operator) {
-    const isPage = request.headers.accept?.includes("text/html") === true;
-    return isPage ? reply.redirect("/login", 303) : reply.code(401).send({ error: "Log in at /login." });
-  }
-  if (isRead(request.method)) return undefined;
-  const route = request.routeOptions.url;
-  const found = findAction({ method: request.method, route, params: request.params });
-  if (found === undefined || isFromElsewhere(request.headers)) {
-    deps.log.warn({ operator: operator.name, method: request.method, route }, "write refused");
-    return reply.code(403).send({ error: "Only a retry or a promote from this page is allowed." });
-  }
-  if (!includesRole(operator.role, "operator")) {
-    deps.log.warn({ operator: operator.name, ...found }, "write refused for the role");
-    return reply.code(403).send({ error: "A viewer can change nothing." });
-  }
-  const actor = { kind: "operator", id: operator.name, address: request.ip } as const;
-  try {
-    await deps.record({ actor, ...found, before: null, after: null, at: deps.now() });
-  } catch (err) {
-    deps.log.error({ err }, "audit entry could not be written, write refused");
-    return reply.code(503).send({ error: "The audit log cannot be written, so nothing was changed." });
-  }
-  deps.log.info({ operator: operator.name, ...found }, "operator action");
-  return undefined;
+/** Lets reads of a session through. The board only reads: the console has the forms that run jobs again. */
+async function guardRequest(deps: BoardDeps, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  reply.header("content-security-policy", boardPolicy);
+  const refused = await requireSession(deps, request, reply);
+  if (refused || request.method === "GET" || request.method === "HEAD") return refused;
+  const operator = operatorOf(request);
+  deps.log.warn({ operator: operator.name, method: request.method, route: request.routeOptions.url }, "write refused");
+  return reply.code(403).send({ error: "The board only shows jobs. Run failed jobs again on the console's page." });
 }

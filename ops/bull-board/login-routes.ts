@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signIn, signOut } from "../../payments/operators/sign-in.ts";
-import { isFromElsewhere } from "./allowed-writes.ts";
 import type { BoardDeps } from "./board.ts";
 import { loginPage, logoutPage } from "./login-pages.ts";
+import { isFromElsewhere } from "./same-origin.ts";
 import { readSessionCookie, writeSessionCookie } from "./session-cookie.ts";
 
 type Deps = Pick<BoardDeps, "db" | "now" | "decryptTotpSecret" | "log" | "metrics">;

@@ -3,6 +3,7 @@ import { releaseVersion, watchSchema } from "../../db/check-schema.ts";
 import { createClock, keepMeasured } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
 import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { describeJob } from "../../queues/describe-job.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
 import { setBuildInfo } from "../../runtime/build-info.ts";
@@ -25,8 +26,10 @@ async function serve(config: BoardConfig): Promise<void> {
   const metrics = createMetrics(registry, "bull-board");
   setBuildInfo(metrics, process.env, releaseVersion);
   const db = openDb(config.DATABASE_URL, {
-    max: Math.min(config.DATABASE_POOL, 2),
+    max: Math.min(config.DATABASE_POOL, 4),
     applicationName: "pay-bull-board",
+    // Some searches read a whole table. One that takes longer would keep logins waiting.
+    statementTimeoutMs: 5_000,
     ...instrumentStatements(metrics, log),
   });
   shutdown.onClose("database", () => db.destroy());
@@ -60,6 +63,7 @@ async function serve(config: BoardConfig): Promise<void> {
     now: clock.now,
     decryptTotpSecret: createDecrypt(config.TOTP_PRIVATE_KEYS),
     queues,
+    describeJob,
     deployment: config.REDIS_PREFIX,
     trustedProxies: config.TRUSTED_PROXIES,
     record: (entry) => insertAuditEntries(db, [entry]),

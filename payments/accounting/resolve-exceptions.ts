@@ -45,28 +45,36 @@ export type ExceptionView = {
 };
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
-type Resolved = { id: number; amount: bigint; asset: string };
+/** A closed exception. `amount` is in minor units of `asset`. */
+export type Resolved = { id: number; amount: bigint; asset: string };
 
 /** Lists open exceptions, oldest first. */
 export async function listExceptions({ db }: Pick<Deps, "db">, limit: number): Promise<ExceptionView[]> {
-  const rows = await listOpenExceptions(db, { limit });
-  return rows.map((row) => ({
-    what: classifyException(row),
-    id: row.id,
-    at: row.at,
-    chain: row.chain,
-    txHash: row.tx_hash,
-    asset: row.asset,
-    amount: row.amount,
-    payer: row.payer,
-    receiver: row.receiver,
-    paymentId: row.payment_id,
-    paymentState: row.payment_state,
-    transferId: row.transfer_id,
-    perhaps: row.perhaps,
-    note: row.note,
-  }));
+  return (await listOpenExceptions(db, { limit })).map(toExceptionView);
 }
+
+/** Returns an open exception; undefined when there is none with this id. */
+export async function findException({ db }: Pick<Deps, "db">, id: number): Promise<ExceptionView | undefined> {
+  const [row] = await listOpenExceptions(db, { id, limit: 1 });
+  return row && toExceptionView(row);
+}
+
+const toExceptionView = (row: ExceptionRow): ExceptionView => ({
+  what: classifyException(row),
+  id: row.id,
+  at: row.at,
+  chain: row.chain,
+  txHash: row.tx_hash,
+  asset: row.asset,
+  amount: row.amount,
+  payer: row.payer,
+  receiver: row.receiver,
+  paymentId: row.payment_id,
+  paymentState: row.payment_state,
+  transferId: row.transfer_id,
+  perhaps: row.perhaps,
+  note: row.note,
+});
 
 /** Returns the cause of an exception. Pure. */
 export function classifyException(
@@ -154,7 +162,14 @@ async function resolve(
     await insertAuditEntries(db, [{ actor, action, subject: String(id), before: null, after, at }]);
     return done({ id, amount, asset });
   });
-  // The resolution may cover payouts that waited for inventory.
-  if (resolved.ok) await wakeShortPayouts(deps.db, chainOf(resolved.value.asset));
+  if (resolved.ok && !deps.db.isTransaction) await wakeCovered(deps.db, resolved.value);
   return resolved;
+}
+
+/**
+ * Wakes the payouts that waited for inventory, which a resolution may cover. A caller that resolves in a transaction of its own
+ * calls this after its commit: the audit entry locks the log, and another transaction may hold a queue and wait for the log.
+ */
+export function wakeCovered(db: Db, { asset }: Pick<Resolved, "asset">): Promise<void> {
+  return wakeShortPayouts(db, chainOf(asset));
 }

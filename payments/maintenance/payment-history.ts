@@ -25,8 +25,11 @@ export type History = {
     replacement: number;
     hash: string;
     state: string;
+    signedAt: Date;
     block: number | null;
     gasUsed: bigint | null;
+    /** What it cost, in the smallest unit of the chain's own coin. */
+    fee: bigint | null;
   }[];
   settlement: {
     id: string;
@@ -64,8 +67,10 @@ export async function listHistory({ db }: { db: Db }, paymentId: string): Promis
       replacement: row.replacement,
       hash: row.hash,
       state: row.state,
+      signedAt: row.created_at,
       block: row.block_number,
       gasUsed: row.gas_used,
+      fee: row.fee,
     })),
     settlement: settlement ? toSettlement(settlement) : null,
     ledger: entries.map(({ tx_hash: txHash, ...row }) => ({ ...row, txHash })),

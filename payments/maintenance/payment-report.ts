@@ -25,6 +25,11 @@ export type PaymentReport = History & {
     refundedAt: Date | null;
     payer: string | null;
     paysWith: string | null;
+    /** What arrived, and the part of it that the operator keeps. */
+    paid: string | null;
+    fee: string | null;
+    failureCode: string | null;
+    cancelledReason: string | null;
     /** Since when payouts to the merchant are held. */
     payoutsHeldSince: Date | null;
   };
@@ -100,6 +105,10 @@ function toPayment(row: ReportedPayment): PaymentReport["payment"] {
     refundedAt: row.refunded_at,
     payer: row.payer,
     paysWith: row.option_asset === null ? null : `${row.option_amount} ${row.option_asset}`,
+    paid: row.paid_asset === null ? null : `${row.paid_amount} ${row.paid_asset}`,
+    fee: row.paid_asset === null ? null : `${row.fee} ${row.paid_asset}`,
+    failureCode: row.failure_code,
+    cancelledReason: row.cancelled_reason,
     payoutsHeldSince: row.payouts_held_at,
   };
 }

@@ -5,7 +5,7 @@ import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/q
 import { type DestinationChangeRow, listWaitingChanges } from "../../db/queries/destination-changes.ts";
 import { findDestination, listDestinationRows } from "../../db/queries/destinations.ts";
 import { hasMerchant, lockMerchant } from "../../db/queries/merchants.ts";
-import type { Tables } from "../../db/tables.ts";
+import type { Db, Tables } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
@@ -184,7 +184,7 @@ export function withDestinationLock<T>(
  * `merchant_not_found`.
  */
 export function withMerchantLock<T>(
-  deps: Pick<PaymentDeps, "db">,
+  deps: { db: Db },
   args: Owner & { merchantId: string },
   work: (db: Transaction<Tables>) => Promise<Result<T>>,
 ): Promise<Result<T>> {

@@ -121,7 +121,7 @@ export async function setAcceptsOtherAssets(
 
 /** Suspends or resumes all payouts to a merchant. Its balances do not change. Refuses with `merchant_not_found`. */
 export async function holdPayouts(
-  deps: Pick<Deps, "db" | "now">,
+  deps: Pick<Deps, "now"> & { db: Db },
   args: Owner & { actor: AuditActor; merchantId: string; hold: boolean },
 ): Promise<Result<{ merchantId: string; heldSince: Date | null }>> {
   return withMerchantLock(deps, args, async (db) => {

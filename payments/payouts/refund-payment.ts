@@ -2,7 +2,8 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findOption } from "../../db/queries/payment-options.ts";
 import { findPayment, lockPayments, type PaymentRow } from "../../db/queries/payments.ts";
-import { insertPaymentRefund, listRefunds } from "../../db/queries/refunds.ts";
+import { insertPaymentRefund, listRefunds, type RefundRow } from "../../db/queries/refunds.ts";
+import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentQuery } from "../lifecycle/read-payment.ts";
@@ -20,7 +21,7 @@ export type RefundAmount = { unit: string; value: bigint };
  * `params_validation` for an invalid amount.
  */
 export async function refundPayment(
-  deps: Pick<PaymentDeps, "db" | "now" | "enqueue">,
+  deps: Pick<PaymentDeps, "now" | "enqueue"> & { db: Db },
   query: PaymentQuery & { actor: AuditActor; amount?: RefundAmount | undefined },
 ): Promise<Result<RefundView>> {
   const made = await inTransaction(deps.db, async (db) => {
@@ -31,8 +32,7 @@ export async function refundPayment(
     // The lock serializes the refunds of a payment, because the limit applies to their sum.
     await lockPayments(db, [payment.id]);
     const before = await listRefunds(db, payment.id);
-    const standing = before.filter(({ state }) => state !== "withdrawn");
-    const left = (payment.paid_amount ?? 0n) - standing.reduce((sum, { amount }) => sum + amount, 0n);
+    const left = computeLeft(payment.paid_amount, before);
     if (left <= 0n) return refuse("already_refunded", "the payment has been refunded before");
     const amount = query.amount ? toPaidAsset(payment, query.amount) : left;
     if (amount === undefined)
@@ -67,6 +67,15 @@ export async function refundPayment(
   const { isMoved, refund } = made.value;
   if (isMoved) await enqueueRefunds(deps, [refund.refundId]);
   return done(refund);
+}
+
+/**
+ * Returns how much of a payment can still be refunded, minor units of the asset that was paid. Withdrawn refunds do not count.
+ * @param paid what the buyer paid; null for a payment without money
+ */
+export function computeLeft(paid: bigint | null, refunds: readonly Pick<RefundRow, "amount" | "state">[]): bigint {
+  const standing = refunds.filter(({ state }) => state !== "withdrawn");
+  return (paid ?? 0n) - standing.reduce((sum, { amount }) => sum + amount, 0n);
 }
 
 /** Converts a refund amount to minor units of the paid asset; undefined for another unit. Rounds down. */

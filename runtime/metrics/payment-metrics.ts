@@ -25,6 +25,10 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "Requested changes of merchants' destinations that neither apply nor were rejected yet, by the last digits of their numbers",
     ["mode", "change"],
   ),
+  operatorRequests: counter(
+    "pay_operator_requests_total",
+    "Requests of operators on the console that this worker has ended",
+  ),
   inventoryShort: counter(
     "pay_inventory_short_total",
     "Payouts in another asset than the buyer's that were delayed because the treasury holds too little of it",

@@ -2,6 +2,7 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { buildBoard } from "../../ops/bull-board/board.ts";
 import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
+import { describeJob } from "../../queues/describe-job.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { addCleanup } from "../support/cleanups.ts";
@@ -16,6 +17,7 @@ const { olga } = await createOperators(operatorDeps);
 const board = await buildBoard({
   ...operatorDeps,
   queues: [],
+  describeJob,
   deployment: "test",
   trustedProxies: [],
   record: async () => undefined,

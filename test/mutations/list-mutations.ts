@@ -1,5 +1,6 @@
 import { bookingMutations } from "./booking-mutations.ts";
 import { clientMutations } from "./client-mutations.ts";
+import { consoleMutations } from "./console-mutations.ts";
 import { dbMutations } from "./db-mutations.ts";
 import { destinationMutations } from "./destination-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
@@ -26,4 +27,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...keyMutations,
   ...destinationMutations,
   ...clientMutations,
+  ...consoleMutations,
 ]);

@@ -7,7 +7,7 @@ import { openRedis, openRetryingRedis } from "../../queues/redis-connections.ts"
 import { createLog } from "../../runtime/log.ts";
 import { readLogFields, withLogFields } from "../../runtime/log-context.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
-import { describeBriefly } from "../../runtime/redaction.ts";
+import { describeWithCode } from "../../runtime/redaction.ts";
 import { addCleanup } from "./cleanups.ts";
 import { redisPrefix } from "./redis-prefix.ts";
 import { waitFor } from "./wait-for.ts";
@@ -51,7 +51,7 @@ export async function openQueues(at: { url?: string; prefix?: string } = {}) {
       prefix,
       signal: new AbortController().signal,
       isTransient: (cause) => (cause as { transient?: boolean }).transient === true,
-      describe: describeBriefly,
+      describe: describeWithCode,
       inContext: withLogFields,
       log,
       metrics,

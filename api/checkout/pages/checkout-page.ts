@@ -1,11 +1,11 @@
 import type { CheckoutView, Way } from "../../../payments/lifecycle/checkout-view.ts";
+import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { toLogoUrl, toPaymentLink } from "../../contract/responses.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import type { Texts } from "../texts/en.ts";
 import { fill, type Language } from "../texts/languages.ts";
 import { formatDuration, formatMoney, isolate, phrase } from "./format-texts.ts";
-import { type Html, html } from "./html.ts";
 import { layout } from "./page-layout.ts";
 import { qrCode } from "./qr-code.ts";
 import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";

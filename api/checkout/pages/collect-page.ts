@@ -1,12 +1,12 @@
 import { type CollectedId, collectedSchema } from "../../../payments/buyer-data/collected-schema.ts";
 import type { CheckoutView } from "../../../payments/lifecycle/checkout-view.ts";
+import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { toPaymentLink } from "../../contract/responses.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import { listCountries } from "../texts/countries.ts";
 import type { Language } from "../texts/languages.ts";
 import { formatDays, formatMoney, phrase } from "./format-texts.ts";
-import { type Html, html } from "./html.ts";
 import { legalLinks } from "./legal-links.ts";
 import { layout } from "./page-layout.ts";
 import type { CollectData } from "./script-data.ts";

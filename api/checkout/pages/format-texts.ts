@@ -1,6 +1,6 @@
 import type { Money } from "../../../payments/views.ts";
+import { type Html, html } from "../../../runtime/html.ts";
 import type { Language } from "../texts/languages.ts";
-import { type Html, html } from "./html.ts";
 
 /** Isolates a name's text direction from the text around it, where no element can be used. */
 export const isolate = (text: string): string => `\u2068${text}\u2069`;

@@ -1,6 +1,6 @@
+import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import type { Language } from "../texts/languages.ts";
-import { type Html, html } from "./html.ts";
 
 /**
  * Returns links to the operator's terms and privacy policy, as far as they are set; undefined when neither is. The links

@@ -1,7 +1,8 @@
+import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { assets } from "../release/script-bundles.ts";
 import { type Language, languages } from "../texts/languages.ts";
-import { dataElement, type Html, html } from "./html.ts";
+import { dataElement } from "./data-element.ts";
 import { legalLinks } from "./legal-links.ts";
 import { styleElement } from "./style.ts";
 

@@ -1,5 +1,5 @@
 import { encode } from "uqr";
-import { type Html, html } from "./html.ts";
+import { type Html, html } from "../../../runtime/html.ts";
 
 /** Width of the white border, modules: scanners need it on any background. */
 const QUIET_ZONE = 4;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { asHtml } from "./html.ts";
+import { asHtml } from "../../../runtime/html.ts";
 import { css } from "./style-sheet.ts";
 
 /** The style sheet, inlined in every page, so that no page waits for a second request. */

@@ -1,6 +1,6 @@
 import type { PaymentStatus } from "../../../payments/views.ts";
+import { type Html, html } from "../../../runtime/html.ts";
 import type { Texts } from "../texts/en.ts";
-import { type Html, html } from "./html.ts";
 
 type State = PaymentStatus["state"];
 /** The state changes of the buttons; the server allows the same ones. */

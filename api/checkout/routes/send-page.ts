@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Html } from "../pages/html.ts";
+import type { Html } from "../../../runtime/html.ts";
 import type { Asset } from "../release/script-bundles.ts";
 
 /** The maximum is 11. Quality 3 takes half as much processor time again, and saves 500 bytes of a page, from 7,100. */

@@ -30,3 +30,22 @@ create table operator_login_attempt (
 );
 create index operator_login_attempt_operator on operator_login_attempt (operator, at);
 create index operator_login_attempt_address on operator_login_attempt (address, at);
+
+-- What operators request on the pages of the console. The board, which may write nothing else, inserts a request, and a
+-- worker carries it out (docs/decisions/operator-console.md). The board cannot write `requested_at`, which limits depend on.
+create table operator_request (
+  id text primary key check (id ~ '^oreq_[0-9a-f]{32}$'),
+  operator text not null references operator,
+  address text not null,
+  action text not null,
+  subject text not null,
+  args jsonb not null check (jsonb_typeof(args) = 'object'),
+  requested_at timestamptz not null default now(),
+  state text not null default 'requested' check (state in ('requested', 'done', 'refused')),
+  outcome text,
+  ended_at timestamptz,
+  check ((state = 'requested') = (ended_at is null))
+);
+create index operator_request_waiting on operator_request (requested_at) where state = 'requested';
+create index operator_request_subject on operator_request (subject, requested_at);
+create index operator_request_operator on operator_request (operator, requested_at);

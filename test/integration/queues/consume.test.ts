@@ -7,7 +7,7 @@ import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.
 import { createLog } from "../../../runtime/log.ts";
 import { withLogFields } from "../../../runtime/log-context.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
-import { describeBriefly } from "../../../runtime/redaction.ts";
+import { describeWithCode } from "../../../runtime/redaction.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { redisPrefix } from "../../support/redis-prefix.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -34,7 +34,7 @@ async function serve(handle: Handler<"expire-payment">, isTransient: (cause: unk
   await waitFor(() => redis.status === "ready", { within: 10_000 });
   const { enqueue, queues, close } = openJobQueues({ redis, prefix, log, metrics });
   const { signal } = new AbortController();
-  const reporting = { describe: describeBriefly, inContext: withLogFields, log, metrics };
+  const reporting = { describe: describeWithCode, inContext: withLogFields, log, metrics };
   const options = { connect: () => blocking, prefix, signal, isTransient, ...reporting };
   const worker = consume("expire-payment", handle, options);
   addCleanup(async () => {

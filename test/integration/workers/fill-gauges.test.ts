@@ -166,6 +166,9 @@ const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 /** It is set where an endpoint has a WebSocket: test/integration/chains/evm/head-wakes.test.ts covers it. */
 const ofWebSockets = ["pay_head_subscription"];
 
+/** It is set when an operator acts on the console: test/integration/ops/console/actions.test.ts covers it. */
+const ofOperators = ["pay_operator_requests_total"];
+
 /** The signer's process sets these, which this fleet lacks: test/integration/signer covers them. */
 const ofSigner = [
   "pay_signer_payouts_total",
@@ -214,6 +217,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofSeveralEndpoints,
     ...ofWebSockets,
     ...ofSigner,
+    ...ofOperators,
   ];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);

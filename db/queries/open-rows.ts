@@ -1,0 +1,33 @@
+import { sql } from "kysely";
+import type { Db } from "../tables.ts";
+
+/** Returns those of these rows whose work still waits for a job. */
+export async function listOpenRows(db: Db, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await sql<{ id: string }>`
+    select id from attempt where id = any(${ids}) and state = 'waiting'
+    union all select id from transfer where id = any(${ids}) and state = 'ready'
+    union all select id from payment where id = any(${ids}) and state = 'requires_action'
+    union all select id from settlement where id = any(${ids}) and state in ('due', 'accumulating')
+    union all select id from refund where id = any(${ids}) and state = 'due'`.execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** A payment to which a row belongs. */
+export type PaymentOfRow = { row: string; payment_id: string };
+
+/** Returns the payments to which rows belong, at most `limit`: the rows that jobs name. */
+export async function listPaymentsOfRows(db: Db, ids: readonly string[], limit: number): Promise<PaymentOfRow[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await sql<PaymentOfRow>`
+    select id as row, id as payment_id from payment where id = any(${ids})
+    union all select id, payment_id from attempt where id = any(${ids})
+    union all select id, payment_id from transfer where id = any(${ids}) and payment_id is not null
+    union all select t.id, p.id from transfer t join payment p on p.settlement_id = t.settlement_id where t.id = any(${ids})
+    union all select t.id, r.payment_id from transfer t join refund r on r.id = t.refund_id
+      where t.id = any(${ids}) and r.payment_id is not null
+    union all select settlement_id, id from payment where settlement_id = any(${ids})
+    union all select id, payment_id from refund where id = any(${ids}) and payment_id is not null
+    limit ${limit}`.execute(db);
+  return rows;
+}

@@ -1,0 +1,57 @@
+import type { MerchantSummary } from "../../db/queries/payment-search.ts";
+import type { PaymentLine } from "../../payments/maintenance/operator-actions.ts";
+import type { RefundView } from "../../payments/payouts/refund-views.ts";
+import type { Html } from "../../runtime/html.ts";
+import { link, table } from "./values.ts";
+
+/** Returns a table of payments that links to their pages. */
+export function showPayments(title: string, payments: readonly PaymentLine[]): Html {
+  return table(
+    title,
+    ["Payment", "Mode", "State", "Merchant", "Reference", "Amount (minor units)", "Created", "Changed"],
+    payments.map((one) => [
+      link("payments", one.id),
+      one.mode,
+      one.state,
+      link("merchants", one.merchantId),
+      one.reference,
+      one.amount,
+      one.createdAt,
+      one.updatedAt,
+    ]),
+  );
+}
+
+/** Returns a table of merchants that links to their pages. */
+export function showMerchants(title: string, merchants: readonly MerchantSummary[]): Html {
+  return table(
+    title,
+    ["Merchant", "Name", "Account", "Mode", "Payouts held since", "Deleted"],
+    merchants.map((one) => [
+      link("merchants", one.id),
+      one.name,
+      one.account_id,
+      one.mode,
+      one.payouts_held_at,
+      one.deleted_at,
+    ]),
+  );
+}
+
+/** Returns a table of refunds. */
+export const showRefunds = (refunds: readonly RefundView[]): Html =>
+  table(
+    "Refunds",
+    ["Refund", "Status", "Reason", "Amount (minor units)", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
+    refunds.map((one) => [
+      one.refundId,
+      one.status,
+      one.reason,
+      one.amount,
+      one.asset,
+      one.receiver,
+      one.txId,
+      one.createdAt,
+      one.succeededAt,
+    ]),
+  );
