@@ -36,6 +36,9 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   finalityMs,
   makesBlocksOnDemand: ({ maxHeadAgeMs }) => maxHeadAgeMs === null,
   detailsOf: ({ addEthereumChain }) => addEthereumChain,
+  // The fee ceiling includes what an OP-stack rollup charges besides the gas.
+  mostCost: ({ feeModel, fees }, { gasLimit, maxFeePerGas }) =>
+    gasLimit * (feeModel === "op-stack" ? fees.maxFeePerGas : maxFeePerGas),
   listOwnAddresses,
 
   open: openEvmChain,
