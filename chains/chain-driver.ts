@@ -64,6 +64,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   /** Returns who sends a transfer. `isWallet`: its payer is a contract wallet. */
   senderOf(transfer: { isWallet?: boolean }): Sender;
 
+  /** Returns the decimals and the symbol of the native asset. */
+  nativeUnit(network: N): { decimals: number; symbol: string };
   /** Returns the usual time between blocks, milliseconds. */
   blockMs(network: N): number;
   /** Returns the usual time from inclusion to confirmation, milliseconds, or its upper bound where the chain decides. */

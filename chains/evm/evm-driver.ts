@@ -32,6 +32,7 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   movementScope: ({ block_id }) => block_id,
   senderOf: ({ isWallet }) => (isWallet ? "wallet lane" : "lanes"),
 
+  nativeUnit: ({ addEthereumChain }) => ({ decimals: 18, symbol: addEthereumChain?.currency.symbol ?? "(native)" }),
   blockMs: ({ blockMs }) => blockMs,
   finalityMs,
   makesBlocksOnDemand: ({ maxHeadAgeMs }) => maxHeadAgeMs === null,

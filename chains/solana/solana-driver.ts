@@ -32,6 +32,7 @@ export const solanaDriver: ChainDriver<SolanaNetwork, SolanaChain> = {
   movementScope: ({ tx_hash }) => tx_hash,
   senderOf: () => "relayers",
 
+  nativeUnit: () => ({ decimals: 9, symbol: "SOL" }),
   blockMs: ({ slotMs }) => slotMs,
   finalityMs: ({ finality, slotMs }) => (finality === "confirmed" ? 3 : 32) * slotMs,
   makesBlocksOnDemand: () => false,
