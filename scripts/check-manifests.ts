@@ -31,7 +31,7 @@ const models = {
 } as const;
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const directories = ["overlays/small", "overlays/production", "migrate", "signer-init"];
+const directories = ["overlays/small", "overlays/production", "migrate", "signer-init", "admin", "data-keys"];
 const all = directories.flatMap((dir) =>
   buildKustomization(`${root}ops/kubernetes/${dir}`).map((manifest) => ({ dir, manifest })),
 );

@@ -65,7 +65,7 @@ test("processes wait for the migration, and for no service that may run elsewher
 
 test("every container has a memory limit and rotates its logs", () => {
   // The schema of this file requires both.
-  expect(names.length).toBe(14);
+  expect(names.length).toBe(15);
   for (const { logging } of Object.values(services)) expect(logging.options["max-size"]).toBe("20m");
 });
 
@@ -77,7 +77,9 @@ test("Grafana reaches Prometheus and nothing else, and Prometheus only what it s
 test("only the processes that use Postgres and Redis share a network with them", () => {
   const both = ["api", "bull-board", "worker"];
   expect(neighboursOf("redis").toSorted()).toEqual([...both, "redis-exporter"].toSorted());
-  expect(neighboursOf("postgres").toSorted()).toEqual([...both, "admin", "migrate", "postgres-exporter"].toSorted());
+  expect(neighboursOf("postgres").toSorted()).toEqual(
+    [...both, "admin", "data-keys", "migrate", "postgres-exporter"].toSorted(),
+  );
   for (const store of ["postgres", "redis"])
     for (const network of services[store]?.networks ?? [])
       expect([network, networks[network]?.internal]).toEqual([network, `\${${store.toUpperCase()}_INTERNAL:-true}`]);
@@ -88,6 +90,10 @@ test("the signer shares no network with a process that it does not need, and no 
   expect(services["signer"]?.networks.toSorted()).toEqual(["metrics", "signer"]);
   expect(names.filter((name) => services[name]?.networks.includes("signer"))).toEqual(["signer"]);
   expect(services["signer"]?.secrets).toEqual(["signer-audit-sink"]);
+  const socket = "socket:/var/lib/pay/socket";
+  expect(names.filter((name) => services[name]?.volumes.includes(socket))).toEqual(["worker", "signer", "admin"]);
+  for (const name of ["worker", "admin"])
+    expect(services[name]?.environment["SIGNER"]).toBe("unix:/var/lib/pay/socket/signer.sock");
 });
 
 test("published ports are on this machine only, except for those of the proxy", () => {
@@ -96,7 +102,7 @@ test("published ports are on this machine only, except for those of the proxy", 
 });
 
 test("each container mounts the secrets that its variables name, and no other", () => {
-  const opened = ["admin", "api", "bull-board", "migrate", "worker"];
+  const opened = ["admin", "api", "bull-board", "data-keys", "migrate", "worker"];
   for (const [name, service] of [
     ...opened.map((one) => [one, services[one]] as const),
     ["prepare", local["prepare"]] as const,
@@ -108,9 +114,11 @@ test("each container mounts the secrets that its variables name, and no other", 
     expect([name, mounted.toSorted()]).toEqual([name, [...new Set([...files, "ca.crt"])].toSorted()]);
   }
   const holders = (secret: string) => names.filter((name) => services[name]?.secrets.includes(secret));
-  expect(holders("buyer-data-private-keys")).toEqual(["admin"]);
-  expect(holders("webhook-private-keys")).toEqual(["worker"]);
-  expect(holders("totp-private-keys")).toEqual(["bull-board"]);
+  expect(holders("buyer-data-private-keys")).toEqual(["admin", "data-keys"]);
+  expect(holders("webhook-private-keys")).toEqual(["worker", "data-keys"]);
+  expect(holders("totp-private-keys")).toEqual(["bull-board", "data-keys"]);
+  // The container with every key reaches Postgres only.
+  expect(services["data-keys"]?.networks).toEqual(["postgres"]);
   expect(holders("owner-database-url")).toEqual(["migrate"]);
 });
 
