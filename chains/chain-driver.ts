@@ -18,6 +18,9 @@ export type NetworkDetails = NonNullable<EvmNetwork["addEthereumChain"]>;
  */
 export type Sender = "lanes" | "wallet lane" | "relayers";
 
+/** A signed transaction as it is stored: its bytes, the limit of its gas, and the highest fee for each unit of it. */
+export type StoredCost = { bytes: Buffer; gasLimit: bigint; maxFeePerGas: bigint };
+
 /** A balance of ours: the treasury's of a token (CAIP-19), or a lane's of the native asset. */
 export type Holding = { asset: string } | { lane: string };
 
@@ -61,6 +64,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   /** Returns who sends a transfer. `isWallet`: its payer is a contract wallet. */
   senderOf(transfer: { isWallet?: boolean }): Sender;
 
+  /** Returns the decimals and the symbol of the native asset. */
+  nativeUnit(network: N): { decimals: number; symbol: string };
   /** Returns the usual time between blocks, milliseconds. */
   blockMs(network: N): number;
   /** Returns the usual time from inclusion to confirmation, milliseconds, or its upper bound where the chain decides. */
@@ -69,6 +74,8 @@ export type ChainDriver<N extends Network = Network, C extends Chain = Chain> = 
   makesBlocksOnDemand(network: N): boolean;
   /** Returns what a wallet needs in order to add the network; undefined where the networks file does not say. */
   detailsOf(network: N): NetworkDetails | undefined;
+  /** Returns the most that a transaction of a lane can cost it, with everything that the chain charges, minor units. */
+  mostCost(network: N, transaction: StoredCost): bigint;
   /**
    * Lists addresses where a payout would be lost or come back to us: our own accounts, and contracts from which either no
    * account or any account can take the money.

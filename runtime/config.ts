@@ -23,8 +23,11 @@ const publicKey = z.string().transform((text, context): EncryptionKey => {
 const privateKeys = z.string().transform((text, context): EncryptionKey[] => {
   const parts = text.split(/[,\s]+/).filter(Boolean);
   const keys = parts.flatMap((part) => parseEncryptionKey(part) ?? []);
-  if (keys.length === parts.length && keys.length > 0) return keys;
-  context.addIssue(`${KEY_FORMAT}; several separated by commas or line breaks`);
+  const twice = keys.find(({ id }, index) => keys.findIndex((one) => one.id === id) < index);
+  if (keys.length === parts.length && keys.length > 0 && !twice) return keys;
+  context.addIssue(
+    twice ? `two keys have the name ${twice.id}` : `${KEY_FORMAT}; several separated by commas or line breaks`,
+  );
   return z.NEVER;
 });
 const port = z.coerce.number().int().min(0).max(65_535);

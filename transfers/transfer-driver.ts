@@ -15,8 +15,8 @@ import type { Signed, VerificationResult, VerifyDeps } from "./verification.ts";
 import type { ResultReader, WalletDriver } from "./wallet-driver.ts";
 
 /**
- * The native balance of a lane, and the least that it needs, in minor units: on EVM chains for a full batch at the fee ceiling,
- * on Solana for one payment at the highest priority fee.
+ * The native balance of a lane, and the balance below which it can send nothing, in minor units: the cost of one transfer, on
+ * EVM chains at the present fee, on Solana at the highest priority fee.
  */
 export type LaneFunds = { chain: string; lane: string; balance: bigint; needs: bigint };
 

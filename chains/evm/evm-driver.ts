@@ -32,10 +32,14 @@ export const evmDriver: ChainDriver<EvmNetwork, EvmChain> = {
   movementScope: ({ block_id }) => block_id,
   senderOf: ({ isWallet }) => (isWallet ? "wallet lane" : "lanes"),
 
+  nativeUnit: ({ addEthereumChain }) => ({ decimals: 18, symbol: addEthereumChain?.currency.symbol ?? "(native)" }),
   blockMs: ({ blockMs }) => blockMs,
   finalityMs,
   makesBlocksOnDemand: ({ maxHeadAgeMs }) => maxHeadAgeMs === null,
   detailsOf: ({ addEthereumChain }) => addEthereumChain,
+  // The fee ceiling includes what an OP-stack rollup charges besides the gas.
+  mostCost: ({ feeModel, fees }, { gasLimit, maxFeePerGas }) =>
+    gasLimit * (feeModel === "op-stack" ? fees.maxFeePerGas : maxFeePerGas),
   listOwnAddresses,
 
   open: openEvmChain,

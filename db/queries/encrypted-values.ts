@@ -8,7 +8,7 @@ export type DataKeyPair = "buyer-data" | "webhooks" | "totp";
  * A column with ciphertexts. `key` is the column with the name of the key pair that encrypted them, and `context` is the
  * text that each ciphertext is bound to.
  */
-type EncryptedColumn = {
+export type EncryptedColumn = {
   pair: DataKeyPair;
   table: string;
   id: string;
@@ -60,16 +60,17 @@ export async function countByKey(
 /** A ciphertext with its row's id, the name of its key pair, and the context that it is bound to. */
 export type EncryptedValue = { id: string; key_id: string; ciphertext: Buffer; context: string };
 
-/** Returns values that another pair than `keyId` has encrypted, in the order of their ids, after the id `after`. */
-export async function listEncryptedOtherwise(
+/** Returns values that the pair `keyId` or the others have encrypted, in the order of their ids, after the id `after`. */
+export async function listEncrypted(
   db: Db,
   { table, id, key, ciphertext, context }: EncryptedColumn,
-  args: { keyId: string; after: string; limit: number },
+  args: { keyId: string; by: "pair" | "others"; after: string; limit: number },
 ): Promise<EncryptedValue[]> {
+  const isWanted = args.by === "pair" ? sql`=` : sql`<>`;
   const { rows } = await sql<EncryptedValue>`
     select ${sql.ref(id)} as id, ${sql.ref(key)} as key_id, ${sql.ref(ciphertext)} as ciphertext,
       ${sql.raw(context)} as context
-    from ${sql.table(table)} where ${sql.ref(key)} <> ${args.keyId} and ${sql.ref(id)} > ${args.after}
+    from ${sql.table(table)} where ${sql.ref(key)} ${isWanted} ${args.keyId} and ${sql.ref(id)} > ${args.after}
     order by ${sql.ref(id)} limit ${args.limit}`.execute(db);
   return rows;
 }

@@ -32,6 +32,16 @@ export type ExceptionRow = {
   note: string | null;
 };
 
+/** Returns true while an open exception has an entry on an account, such as a lane's. */
+export async function hasOpenException(db: Db, account: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from ledger_group g join ledger_entry e on e.group_id = g.id and e.account = ${account}
+    where g.kind in ('unmatched', 'exception', 'overpaid')
+      and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
+    limit 1`.execute(db);
+  return rows.length > 0;
+}
+
 /** Returns the open exceptions, oldest first, or the one with the given id. */
 export async function listOpenExceptions(
   db: Db,

@@ -18,25 +18,24 @@ export async function listLaneAddresses(db: Db, chain: string): Promise<string[]
   return rows.map(({ address }) => address);
 }
 
-/**
- * Returns the addresses of a chain's lanes with transactions that may be in a block that was not read: their fees may be
- * spent and not recorded yet.
- */
-export async function listBusyLanes(db: Db, chain: string): Promise<string[]> {
-  const rows = await db
+/** A transaction of a lane that may be in a block that was not read: its fee may be spent and not recorded yet. */
+export type UnfinishedTransaction = {
+  address: string;
+  nonce: number;
+  bytes: Buffer;
+  gasLimit: bigint;
+  maxFeePerGas: bigint;
+};
+
+/** Returns the unfinished transactions of a chain's lanes. At most one with the same nonce can be included. */
+export async function listUnfinished(db: Db, chain: string): Promise<UnfinishedTransaction[]> {
+  return db
     .selectFrom("lane as l")
-    .select("l.address")
+    .innerJoin("transaction as t", "t.lane_id", "l.id")
+    .select(["l.address", "t.nonce", "t.bytes", "t.gas_limit as gasLimit", "t.max_fee_per_gas as maxFeePerGas"])
     .where("l.chain", "=", chain)
-    .where(({ exists, selectFrom }) =>
-      exists(
-        selectFrom("transaction as t")
-          .select("t.hash")
-          .whereRef("t.lane_id", "=", "l.id")
-          .where("t.state", "in", ["signed", "broadcast", "accepted"]),
-      ),
-    )
+    .where("t.state", "in", ["signed", "broadcast", "accepted"])
     .execute();
-  return rows.map(({ address }) => address);
 }
 
 /**

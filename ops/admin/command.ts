@@ -36,11 +36,11 @@ export type Context = {
   decryptWith: (pair: DataKeyPair) => Decrypt;
   /** Returns the path of the networks file. Only commands that read it call it. */
   networksFile: () => string;
-  /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   /** Returns the networks file for what is displayed; undefined without one, and when it is invalid. */
   shownNetworks: () => Networks | undefined;
   /** Returns a copy of a value for people, with units (see `withUnits`). */
   readable: <T>(value: T) => T;
+  /** Address at which buyers reach this deployment, when PUBLIC_URL is set. */
   publicUrl: string | undefined;
   validateUrl: (url: string) => string | undefined;
   /**

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { listDataKeyUses, reencrypt } from "../../payments/maintenance/reencrypt.ts";
 import { isEncryptionKeyId, newEncryptionKeys } from "../../runtime/encryption.ts";
 import { errorCode } from "../../runtime/redaction.ts";
-import { type AddAction, oneOf, RefusedError } from "./command.ts";
+import { type AddAction, oneOf, RefusedError, unwrap } from "./command.ts";
 
 const parsePair = oneOf("buyer-data", "webhooks", "totp");
 
@@ -39,7 +39,10 @@ export function addDataKeyCommands(program: Command, addAction: AddAction): void
     keys
       .command("status")
       .description("list the key pairs in use, and how much each has encrypted")
-      .addHelpText("after", "\nThe private key of a pair that is not listed is no longer needed."),
+      .addHelpText(
+        "after",
+        "\nThe private key of a pair that is not listed is no longer needed by this database once every writer has the new\npublic key; backups still need it.",
+      ),
     async (context) => ({ value: await listDataKeyUses(context) }),
   );
   addAction(
@@ -49,12 +52,13 @@ export function addDataKeyCommands(program: Command, addAction: AddAction): void
       .description("encrypt everything of a pair anew, to the pair's public key; safe at any time")
       .addHelpText(
         "after",
-        "\nReads the public key to encrypt to and the private keys of the earlier pairs from the environment:\nBUYER_DATA_PUBLIC_KEY and BUYER_DATA_PRIVATE_KEYS, WEBHOOK_… or TOTP_…",
+        "\nReads the public key to encrypt to and the private keys of the pair and of the earlier ones from the\nenvironment:\nBUYER_DATA_PUBLIC_KEY and BUYER_DATA_PRIVATE_KEYS, WEBHOOK_… or TOTP_…",
       ),
     async (context, [text]) => {
       const pair = parsePair(text);
       const [{ keyId, encrypt }, decrypt] = [context.encryptTo(pair), context.decryptWith(pair)];
-      const value = await reencrypt(context, { actor: await context.actor(), pair, keyId, encrypt, decrypt });
+      const actor = await context.actor();
+      const value = unwrap(await reencrypt(context, { actor, pair, keyId, encrypt, decrypt }));
       const missing = Object.entries(value.unreadable).map(([key, count]) => `${count} of ${key}`);
       if (missing.length === 0) return { value };
       return { value, refusal: `the private key is missing or does not fit: ${missing.join(", ")}` };

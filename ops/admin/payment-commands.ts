@@ -5,7 +5,7 @@ import { deleteCollected } from "../../payments/buyer-data/delete-collected.ts";
 import { listPaymentLines, retryPayment } from "../../payments/maintenance/operator-actions.ts";
 import { type PaymentReport, readPaymentReport } from "../../payments/maintenance/payment-report.ts";
 import { type AddAction, describe, oneOf, RefusedError, show, time, UsageError, wholeNumber } from "./command.ts";
-import { readLanesOf } from "./lane-funds.ts";
+import { describeLanes, readLanesOf } from "./lane-funds.ts";
 
 /** How many payments are listed of those that one id names, such as the payments of a payout. */
 const MOST_NAMED = 1_000;
@@ -55,8 +55,8 @@ Examples:
       const report = id === undefined ? undefined : await readPaymentReport(context, id);
       if (!report) throw new RefusedError(`there is no payment ${named}, and none to which it belongs`);
       const lanes = await readLanesOf(context, report.transfers);
-      const lines = describeReport(context.readable(report));
-      return { value: { ...report, lanes }, lines: lanes.length > 0 ? [...lines, ...table("Lanes", lanes)] : lines };
+      const shown = lanes.length > 0 ? table("Lanes", describeLanes(context, lanes)) : [];
+      return { value: { ...report, lanes }, lines: [...describeReport(context.readable(report)), ...shown] };
     },
   );
   addAction(

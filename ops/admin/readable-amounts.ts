@@ -34,7 +34,8 @@ function convertText(text: string, unitOf: (name: string) => Unit | undefined): 
   return digits === undefined || !unit ? text : toText(BigInt(digits), unit);
 }
 
-function toText(value: bigint, { decimals, symbol }: Unit): string {
+/** Returns an amount in minor units as a decimal number with its symbol. */
+export function toText(value: bigint, { decimals, symbol }: Unit): string {
   const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, digits.length - decimals);
   return `${value < 0n ? "-" : ""}${whole}${decimals > 0 ? `.${digits.slice(-decimals)}` : ""} ${symbol}`;

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { hasOpenException } from "../../db/queries/exceptions.ts";
 import { type Balance, type BalanceFilter, listBalances } from "../../db/queries/ledger-balances.ts";
 import { type Group, insertGroups, keepNewGroups, listBookedEntries } from "../../db/queries/ledger-groups.ts";
 import { wakeShortPayouts } from "../../db/queries/payout-queue.ts";
@@ -33,10 +34,13 @@ const byHand: readonly string[] = [
   accounts.losses,
 ];
 
+const isLane = (account: string): boolean => /^lane:./.test(account);
+
 /**
  * Books a correction as a new group, because ledger entries never change. Repeating the same correction under the same
  * reference books it once and returns `repeated`. Refuses with `invalid_state` an account that is closed to manual
- * bookings, and a reference that another correction has.
+ * bookings, a lane with an open exception (booking that one accounts for its money), and a reference that another correction
+ * has.
  */
 export async function correctLedger(
   deps: Deps,
@@ -44,7 +48,7 @@ export async function correctLedger(
 ): Promise<Result<{ reference: string; repeated: boolean }>> {
   const { reference, debit, credit, asset, amount, note } = correction;
   for (const account of [debit, credit])
-    if (!byHand.includes(account) && !/^lane:./.test(account))
+    if (!byHand.includes(account) && !isLane(account))
       return refuse("invalid_state", `${account}: expected ${byHand.join(", ")} or lane: and an address`);
   const entries = [
     { account: debit, asset, amount },
@@ -57,6 +61,9 @@ export async function correctLedger(
       return (await isBooked(db, group))
         ? done({ reference, repeated: true })
         : refuse("invalid_state", `--reference: another correction is booked as ${reference}`);
+    for (const account of [debit, credit])
+      if (isLane(account) && (await hasOpenException(db, account)))
+        return refuse("invalid_state", `${account} has an open exception: book that one instead (exceptions list)`);
     const at = deps.now();
     await insertGroups(db, fresh, at);
     const after = { debit, credit, asset, amount: amount.toString(), note };

@@ -4,16 +4,18 @@ import { nativeAsset } from "../../chains/canonical-ids.ts";
 import type { Holding } from "../../chains/chain-driver.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { type Chain, getChain } from "../../chains/open-chains.ts";
+import { findUnreadEpoch } from "../../db/epoch.ts";
 import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
 import {
   findHeights,
   keepReconciliation,
   type LedgerSide,
-  listBusyLanes,
   listLaneAddresses,
+  listUnfinished,
   lockReconciliation,
   readLedgerSides,
   takeDueReconciliations,
+  type UnfinishedTransaction,
 } from "../../db/queries/reconciliations.ts";
 import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -49,8 +51,8 @@ type Compared = ReconcileLine & Pick<Claim, "left">;
 /**
  * Reconciles the ledger with a chain at a block (by default the newest block that is final and booked): the treasury's
  * tokens and the lanes' native balances. A native deposit leaves no log, and only the operator deposits into a lane, so
- * a lane's excess is booked as capital. What a lane lacks while none of its transactions is unfinished has left without us:
- * it is booked as an exception, so that a later deposit does not hide it. Stores, logs and returns every difference.
+ * a lane's excess is booked as capital. A shortage of a lane beyond the most that its unfinished transactions can cost is
+ * booked as an exception, so that a later deposit does not hide it. Stores, logs and returns every difference.
  *
  * Refuses with `invalid_state` for a chain that is not watched, or a block that has not been read or is not available.
  * Throws `ChainError` when the node no longer has the block's state.
@@ -71,7 +73,7 @@ export async function reconcileChain(
       return has === undefined ? [] : [{ chain: chain.chain, block, ...compare(claim, has) }];
     });
     const deposited = await bookDeposits(deps, db, found);
-    if (args.block === undefined) await bookOutflows(deps, db, deposited);
+    if (args.block === undefined) await bookOutflows(deps, db, chain, deposited);
     const lines = deposited.map(({ left: _, ...line }) => line);
     if (args.block === undefined) await keep(deps, db, chain.chain, lines);
     return lines;
@@ -200,13 +202,29 @@ async function bookDeposits(deps: Deps, db: Db, lines: readonly Compared[]): Pro
   );
 }
 
-/** Books as exceptions what has left lanes without us. */
-async function bookOutflows(deps: Deps, db: Db, lines: readonly Compared[]): Promise<void> {
+/**
+ * Books as exceptions what has left lanes without us: a shortage beyond the most that the lane's unfinished transactions can
+ * cost. Books none while the chain has to be read again after the database lost commits: forgotten transactions are missing
+ * until then, and the fees of those that are found are booked.
+ */
+async function bookOutflows(deps: Deps, db: Db, chain: Chain, lines: readonly Compared[]): Promise<void> {
   const short = lines.filter((line) => isLane(line) && newExcess(line) < 0n);
-  const [first] = short;
-  if (!first) return;
-  const busy = new Set((await listBusyLanes(db, first.chain)).map(accounts.lane));
-  const outflows = short.filter(({ account }) => !busy.has(account));
+  if (short.length === 0 || (await findUnreadEpoch(db, chain.chain))) return;
+  const costs = sumMostCosts(chain, await listUnfinished(db, chain.chain));
+  const outflows = short.filter((line) => -newExcess(line) > (costs.get(line.account) ?? 0n));
   const groups = outflows.map((line) => laneOutflowGroup({ ...line, amount: -newExcess(line) }));
   await insertGroups(db, await keepNewGroups(db, groups), deps.now());
+}
+
+/** Returns the most that unfinished transactions can cost each lane, by its account. Replacements have the same nonce. */
+function sumMostCosts({ network }: Chain, unfinished: readonly UnfinishedTransaction[]): Map<string, bigint> {
+  const driver = getChainDriver(network.chain);
+  const byNonce = new Map<string, { account: string; cost: bigint }>();
+  for (const { address, nonce, ...stored } of unfinished) {
+    const [key, cost] = [`${address} ${nonce}`, driver.mostCost(network, stored)];
+    if (cost > (byNonce.get(key)?.cost ?? 0n)) byNonce.set(key, { account: accounts.lane(address), cost });
+  }
+  const sums = new Map<string, bigint>();
+  for (const { account, cost } of byNonce.values()) sums.set(account, (sums.get(account) ?? 0n) + cost);
+  return sums;
 }

@@ -189,7 +189,7 @@ export const bookingMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a correction is booked on a merchant's balance",
-        find: "if (!byHand.includes(account) && !/^lane:./.test(account))",
+        find: "if (!byHand.includes(account) && !isLane(account))",
         replace: "if (account === undefined)",
         tests: ["test/integration/payments/accounting/booking-guards.test.ts"],
       },

@@ -1,9 +1,12 @@
+import { readBlock } from "../../chains/evm/blocks.ts";
 import { readGasBalance } from "../../chains/evm/evm-broadcast.ts";
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { addressOfLane, type LaneLease } from "../../db/queries/lanes.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import type { LaneFunds } from "../transfer-driver.ts";
+import { priceTransaction, sumCosts } from "./price-transaction.ts";
+import { samplePayment } from "./rollup-charge.ts";
 
 /** A lower bound of a lane's balance, wei, which holds while this process keeps the lane. */
 type Known = { fence: number; left: bigint };
@@ -48,25 +51,37 @@ export async function canPayGas(
 
 /**
  * Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. Returns the balances
- * that were read.
+ * that were read; none when the present fee cannot be read.
  */
 export async function readLaneBalances(
   deps: Pick<TransferDeps, "metrics" | "log">,
-  { chain, rpc, network }: EvmChain,
+  evm: EvmChain,
 ): Promise<LaneFunds[]> {
-  const needs = BigInt(network.batchGas) * network.fees.maxFeePerGas;
+  const { chain, rpc, network } = evm;
+  const needs = await readTransferCost(evm).catch((err: unknown) => {
+    deps.log.warn({ err, chain }, "cost of a transfer cannot be read");
+    return undefined;
+  });
   const read: LaneFunds[] = [];
   for (const { address } of network.lanes) {
     const lane = lowerCaseHex(address);
     try {
       const balance = await readGasBalance(rpc, lane);
       deps.metrics.laneGasBalance.set({ chain, lane }, Number(balance));
-      read.push({ chain, lane, balance, needs });
+      if (needs !== undefined) read.push({ chain, lane, balance, needs });
     } catch (err) {
       deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
     }
   }
   return read;
+}
+
+/** Reads the highest cost of one transfer that is sent now, wei, as `canPayGas` is asked for it; at most the fee ceiling's. */
+async function readTransferCost(chain: EvmChain): Promise<bigint> {
+  const sample = samplePayment(chain);
+  const price = await priceTransaction(chain, sample, (await readBlock(chain.rpc, "latest")).baseFee);
+  if (!price) return sample.gas * chain.network.fees.maxFeePerGas;
+  return sumCosts(price, sample.gas + price.extraGas, { cost: 0n, gas: 0n }).cost;
 }
 
 /** Forgets a lane's balance after a node reported that it is lower. */

@@ -265,7 +265,12 @@ test("retry makes overdue work due now, and nothing else", async () => {
   const balance = await chain.client.getBalance({ address: lane?.address ?? "0x" });
   await chain.client.setBalance({ address: lane?.address ?? "0x", value: 5n });
   expect(await lanesOf()).toMatchObject([{ balance: "5", needs: expect.any(String), enough: false }]);
-  expect((await withNetworks("payments", "show", id)).stdout).toMatch(/^Lanes$/m);
+  expect((await withNetworks("payments", "show", id)).stdout).toMatch(/^Lanes\n[\s\S]* 0\.000000000000000005 \S/m);
+  const unreachable = await networksFileFor(chain, { rpcUrls: ["http://127.0.0.1:1"] });
+  const cut = await adminIn({ ...environment, NETWORKS_FILE: unreachable })("payments", "show", id, "--json");
+  expect(JSON.parse(cut.stdout).lanes).toEqual([
+    { chain: chain.id, lane: lane?.address.toLowerCase(), error: "its funds cannot be read" },
+  ]);
   await chain.client.setBalance({ address: lane?.address ?? "0x", value: balance });
   expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
   await fixture.relay();

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readCollected } from "../../../../payments/buyer-data/collected-data.ts";
-import { listDataKeyUses } from "../../../../payments/maintenance/reencrypt.ts";
+import { listDataKeyUses, reencrypt } from "../../../../payments/maintenance/reencrypt.ts";
 import { createOperator } from "../../../../payments/operators/operators.ts";
 import { rotateSecret } from "../../../../payments/webhooks/endpoint-secrets.ts";
 import {
@@ -104,12 +104,25 @@ test("after reencrypt the earlier private keys are not needed: webhooks are sign
     stdout: 'reencrypted  0\nunreadable   {"test":2}\n',
     stderr: "the private key is missing or does not fit: 2 of test\n",
   });
+  for (const pair of ["buyer-data", "webhooks", "totp"])
+    expect(await adminIn(env)("data-keys", "reencrypt", pair)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "the private key of next is missing or does not fit its public key\n",
+    });
+  const both = (key: string) => `${made.privateKey}\n${key}`;
+  const complete = {
+    ...env,
+    BUYER_DATA_PRIVATE_KEYS: both(testKeys.BUYER_DATA_PRIVATE_KEYS),
+    WEBHOOK_PRIVATE_KEYS: both(testKeys.WEBHOOK_PRIVATE_KEYS),
+    TOTP_PRIVATE_KEYS: both(testKeys.TOTP_PRIVATE_KEYS),
+  };
   for (const [pair, reencrypted] of [
     ["buyer-data", 1],
     ["webhooks", 2],
     ["totp", 1],
   ] as const) {
-    const { code, stdout } = await adminIn(env)("data-keys", "reencrypt", pair, "--json");
+    const { code, stdout } = await adminIn(complete)("data-keys", "reencrypt", pair, "--json");
     expect([code, JSON.parse(stdout)]).toEqual([0, { reencrypted, unreadable: {} }]);
   }
   const status = await adminIn(env)("data-keys", "status", "--json");
@@ -143,4 +156,44 @@ test("reencrypt deletes a previous webhook secret that no longer signs, even one
   const admin = adminIn({ DATABASE_URL: fixture.databaseUrl, ...testKeys });
   expect(await admin("data-keys", "reencrypt", "webhooks")).toMatchObject({ code: 0 });
   expect((await listDataKeyUses(fixture.deps)).map(({ keyId }) => keyId)).toEqual(["test"]);
+});
+
+test("reencrypt refuses a second pair with the name of the first, whose secrets it would leave to the old private key", async () => {
+  const { fixture } = await makeWebhookFixture(await startChain());
+  const second = await newEncryptionKeys("test");
+  const env = { DATABASE_URL: fixture.databaseUrl, ...testKeys, WEBHOOK_PUBLIC_KEY: second.publicKey };
+  const run = (keys: string) => adminIn({ ...env, WEBHOOK_PRIVATE_KEYS: keys })("data-keys", "reencrypt", "webhooks");
+  expect(await run(second.privateKey)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "another key pair with the name test encrypted 1: make one with a new name\n",
+  });
+  expect(await run(`${second.privateKey}\n${testKeys.WEBHOOK_PRIVATE_KEYS}`)).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "the environment is invalid:\n  WEBHOOK_PRIVATE_KEYS: two keys have the name test\n",
+  });
+});
+
+test("a secret that is rotated while reencrypt runs stays as the rotation wrote it", async () => {
+  const { fixture, query } = await makeWebhookFixture(await startChain());
+  const { deps, db } = fixture;
+  const made = await newEncryptionKeys("next");
+  const keys = [parse(made.privateKey), parse(testKeys.WEBHOOK_PRIVATE_KEYS)];
+  const [encrypt, decrypt] = [createEncrypt(parse(made.publicKey)), createDecrypt(keys)];
+  let rotated: string | undefined;
+  const args = {
+    actor: testActor,
+    pair: "webhooks",
+    keyId: "next",
+    decrypt,
+    encrypt: async (text: string, context: string) => {
+      if (context === query.endpointId) rotated ??= unwrap(await rotateSecret(deps, { ...query, now: true })).secret;
+      return encrypt(text, context);
+    },
+  } as const;
+  expect(await reencrypt(deps, args)).toEqual({ ok: true, value: { reencrypted: 0, unreadable: {} } });
+  const { key_id: keyId, secret } = await db.selectFrom("webhook_endpoint").selectAll().executeTakeFirstOrThrow();
+  expect(await decrypt({ keyId, ciphertext: secret }, query.endpointId)).toBe(rotated);
+  expect(unwrap(await reencrypt(deps, args)).reencrypted).toBe(1);
 });

@@ -2,8 +2,10 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { nativeAsset } from "../../../../chains/canonical-ids.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { listDifferences } from "../../../../db/queries/reconciliations.ts";
+import { correctLedger } from "../../../../payments/accounting/corrections.ts";
 import { reconcileChain, takeReconciliations } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { builtService } from "../../../support/built-service.ts";
@@ -109,6 +111,20 @@ test("what a lane's key sends without us stays unexplained after a refill, until
   const fixture = await makeMerchantFixture(chain);
   await fixture.pay(await fundBuyer(chain));
   expect(await differences(fixture, chain)).toEqual([]);
+  // A drained lane has unfinished transactions until it is refilled: nodes keep them, and no block includes them.
+  const [pending] = await fixture.db.selectFrom("transaction").selectAll().orderBy("nonce", "desc").limit(1).execute();
+  if (!pending) throw new Error("the lane has sent nothing");
+  const {
+    block_number: _,
+    block_id: _id,
+    gas_used: _used,
+    gas_price: _price,
+    fee: _fee,
+    reverted: _not,
+    ...sent
+  } = pending;
+  const stuck = { ...sent, nonce: sent.nonce + 1, hash: `0x${"ab".repeat(32)}`, state: "signed" as const };
+  await fixture.db.insertInto("transaction").values(stuck).execute();
   const [lane] = chain.keys.lanes;
   if (!lane) throw new Error("the chain has no lane");
   const { address } = lane;
@@ -127,7 +143,17 @@ test("what a lane's key sends without us stays unexplained after a refill, until
   const missing = { account: `lane:${address.toLowerCase()}`, difference: -lost };
   const capital = async () => (await listBalances(fixture.db, { account: "operator_capital" }))[0]?.amount ?? 0n;
   const before = await capital();
+  // A restored database has forgotten transactions, whose fees are booked when the chain has been read again.
+  const setUnread = (height: number | null) =>
+    fixture.db.updateTable("chain_cursor").set({ epoch_height: height }).where("chain", "=", chain.id).execute();
+  await setUnread(1);
+  expect(await differences(fixture, chain)).toMatchObject([missing]);
+  expect(await listExceptions(fixture.deps, 10)).toEqual([]);
+  await setUnread(null);
   for (let run = 0; run < 2; run += 1) expect(await differences(fixture, chain)).toMatchObject([missing]);
+  const correction = { reference: "ticket", debit: "losses", credit: missing.account, asset: nativeAsset(chain.id) };
+  const booked = await correctLedger(fixture.deps, { ...correction, amount: lost, note: "fees", actor: testActor });
+  expect(booked).toMatchObject({ code: "invalid_state" });
 
   await chain.client.setBalance({ address, value: held + 10n ** 18n });
   await chain.client.mine({ blocks: 1 });
