@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { defineConfig } from "vitest/config";
 import { heapArgs } from "./local/service-process.ts";
+import { findAlertmanager } from "./test/support/find-alertmanager.ts";
 
 // Test files and the processes that they start load the same packages hundreds of times, so Node caches compiled code.
 process.env["NODE_COMPILE_CACHE"] ??= resolve(".local/compile-cache");
@@ -23,6 +24,8 @@ const real = {
 const needsDump = process.env["LIGHTHOUSE_PROGRAM"] ? [] : ["**/lighthouse-program.test.ts"];
 /** Tests that need a program which is not part of the project: Caddy. */
 const needsCaddy = process.env["CADDY"] ? [] : ["**/behind-proxy.test.ts"];
+/** Tests that need Alertmanager, which `.ci/run` installs. */
+const needsAlertmanager = findAlertmanager() === undefined ? ["**/alert-delivery.test.ts"] : [];
 
 export default defineConfig({
   test: {
@@ -39,7 +42,7 @@ export default defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       project("unit", { testTimeout: 30_000 }),
-      project("integration", { ...real, exclude: needsDump }),
+      project("integration", { ...real, exclude: [...needsDump, ...needsAlertmanager] }),
       project("e2e", { ...real, exclude: needsCaddy, testTimeout: 120_000 }),
       project("browser", {
         ...real,

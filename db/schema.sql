@@ -1024,6 +1024,7 @@ CREATE INDEX payment_metadata ON public.payment USING gin (metadata jsonb_path_o
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
+CREATE INDEX payment_reference ON public.payment USING btree (reference_id) WHERE (reference_id IS NOT NULL);
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain, created_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);

@@ -25,16 +25,23 @@ const byOurTransaction: Finder = (hash) =>
   paymentsOfTransfers(sql`(lane_id, lane_nonce) in (
     select lane_id, nonce from transaction where chain in (select distinct chain from lane) and hash = ${hash})`);
 
-/** Finds payments by the transaction that a buyer has sent, or by the merchant's reference. It reads all payments. */
-const byTextOfPayment: Finder = (text) =>
-  sql`select id as payment_id from payment where tx_id = ${text} or reference_id = ${text}`;
+const byReference: Finder = (text) => sql`select id as payment_id from payment where reference_id = ${text}`;
+
+/** Finds payments by the transaction that a buyer has sent. It reads all payments. */
+const byBuyersTransaction: Finder = (hash) => sql`select id as payment_id from payment where tx_id = ${hash}`;
+
+/** A hash on EVM chains, or a signature of Solana in base58. */
+const transactionPattern = /^(0x[0-9a-fA-F]{64}|[1-9A-HJ-NP-Za-km-z]{64,88})$/;
 
 /**
  * Returns the ids of the payments that an operator means: by the id of a payment, an option, an attempt, a transfer, a payout
  * or a refund, by a transaction's hash or signature, or by the merchant's reference. A reference may look like any of the others.
  */
 export async function listPaymentsNamed(db: Db, text: string, limit: number): Promise<string[]> {
-  const finders = [byPrefix.get(text.split("_", 1)[0] ?? ""), byOurTransaction, byTextOfPayment];
+  const ofId = byPrefix.get(text.split("_", 1)[0] ?? "");
+  const finders = transactionPattern.test(text)
+    ? [ofId, byOurTransaction, byReference, byBuyersTransaction]
+    : [ofId, byReference];
   for (const find of finders) {
     if (find === undefined) continue;
     const { rows } = await sql<{ id: string }>`select distinct payment_id as id from (${find(text)}) found

@@ -92,6 +92,7 @@ const findQueue = ({ queues }: ConsoleDeps, name: string | undefined): Queue | u
 function describeRetry({ retried, of }: { retried?: unknown; of?: unknown }): string | undefined {
   const isCount = (one: unknown) => /^\d{1,6}$/.test(String(one));
   if (!isCount(retried) || !isCount(of)) return undefined;
+  if (retried === of) return of === "1" ? "1 job runs again." : `${String(of)} jobs run again.`;
   return `${retried} of ${of} jobs run again. The others had left, or another operator had retried them.`;
 }
 

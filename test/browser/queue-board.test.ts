@@ -55,6 +55,7 @@ test("the board shows no button whose request is refused, and links a failed job
     expect({ path, over, wrongs }).toEqual({ path, over: 0, wrongs: [] });
   }
   await page.getByRole("button", { name: "Retry" }).click();
-  await page.waitForURL(`${url}/console/jobs`);
+  await page.waitForURL(`${url}/console/jobs?*`);
+  await page.getByText("1 job runs again.").waitFor();
   expect(await queue.getJobState("settle-1-0")).toBe("waiting");
 });

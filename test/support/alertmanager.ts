@@ -2,16 +2,13 @@ import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { startChild } from "../../local/child-process.ts";
-import { unpackDebianPackage } from "../../local/debian-packages.ts";
-import { findProgram, programFrom } from "../../local/find-program.ts";
 import { freePort } from "../../local/free-ports.ts";
 import { postJson } from "../../local/post-json.ts";
 import { makeScratch } from "../../local/scratch-folder.ts";
 import { addCleanup } from "./cleanups.ts";
+import { findAlertmanager } from "./find-alertmanager.ts";
 import { listen } from "./listen.ts";
 import { waitFor } from "./wait-for.ts";
-
-const PACKAGE = "prometheus-alertmanager";
 
 /** An alert as Prometheus sends it; with `endsAt` in the past it is resolved. */
 export type PostedAlert = {
@@ -21,17 +18,6 @@ export type PostedAlert = {
 };
 /** An alert in a notification that a receiver got. `path` is that of the receiver. */
 type Delivered = PostedAlert & { path: string; status: "firing" | "resolved" };
-
-/** Returns Alertmanager's program: ALERTMANAGER, the PATH, or Debian's package, unpacked into .local. */
-async function findAlertmanager(): Promise<string> {
-  const installed = programFrom("ALERTMANAGER") ?? findProgram(PACKAGE, ["/usr/bin"]);
-  if (installed !== undefined) return installed;
-  const root = await unpackDebianPackage(PACKAGE, console.log);
-  const unpacked = root === undefined ? undefined : findProgram(PACKAGE, [join(root, "usr", "bin")]);
-  if (unpacked === undefined)
-    throw new Error(`Alertmanager was not found: install ${PACKAGE}, or set ALERTMANAGER to its program`);
-  return unpacked;
-}
 
 /**
  * Starts Alertmanager with the shipped example of routes. Only two things are changed: the receivers are a server of this
@@ -55,7 +41,10 @@ export async function startAlertmanager() {
   const folder = await makeScratch("alertmanager");
   await writeFile(join(folder, "alertmanager.yml"), config);
   const address = `127.0.0.1:${await freePort()}`;
-  const child = await startChild(await findAlertmanager(), [
+  const program = findAlertmanager();
+  if (program === undefined)
+    throw new Error("Alertmanager was not found: install prometheus-alertmanager, or set ALERTMANAGER");
+  const child = await startChild(program, [
     `--config.file=${folder}/alertmanager.yml`,
     `--storage.path=${folder}/data`,
     `--web.listen-address=${address}`,

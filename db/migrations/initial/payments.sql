@@ -38,6 +38,7 @@ create table payment (
 create index payment_account on payment (account_id, mode, created_at desc, id desc);
 create index payment_merchant on payment (merchant_id, created_at desc, id desc);
 create index payment_metadata on payment using gin (metadata jsonb_path_ops) where metadata is not null;
+create index payment_reference on payment (reference_id) where reference_id is not null;
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;

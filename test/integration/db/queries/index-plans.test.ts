@@ -7,6 +7,7 @@ import { listConfirmable } from "../../../../db/queries/confirmable-transfers.ts
 import { listOpenExceptions } from "../../../../db/queries/exceptions.ts";
 import { listOldestOverdue } from "../../../../db/queries/gauges.ts";
 import { listUnmatched } from "../../../../db/queries/observations.ts";
+import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
 import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
@@ -120,6 +121,7 @@ test("operators' lists, reports and checks read all of no table that grows", asy
     ])
       await listNewestPayments(db, { ...filter, limit: 50 });
     await listOpenExceptions(db, { limit: 100 });
+    for (const text of [paymentId, "order 1", "Shop"]) await listPaymentsNamed(db, text, 50);
     await readPaymentReport({ db }, paymentId);
     await findContradictions(db, { since });
   });

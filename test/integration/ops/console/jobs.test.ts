@@ -100,7 +100,7 @@ test("one job, all jobs with the same error, or a whole queue run again, each wi
   await failAll();
   expect(await retry({ error: errorKey(noGas) })).toBe(303);
   expect(await states()).toEqual(["waiting", "waiting", "failed"]);
-  expect((await get("/console/jobs?retried=2&of=2")).body).toContain("2 of 2 jobs run again");
+  expect((await get("/console/jobs?retried=2&of=2")).body).toContain("2 jobs run again.");
   await failAll();
   expect(await retry({})).toBe(303);
   expect(await states()).toEqual(["waiting", "waiting", "waiting"]);
