@@ -47,7 +47,7 @@ const MAX_HOLD_MS = 100;
 const MAX_ALONGSIDE_MS = 20;
 /** Failed jobs that each queue keeps for operators. */
 const KEPT_FAILED = 1_000;
-/** Events of jobs that BullMQ keeps for each queue, about; nobody reads them. */
+/** Events of jobs that BullMQ keeps for each queue, about; no process reads them. */
 const KEPT_EVENTS = 100;
 
 /** Opens one BullMQ queue for each entry of the catalog. Close them after the last job was enqueued. */

@@ -34,7 +34,7 @@ export function openStore(path: string): Store {
 
 /**
  * Opens the store like `openStore`, and creates it if it does not exist. The audit log of a new store begins with the command that
- * has created it, so that nobody takes a new store for the one that was lost.
+ * has created it, so that an operator does not take a new store for the one that was lost.
  */
 export function createStore(path: string, { command, at }: { command: "init" | "rebuild"; at: Date }): Store {
   const store = openFile(path);

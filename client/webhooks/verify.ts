@@ -53,7 +53,7 @@ function readHeader(headers: WebhookHeaders, name: string): string | undefined {
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Frameworks bring a class of their own, so it is told by its method. */
+/** Frameworks bring a class of their own, so its method identifies it. */
 const isHeaders = (headers: WebhookHeaders): headers is Headers => typeof headers["get"] === "function";
 
 /** Returns the bytes of a body. Throws for a parsed one, which is the usual mistake. */

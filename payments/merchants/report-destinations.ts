@@ -19,7 +19,7 @@ type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & { signer: Pick<TreasurySig
 /** Changes and statements of one request; the signer accepts 200 of each. */
 const LIMIT = 100;
 
-/** After this time the signer is told of all approval keys again, milliseconds: its store may have been restored or rebuilt. */
+/** After this time all approval keys are reported to the signer again, milliseconds: its store may have been restored or rebuilt. */
 const REPEAT_KEYS_MS = 24 * 3_600_000;
 const keysBefore = ({ now }: Pick<Deps, "now">) => new Date(now().getTime() - REPEAT_KEYS_MS);
 
