@@ -73,7 +73,7 @@ export type LimitsState = { sha256: string | null; state: "valid" | "paused" | "
 /**
  * Opens the limits file. The returned function reads it again each time and returns undefined while it is missing or invalid.
  * It logs each change.
- * @param deps.observe is told the state of the file before each result is used
+ * @param deps.observe receives the state of the file before each result is used
  */
 export function openLimits(
   file: string,
