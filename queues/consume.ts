@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Metrics } from "../runtime/metrics.ts";
 import { stackFrames } from "../runtime/redaction.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
+import { traceJob } from "./job-trace.ts";
 
 /** What a handler returns: done, or run again after a delay in milliseconds. A delay uses up no attempt. */
 export type JobResult = { done: true } | { rerunInMs: number };
@@ -78,7 +79,7 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     let outcome: JobResult | "gave_up";
     try {
       const [requestId, ...others] = listRequests(job);
-      const work = () => handle(parsed.data, options.signal);
+      const work = () => traceJob(name, job, () => handle(parsed.data, options.signal));
       const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
       outcome = await options.inContext(context, work).catch((cause: unknown) => handleError(job, cause));
     } catch (error) {
