@@ -1,12 +1,13 @@
 import type { SpanDescription } from "../runtime/tracing/spans.ts";
 
-/** The first table that a statement reads or writes, or the table of a common table expression's first part. */
-const TABLE = /\b(?:from|into|update|join)\s+(?:only\s+)?"?([a-z_]+)"?/i;
+/** What a statement writes, wherever in it, but not the lock of `for update`; else the first table that it reads. */
+const WRITE = /(?<!\bfor |\bkey |\bdo )\b(insert|update|delete)\s+(?:into\s+|from\s+)?(?:only\s+)?"?([a-z_]+)"?/i;
+const READ = /\b(select)\b.*?\bfrom\s+(?:only\s+)?"?([a-z_]+)"?/is;
 
 /** Returns the span of a statement. Its text has placeholders in place of the values. */
 export function describeStatement(text: string): SpanDescription {
-  const operation = /^\s*(\w+)/.exec(text)?.[1]?.toLowerCase() ?? "statement";
-  const table = TABLE.exec(text)?.[1];
+  const [, verb, table] = WRITE.exec(text) ?? READ.exec(text) ?? /^\s*(\w+)/.exec(text) ?? [];
+  const operation = verb?.toLowerCase() ?? "statement";
   return {
     name: table === undefined ? operation : `${operation} ${table}`,
     kind: "client",

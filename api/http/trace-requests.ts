@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { isTracing, startRequestSpan } from "../../runtime/tracing/spans.ts";
+import { paymentOf } from "./observe-requests.ts";
 
 /** Requests that load balancers repeat all day. */
 const probes: ReadonlySet<string> = new Set(["/livez", "/readyz"]);
@@ -28,7 +29,12 @@ export function traceRequests(app: FastifyInstance): void {
       const answered = reply.raw.writableFinished;
       const status = reply.raw.statusCode;
       const outcome = answered ? { "http.response.status_code": status } : { "error.type": "client_gone" };
-      span.end({ ...outcome, isError: answered && status >= 500 });
+      const payment = paymentOf(request);
+      span.end({
+        ...outcome,
+        ...(payment === undefined ? {} : { "pay.payment.id": payment }),
+        isError: answered && status >= 500,
+      });
     });
     span.run(done);
   });

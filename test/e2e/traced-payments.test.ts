@@ -121,7 +121,7 @@ test("traces lead from confirms through shared jobs, statements and calls to web
   );
 
   const signatures = prepared.flatMap(({ body }) => body.results.flatMap(({ data }) => data));
-  const keys = Object.entries({ ...testKeys, ...keysOf(chain) }).flatMap(([name, value]) =>
+  const keys = Object.entries({ ...testKeys, ...keysOf(chain, {}) }).flatMap(([name, value]) =>
     /PUBLIC/.test(name) ? [] : [value, value.split(":").at(-1) ?? value],
   );
   const passwords = [fleet.databaseUrl, fleet.redis.url].flatMap((url) => new URL(url).password || []);
