@@ -1,5 +1,5 @@
 import type { Job } from "bullmq";
-import { inNewTrace, inSharedSpan, outsideTraces, type SpanDescription } from "../runtime/tracing/spans.ts";
+import { inNewTrace, inSharedSpan, isTracing, outsideTraces, type SpanDescription } from "../runtime/tracing/spans.ts";
 import type { QueueName } from "./catalog.ts";
 import { describeJob } from "./describe-job.ts";
 
@@ -16,6 +16,7 @@ export function isRepeated(queue: QueueName, data: unknown): boolean {
  * trace of its own. Any other job without a sampled trace belongs to none.
  */
 export function traceJob<T>(queue: QueueName, job: Job<Caused>, work: () => Promise<T>): Promise<T> {
+  if (!isTracing()) return work();
   const { trace, traces } = job.data;
   const causes = traces ?? (trace === undefined ? [] : [trace]);
   const describe = (): SpanDescription => ({

@@ -13,7 +13,7 @@ import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
 import { isProof, resolveNonces } from "./match-movements.ts";
-import { addTransferSpans } from "./trace-transfers.ts";
+import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
@@ -90,10 +90,8 @@ export async function recordBlocks(
     const { metrics } = deps;
     for (const { opened } of parts) opened();
     const transfers = parts.flatMap((part) => part.included);
-    const sentAt = (of: TransferRow) =>
-      landed.find(({ row }) => row.lane_id === of.lane_id && row.nonce === of.lane_nonce)?.row.broadcast_at;
-    addTransferSpans(deps, "include", { chain: chain.chain, transfers, since: sentAt });
-    addTransferSpans(deps, "observe", { chain: chain.chain, transfers, since: () => began });
+    traceInclusion(deps, { chain: chain.chain, transfers, sent: landed.map(({ row }) => row) });
+    traceObservation(deps, { chain: chain.chain, transfers, began });
     for (const { included } of parts)
       for (const { purpose, state } of included)
         metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: state, to: "included" });

@@ -11,11 +11,13 @@ import { registerEndpointIn, startWebhookEndpoint } from "../support/webhook-end
 const chain = await startChain();
 const collector = await startCollector();
 const token = "collector-t0ken";
+const rpcKey = "rpc-k3y-of-the-endpoint";
 const callers = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" };
 
 test("traces lead from confirms through shared jobs, statements and calls to webhooks, and hold no secrets", async () => {
   const fleet = await startFleet({
     chain,
+    rpcUrls: [`${chain.url}/?key=${rpcKey}`],
     workers: 1,
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -125,7 +127,7 @@ test("traces lead from confirms through shared jobs, statements and calls to web
     /PUBLIC/.test(name) ? [] : [value, value.split(":").at(-1) ?? value],
   );
   const passwords = [fleet.databaseUrl, fleet.redis.url].flatMap((url) => new URL(url).password || []);
-  const secrets = [...signatures, ...keys, ...passwords, token, secret, fleet.shop.caller.apiKey, "s3cret"].map((one) =>
+  const secrets = [...signatures, ...keys, ...passwords, token, rpcKey, secret, fleet.shop.caller.apiKey, "s3cret"].map((one) =>
     one.replace(/^0x/, ""),
   );
   expect(secrets.every((one) => one.length > 5)).toBe(true);
