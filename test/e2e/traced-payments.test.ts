@@ -127,8 +127,8 @@ test("traces lead from confirms through shared jobs, statements and calls to web
     /PUBLIC/.test(name) ? [] : [value, value.split(":").at(-1) ?? value],
   );
   const passwords = [fleet.databaseUrl, fleet.redis.url].flatMap((url) => new URL(url).password || []);
-  const secrets = [...signatures, ...keys, ...passwords, token, rpcKey, secret, fleet.shop.caller.apiKey, "s3cret"].map((one) =>
-    one.replace(/^0x/, ""),
+  const secrets = [...signatures, ...keys, ...passwords, token, rpcKey, secret, fleet.shop.caller.apiKey, "s3cret"].map(
+    (one) => one.replace(/^0x/, ""),
   );
   expect(secrets.every((one) => one.length > 5)).toBe(true);
   const texts = [...collector.bodies, ...(api?.lines ?? []), ...(worker?.lines ?? [])].map((text) =>
