@@ -18,7 +18,9 @@ export function isRepeated(queue: QueueName, data: unknown): boolean {
 export function traceJob<T>(queue: QueueName, job: Job<Caused>, work: () => Promise<T>): Promise<T> {
   if (!isTracing()) return work();
   const { trace, traces } = job.data;
-  const causes = traces ?? (trace === undefined ? [] : [trace]);
+  // A job that has handed over and runs again would add to its trace for as long as there is work.
+  const isRerun = job.attemptsStarted - 1 > job.attemptsMade;
+  const causes = isRerun ? [] : (traces ?? [trace]).filter((one) => one !== undefined);
   const describe = (): SpanDescription => ({
     name: `process ${queue}`,
     kind: "consumer",

@@ -107,5 +107,7 @@ test("calls of one trace share its spans, and log lines name them", async () => 
     await inSpan(named("select"), async () => undefined);
     expect(outsideTraces(() => currentTrace())).toBeUndefined();
   });
+  // A span never begins a trace of its own.
+  await inSpan(named("alone"), async () => undefined);
   expect(await stop()).toMatchObject([{ name: "select", traceId: traces[0], parentSpanId: "a".repeat(16) }]);
 });
