@@ -12,8 +12,8 @@ const FLUSH_MS = 3_000;
 type Deps = { role: "api" | "worker"; log: Log; metrics: Metrics; shutdown: Shutdown };
 
 /**
- * Turns tracing on if the environment names a collector and a share of traces above 0; otherwise no code of OpenTelemetry's SDK is loaded. Call it
- * before anything else is opened, so that the spans of the shutdown are sent too.
+ * Turns tracing on if the environment names a collector and a share of traces above 0; otherwise OpenTelemetry's SDK is not
+ * loaded. Call it before anything else is opened, so that the spans of the shutdown are sent too.
  */
 export async function startTracing(config: TracingConfig, deps: Deps): Promise<void> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers = {} } = config;

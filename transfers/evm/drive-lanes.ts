@@ -126,7 +126,8 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
 }
 
 /**
- * Sends one transaction of a lane, for the transfers that it may send next. Returns `waitMs` while the batch forms, also when none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
+ * Sends one transaction of a lane, for the transfers that it may send next. Returns `waitMs` while the batch forms, also when
+ * none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
  */
 async function sendBatch(
   deps: TransferDeps,
@@ -153,7 +154,7 @@ async function sendBatch(
   return traceTransfers(deps, "relay", of, () => sendReady(deps, chain, lane, { ready, baseFee, work }));
 }
 
-/** Sends one transaction for transfers that a lane has claimed: picks a batch of them, simulates, signs, stores and broadcasts it. */
+/** Sends one transaction for claimed transfers: picks a batch of them, simulates, signs, stores and broadcasts it. */
 async function sendReady(
   deps: TransferDeps,
   chain: EvmChain,
