@@ -187,6 +187,12 @@ export function time(text: string): string {
   return text;
 }
 
+/** Returns true for an existing date, YYYY-MM-DD. */
+export function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00:00Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
+}
+
 /** The longest line of a table, characters. */
 const WIDTH = 120;
 
