@@ -192,7 +192,9 @@ test("the process serves the board, its probes and metrics, and records each wri
     redirect: "manual",
   });
   const session = login.headers.get("set-cookie")?.split(";")[0] ?? "";
-  const page = await (await fetch(`${process.url}/console/jobs/relay-transfers/relay-trf-1`, { headers: { cookie: session } })).text();
+  const page = await (
+    await fetch(`${process.url}/console/jobs/relay-transfers/relay-trf-1`, { headers: { cookie: session } })
+  ).text();
   const token = page.match(/name="token" value="([^"]*)"/)?.[1] ?? "";
   const retried = await fetch(`${process.url}/console/jobs`, {
     method: "POST",
