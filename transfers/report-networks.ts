@@ -6,7 +6,7 @@ import type { Db } from "../db/tables.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 
 /** Interval between two reports of a worker, milliseconds. Reports are deleted after an hour. */
-export const REPORT_EVERY_MS = 30_000;
+const REPORT_EVERY_MS = 30_000;
 const KEEP_MS = 3_600_000;
 
 type Deps = { db: Db; chains: ReadonlyMap<string, Chain>; owner: string; now: () => Date; log: Logger };
