@@ -5,6 +5,7 @@ import { openCallBudget } from "./call-budget.ts";
 import { readCallPriority, withCallPriority } from "./call-priority.ts";
 import { countEndpoints } from "./endpoint-agreement.ts";
 import { listBehind } from "./endpoint-heights.ts";
+import { type EndpointStatus, openTally } from "./endpoint-status.ts";
 import { ChainError, type ChainErrorCode } from "./errors.ts";
 
 /** How long a failed endpoint is suspended, in milliseconds. A suspended endpoint is tried last. */
@@ -46,6 +47,8 @@ export type Failover<Client> = {
    * block need not wait for that. Does nothing with a single endpoint. Never throws.
    */
   compareHeights(): Promise<void>;
+  /** Returns how each endpoint has done, in the order of the networks file. Sends no request. */
+  listStatuses(): EndpointStatus[];
   /** Checks the chain of every endpoint. Throws ChainError `wrong_chain`. Ignores endpoints that do not answer. */
   check(): Promise<void>;
 };
@@ -109,6 +112,12 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
       );
     },
     compareHeights: heights.compare,
+    listStatuses: () =>
+      opened.map(({ endpoint, tally }) => ({
+        ...tally.read(),
+        name: endpoint.name,
+        height: heights.heightOf(endpoint),
+      })),
     async check() {
       const results = await Promise.allSettled(opened.map(({ identify }) => identify()));
       for (const { reason } of results.filter((one) => one.status === "rejected"))
@@ -123,6 +132,7 @@ function openHeightComparison<Client>(
   { network, metrics, height }: FailoverOptions<Client>,
 ) {
   const lagging = new Set<string>();
+  const compared = new Map<string, number>();
   let comparedAt = performance.now();
   let comparing: Promise<void> | undefined;
   const readHeights = async (): Promise<Map<string, number>> => {
@@ -136,7 +146,9 @@ function openHeightComparison<Client>(
     return new Map(results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
   };
   const compareOnce = async (): Promise<void> => {
-    for (const [endpoint, blocks] of listBehind(await readHeights())) {
+    const heights = await readHeights();
+    for (const [endpoint, read] of heights) compared.set(endpoint, read);
+    for (const [endpoint, blocks] of listBehind(heights)) {
       metrics.endpointBehind.set({ chain: network.chain, endpoint }, blocks);
       if (blocks > height.maxBehind) lagging.add(endpoint);
       else lagging.delete(endpoint);
@@ -155,6 +167,7 @@ function openHeightComparison<Client>(
     compareIfDue: () => {
       if (performance.now() - comparedAt >= COMPARE_MS) void compare();
     },
+    heightOf: ({ name }: FailoverEndpoint<Client>) => compared.get(name),
     isLagging: ({ name }: FailoverEndpoint<Client>) => lagging.has(name),
   };
 }
@@ -162,11 +175,12 @@ function openHeightComparison<Client>(
 function openEndpoint<Client>(
   { name, url, callsPerMinute }: Entry,
   options: FailoverOptions<Client>,
-): { endpoint: FailoverEndpoint<Client>; identify: () => Promise<void> } {
+): { endpoint: FailoverEndpoint<Client>; identify: () => Promise<void>; tally: ReturnType<typeof openTally> } {
   const { network, metrics, isFailover } = options;
   const client = options.connect(url);
   const budget = callsPerMinute === undefined ? undefined : openCallBudget(callsPerMinute);
   if (budget) metrics.rpcBudget.sample({ chain: network.chain, endpoint: name }, () => Math.floor(budget.remaining()));
+  const tally = openTally();
   let suspendedUntil = 0;
   let waitingUntil = 0;
   let isRightChain = false;
@@ -185,13 +199,18 @@ function openEndpoint<Client>(
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";
     try {
-      return await inSpan(
+      const answer = await inSpan(
         () => describeCall(network.chain, name, method),
         () => query(client),
       );
+      tally.answered();
+      return answer;
     } catch (cause) {
       const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
-      outcome = error instanceof ChainError && error.code === "rpc_unreachable" ? "unreachable" : "error";
+      const isUnreachable = error instanceof ChainError && error.code === "rpc_unreachable";
+      if (isUnreachable) tally.failed(error.code);
+      else tally.answered();
+      outcome = isUnreachable ? "unreachable" : "error";
       throw error;
     } finally {
       stop();
@@ -201,6 +220,7 @@ function openEndpoint<Client>(
   // An endpoint of another chain would return wrong data and take transactions of this chain.
   const identify = async (): Promise<void> => {
     const { chain, description } = await send(options.identify.method, options.identify.query);
+    if (chain !== network.chain) tally.failed("wrong_chain");
     if (chain !== network.chain)
       throw new ChainError("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
     isRightChain = true;
@@ -232,7 +252,7 @@ function openEndpoint<Client>(
         throw error;
       }),
   };
-  return { endpoint, identify };
+  return { endpoint, identify, tally };
 }
 
 /** Returns the span of a call. The endpoint has its name of the networks file, because its URL can hold a key. */

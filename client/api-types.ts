@@ -1282,9 +1282,9 @@ export type ListEventsQuery = {
    */
   readonly payload?: "full" | "thin";
   /**
-   * Where the list begins without a cursor. end: after the newest event, so that nextCursor continues with later ones. While hasMore is true, events before it follow; repeat the call.
+   * Where the list begins without a cursor. latest: with the newest events, as many as limit. end: after the newest event. With both, nextCursor continues with later events; while hasMore is true, events before it follow: repeat the call.
    */
-  readonly start?: "beginning" | "end";
+  readonly start?: "beginning" | "latest" | "end";
 };
 
 export type GetEventQuery = {

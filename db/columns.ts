@@ -24,6 +24,7 @@ export const paymentColumns = columnsOf<"payment">()([
   "failure_code",
   "checkout",
   "tx_id",
+  "sent_by_others",
   "paid_asset",
   "paid_amount",
   "fee",

@@ -78,12 +78,12 @@ const endpointSettings = [
   "disabled_reason",
   "deleted_at",
 ] as const;
-/** The columns of a webhook endpoint that people may read: no secret. */
-const readableEndpoint = [
+/** The columns of a webhook endpoint that the console shows: of its URL only the origin. */
+const shownEndpoint = [
   "id",
   "account_id",
   "mode",
-  "url",
+  "origin",
   "event_types",
   "merchant_ids",
   "payload",
@@ -99,6 +99,8 @@ const readableEndpoint = [
   "created_at",
   "deleted_at",
 ] as const;
+/** The columns of a webhook endpoint that people may read: no secret. */
+const readableEndpoint = [...shownEndpoint, "url"] as const;
 /** The columns of an event about a webhook endpoint. */
 const endpointEvent = ["account_id", "mode", "merchant_id", "type", "endpoint_id", "detail", "at"] as const;
 
@@ -139,6 +141,7 @@ const shownPayment = [
   "cancelled_reason",
   "option_id",
   "tx_id",
+  "sent_by_others",
   "paid_asset",
   "paid_amount",
   "fee",
@@ -239,7 +242,6 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   audit_entry: {
     api: { insert: auditColumns },
     worker: { select: "all", insert: auditColumns },
-    board: { insert: auditColumns },
     admin: { select: "all", insert: auditColumns },
     reader: read,
   },
@@ -424,6 +426,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // Chains
   chain_cursor: { ...ofWorkers, board: read },
+  rpc_endpoint: { ...readers, worker: writeAndDelete, board: read },
+  asset_unit: { ...ofWorkers, board: read },
   chain_block: { ...readers, worker: writeAndDelete, board: read },
   observation: { ...ofWorkers, board: read },
   dust: ofWorkers,
@@ -447,7 +451,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
       update: ["owner", "lease_until", "due_retries", "failing_since", "failed_at", "disabled_at", "disabled_reason"],
     },
     admin: { ...append, update: endpointSettings },
-    board: { select: readableEndpoint },
+    board: { select: shownEndpoint },
     reader: { select: readableEndpoint },
   },
   // Triggers insert the events of payments and changes, and the deliveries of all events.
@@ -482,6 +486,7 @@ export const callable: Readonly<Record<string, readonly Role[]>> = {
   "database_identity(oid)": ["api", "worker", "admin", "reader"],
   "lock_audit_chain()": ["worker", "admin"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
+  "record_retried_jobs(bytea, text, text, integer)": ["board"],
   "attach_signatures(text, bytea, bytea, timestamptz)": ["api"],
   "record_simulated_payment(text, text, text, numeric)": ["api"],
 };

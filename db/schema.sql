@@ -98,6 +98,14 @@ create table asset_backfill (
   PRIMARY KEY (chain, asset)
 );
 
+create table asset_unit (
+  asset text not null,
+  symbol text not null,
+  decimals integer not null,
+  CHECK (((decimals >= 0) AND (decimals <= 255))),
+  PRIMARY KEY (asset)
+);
+
 create table attempt (
   id text not null,
   payment_id text not null,
@@ -564,6 +572,7 @@ create table payment (
   checkout jsonb,
   option_id text,
   tx_id text,
+  sent_by_others boolean not null default false,
   paid_asset text,
   paid_amount numeric(78,0),
   fee numeric(78,0) not null default 0,
@@ -704,6 +713,20 @@ create table refund (
   PRIMARY KEY (id),
   UNIQUE (exception_id),
   UNIQUE (payment_id, number)
+);
+
+create table rpc_endpoint (
+  chain text not null,
+  name text not null,
+  worker text not null,
+  reported_at timestamp with time zone not null,
+  answered_at timestamp with time zone,
+  failed_at timestamp with time zone,
+  error text,
+  calls bigint not null,
+  failures bigint not null,
+  height bigint,
+  PRIMARY KEY (chain, name, worker)
 );
 
 create table settlement (
@@ -896,6 +919,7 @@ create table webhook_endpoint (
   account_id text not null,
   mode text not null,
   url text not null,
+  origin text default ("substring"(url, '(?i)^https?://'::text) || "substring"(url, '(?i)^https?://(?:[^/?#\\]*@)?([^/?#\\@]+)'::text)),
   event_types text[],
   merchant_ids text[],
   payload text not null default 'full'::text,
@@ -1026,6 +1050,7 @@ CREATE INDEX payment_option_authorization ON public.payment_option USING btree (
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
 CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
 CREATE INDEX payment_reference ON public.payment USING btree (reference_id) WHERE (reference_id IS NOT NULL);
+CREATE INDEX payment_sent_by_others ON public.payment USING btree (tx_id) WHERE sent_by_others;
 CREATE INDEX payment_settlement ON public.payment USING btree (settlement_id, id) WHERE (settlement_id IS NOT NULL);
 CREATE INDEX payout_marker_created_at ON public.payout_marker USING btree (chain, created_at);
 CREATE INDEX payout_queue_blocked ON public.payout_queue USING btree (blocked_at) WHERE (blocked_by IS NOT NULL);
@@ -1412,6 +1437,45 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.record_retried_jobs(session_hash bytea, queue text, job text, jobs integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  declare
+    session operator_session;
+  begin
+    select s.* into session from operator_session s join operator o on o.name = s.operator
+    where s.token_hash = session_hash and o.disabled_at is null and o.role in ('operator', 'approver');
+    if session is null then
+      raise exception 'no operator has this session' using errcode = 'insufficient_privilege';
+    end if;
+    if not (queue ~ '^[a-z-]{1,40}$' and coalesce(job, 'none') ~ '^[A-Za-z0-9_.:-]{1,200}$' and jobs between 1 and 1000000) then
+      raise exception 'the queue, the job or the number of jobs is not valid' using errcode = 'check_violation';
+    end if;
+    insert into audit_entry (at, actor_kind, actor_id, actor_address, action, subject, after)
+    values (
+      now(), 'operator', session.operator, session.address,
+      case when job is null then 'failed_jobs.retried' else 'job.retried' end, concat_ws('/', queue, job),
+      format('{"jobs":%s}', jobs)::json
+    );
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.record_sign_in()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    insert into audit_entry (at, actor_kind, actor_id, actor_address, action, subject)
+    values (now(), 'operator', new.operator, new.address, 'operator.signed_in', new.operator);
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
  RETURNS SETOF text
  LANGUAGE sql
@@ -1608,6 +1672,7 @@ CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON p
 CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_refunds_of_balance();
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
+CREATE TRIGGER operator_session_signed_in AFTER INSERT ON public.operator_session FOR EACH ROW EXECUTE FUNCTION record_sign_in();
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();

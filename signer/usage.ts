@@ -9,8 +9,8 @@ export const usage = `signer [command]
     --from <chain>=<block>            a block before the first transfer of any of the treasuries; 0 by default
     --accept <transaction>/<index>    a transfer out of a treasury that belongs to no payout, and that you know
     --leave <asset>=<amount>          what may stay in each treasury, minor units: lost signatures can take it
-  withdraw <file>     signs a withdrawal that two operators have approved (admin approve-withdrawal). Prints the call
-                      that makes it; on Solana it sends the transaction, and the treasury needs 0.005 SOL. Safe to repeat
+  withdraw <file>     signs a withdrawal that two operators have approved (admin payouts approve-withdrawal). Prints
+                      the call that makes it; on Solana it sends the transaction, and the treasury needs 0.005 SOL. Safe to repeat
   decide <file>       reads signed statements about destinations and approval keys
   waiting             lists the destinations and approval keys that wait
   audit list          prints the signer's audit log

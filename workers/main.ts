@@ -40,6 +40,7 @@ import { startTracing } from "../runtime/tracing/start-tracing.ts";
 import { createKeylessSigner, openSigner } from "../signer/open-signer.ts";
 import { openTreasuryKey } from "../signer/open-treasury-keys.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
+import { reportNetworks } from "../transfers/report-networks.ts";
 import { startTransfers } from "../transfers/start-transfers.ts";
 import type { LaneFunds } from "../transfers/transfer-driver.ts";
 import { getTransferDriver } from "../transfers/transfer-driver.ts";
@@ -105,6 +106,7 @@ async function work(config: WorkerConfig): Promise<void> {
 
   const deps = createDeps(opened, { db, redis, enqueue, chains, clock, served });
   shutdown.onClose("signer", () => deps.signer.close());
+  shutdown.onClose("networks", reportNetworks(deps));
   if (served.includes("watch-chain")) {
     // Before the chains start: a lane without native money can keep a chain from starting.
     const gas = watchGasBalances(deps);

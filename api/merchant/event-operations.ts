@@ -20,10 +20,10 @@ const list = defineOperation({
   query: listQuery({ maxLimit: 200, defaultLimit: 50 }).extend({
     payload: payload.default("full"),
     start: z
-      .enum(["beginning", "end"], "expected beginning or end")
+      .enum(["beginning", "latest", "end"], "expected beginning, latest or end")
       .meta({
         description:
-          "Where the list begins without a cursor. end: after the newest event, so that nextCursor continues with later ones. While hasMore is true, events before it follow; repeat the call.",
+          "Where the list begins without a cursor. latest: with the newest events, as many as limit. end: after the newest event. With both, nextCursor continues with later events; while hasMore is true, events before it follow: repeat the call.",
       })
       .default("beginning"),
   }),

@@ -2,6 +2,7 @@ import { type EIP1193RequestFn, HttpRequestError, hexToNumber, type PublicRpcSch
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
+import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
 import { readBlock } from "./blocks.ts";
@@ -37,6 +38,8 @@ export type Endpoints = {
   check: () => Promise<void>;
   /** Finds the endpoints that lag, which are asked last from then on. Never throws. */
   compareHeights: () => Promise<void>;
+  /** Returns how each endpoint has done. Sends no request. */
+  listStatuses: () => EndpointStatus[];
 };
 
 type Send = (call: { method: string; params?: unknown }) => Promise<unknown>;
@@ -98,6 +101,7 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
     })),
     check: failover.check,
     compareHeights: failover.compareHeights,
+    listStatuses: failover.listStatuses,
   };
 }
 

@@ -27,6 +27,7 @@ export type EvmChain = {
   /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
   compareHeights: Endpoints["compareHeights"];
+  listEndpointStatuses: Endpoints["listStatuses"];
   heads: HeadWakes;
   multicall: Hex;
   permit2: Hex;
@@ -45,7 +46,7 @@ export type EvmChain = {
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const permit2 = lowerCaseHex(network.permit2);
-  const { rpc, readFromOneEndpoint, endpoints, check, compareHeights } = openEndpoints(network, metrics);
+  const { rpc, readFromOneEndpoint, endpoints, check, compareHeights, listStatuses } = openEndpoints(network, metrics);
   return {
     namespace: "eip155",
     chain: network.chain,
@@ -56,6 +57,7 @@ export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
     endpoints,
     checkEndpoints: check,
     compareHeights,
+    listEndpointStatuses: listStatuses,
     heads: createHeadWakes(network, metrics),
     multicall: lowerCaseHex(network.multicall),
     permit2,

@@ -1,6 +1,7 @@
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaAsset, SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { parseAssetId } from "../caip.ts";
+import type { EndpointStatus } from "../endpoint-status.ts";
 import { findTokenAccount } from "./build-payment.ts";
 import { openEndpoints, type SolanaRpc } from "./solana-rpc.ts";
 
@@ -15,6 +16,8 @@ export type SolanaChain = {
   rpc: SolanaRpc;
   /** Checks that every endpoint serves this cluster. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
+  /** Returns how each endpoint has done. Sends no request. */
+  listEndpointStatuses: () => EndpointStatus[];
   treasury: string;
   /** The relayers. Any of them may pay the fee of a transaction. */
   lanes: readonly string[];
@@ -26,13 +29,14 @@ export type SolanaChain = {
 
 /** Opens a cluster without sending a request. */
 export function openSolanaChain(network: SolanaNetwork, metrics: Metrics): SolanaChain {
-  const { rpc, check } = openEndpoints(network, metrics);
+  const { rpc, check, listStatuses } = openEndpoints(network, metrics);
   return {
     namespace: "solana",
     chain: network.chain,
     network,
     rpc,
     checkEndpoints: check,
+    listEndpointStatuses: listStatuses,
     ...accountsOf({ network }, network.treasury.address),
     lanes: network.lanes.map(({ address }) => address),
   };

@@ -2,6 +2,7 @@ import { Connection, SolanaJSONRPCError } from "@solana/web3.js";
 import type { Metrics } from "../../runtime/metrics.ts";
 import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
+import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, type Query, retryUnreachable } from "../failover.ts";
 import { type Call, createCall, rateLimited } from "../json-rpc.ts";
@@ -33,7 +34,7 @@ type Client = { connection: Connection; call: Call };
 export function openEndpoints(
   network: SolanaNetwork,
   metrics: Metrics,
-): { rpc: SolanaRpc; check: () => Promise<void> } {
+): { rpc: SolanaRpc; check: () => Promise<void>; listStatuses: () => EndpointStatus[] } {
   const failover = openFailover<Client>({
     network,
     metrics,
@@ -86,7 +87,7 @@ export function openEndpoints(
       throw new ChainError("rpc_unreachable", { cause, detail: `${network.chain} ${method}, from two endpoints` });
     },
   };
-  return { rpc, check: failover.check };
+  return { rpc, check: failover.check, listStatuses: failover.listStatuses };
 }
 
 /** Opens a web3.js connection without its own retries: `SolanaRpc` decides which requests are repeated, and where. */

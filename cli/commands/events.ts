@@ -1,5 +1,5 @@
-import type { Command } from "commander";
-import type { Event } from "../../client/index.ts";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Event, PaymentClient } from "../../client/index.ts";
 import { CliError } from "../cli-error.ts";
 import { connect } from "../connection.ts";
 import { describeEvent } from "../describe-event.ts";
@@ -7,9 +7,12 @@ import { formatTable } from "../format-table.ts";
 import { forwardEvent } from "../forward-event.ts";
 import { parseCount } from "../parse-count.ts";
 import { printResult, readOptions } from "../print-result.ts";
-import { printJson, type Terminal } from "../terminal.ts";
+import { printJson, printNote, type Terminal } from "../terminal.ts";
 import { parseEventTypes } from "../trigger/scenarios.ts";
 import { formatLine, readReceiverUrl } from "./listen.ts";
+
+/** Most events of one page. */
+const MOST = 200;
 
 /** Adds `pay events`. */
 export function addEventCommands(program: Command, terminal: Terminal): void {
@@ -17,11 +20,16 @@ export function addEventCommands(program: Command, terminal: Terminal): void {
   events
     .command("list")
     .description("list the latest events, the newest last")
-    .option("--limit <count>", "how many", parseCount, 20)
-    .option("--events <types>", "only events of these types, separated by commas")
+    .option("--limit <count>", `how many, at most ${MOST}`, parseLimit, 20)
+    .option("--cursor <cursor>", "the events after those of an earlier list")
+    .option("--print-cursor", "print the cursor that continues after these events, to the standard error output")
+    .option(
+      "--events <types>",
+      `only events of these types, separated by commas; without a cursor, among the latest ${MOST}`,
+    )
     .addHelpText(
       "after",
-      "\nThe service lists events from the oldest, so the command reads all of them before it prints the latest.\n\nExamples:\n  $ pay events list\n  $ pay events list --events payment.failed --limit 5 --json",
+      "\nExamples:\n  $ pay events list\n  $ pay events list --events payment.failed --limit 5 --json\n  $ pay events list --cursor WzEyLCJldnRfNWYz… --print-cursor",
     )
     .action((_options: object, command: Command) => listEvents(terminal, command));
   events
@@ -44,14 +52,45 @@ export function addEventCommands(program: Command, terminal: Terminal): void {
 }
 
 async function listEvents(terminal: Terminal, command: Command): Promise<void> {
-  const options = readOptions<{ limit: number; events?: string }>(command);
+  const options = readOptions<{ limit: number; cursor?: string; printCursor?: true; events?: string }>(command);
   const types = options.events === undefined ? undefined : new Set<string>(parseEventTypes(options.events));
   const { client } = await connect(terminal, options);
-  // The service lists the oldest first, so the latest are at the end of the last page.
-  let latest: Event[] = [];
-  for await (const event of client.events.list({ limit: 200 }))
-    if (!types || types.has(event.type)) latest = [...latest, event].slice(-options.limit);
-  printResult(terminal, options, latest, formatTable(latest.map(describeEvent)));
+  const isWanted = ({ type }: Event) => !types || types.has(type);
+  const { found, cursor } = await (options.cursor === undefined
+    ? readLatest(client, { limit: options.limit, ofPage: types ? MOST : options.limit, isWanted })
+    : readAfter(client, { cursor: options.cursor, limit: options.limit, isWanted }));
+  printResult(terminal, options, found, formatTable(found.map(describeEvent)));
+  if (options.printCursor && cursor !== null) printNote(terminal, cursor);
+}
+
+type Wanted = { limit: number; isWanted: (event: Event) => boolean };
+/** Events, and the cursor after the last one that was read. */
+type Found = { found: Event[]; cursor: string | null };
+
+/** Returns the last wanted events of the latest `ofPage`, in one request. */
+async function readLatest(client: PaymentClient, args: Wanted & { ofPage: number }): Promise<Found> {
+  for await (const page of client.events.list({ start: "latest", limit: args.ofPage }).pages())
+    return { found: page.data.filter(args.isWanted).slice(-args.limit), cursor: page.nextCursor };
+  return { found: [], cursor: null };
+}
+
+/** Returns wanted events after a cursor, page by page, until there are enough. */
+async function readAfter(client: PaymentClient, args: Wanted & { cursor: string }): Promise<Found> {
+  const found: Event[] = [];
+  let cursor: string | null = args.cursor;
+  for await (const page of client.events.list({ cursor, limit: args.limit }).pages()) {
+    found.push(...page.data.filter(args.isWanted));
+    cursor = page.nextCursor;
+    if (found.length >= args.limit) break;
+  }
+  return { found, cursor };
+}
+
+/** Reads the number of events of a list. Throws an error of Commander for anything else. */
+function parseLimit(text: string): number {
+  const count = parseCount(text);
+  if (count > MOST) throw new InvalidArgumentError(`Expected at most ${MOST}.`);
+  return count;
 }
 
 async function resend(terminal: Terminal, command: Command, id: string): Promise<void> {

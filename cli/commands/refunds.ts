@@ -36,6 +36,16 @@ export function addRefundCommands(program: Command, terminal: Terminal): void {
       printResult(terminal, options, refund, describeRefund(refund));
     });
   refunds
+    .command("withdraw <refund>")
+    .description("withdraw a refund that is not being sent yet: its amount can be refunded again")
+    .addHelpText("after", examples("withdraw rfnd_8a1f4c2d6e5b4a39b7c8d9e0f1a2b3c4"))
+    .action(async (id: string, _options: object, command: Command) => {
+      const options = readOptions(command);
+      const { client } = await connectMerchant(terminal, options);
+      const refund = await client.refunds.withdraw(id);
+      printResult(terminal, options, refund, describeRefund(refund));
+    });
+  refunds
     .command("list")
     .description("list the latest refunds, the newest first")
     .option("--payment <id>", "only those of this payment")

@@ -60,20 +60,36 @@ export async function countByKey(
 /** A ciphertext with its row's id, the name of its key pair, and the context that it is bound to. */
 export type EncryptedValue = { id: string; key_id: string; ciphertext: Buffer; context: string };
 
-/** Returns values that the pair `keyId` or the others have encrypted, in the order of their ids, after the id `after`. */
-export async function listEncrypted(
+/** Returns values that other pairs than `keyId` have encrypted, in the order of their ids, after the id `after`. */
+export async function listEncryptedByOthers(
   db: Db,
-  { table, id, key, ciphertext, context }: EncryptedColumn,
-  args: { keyId: string; by: "pair" | "others"; after: string; limit: number },
+  column: EncryptedColumn,
+  { keyId, after, limit }: { keyId: string; after: string; limit: number },
 ): Promise<EncryptedValue[]> {
-  const isWanted = args.by === "pair" ? sql`=` : sql`<>`;
+  const { id, key } = column;
   const { rows } = await sql<EncryptedValue>`
-    select ${sql.ref(id)} as id, ${sql.ref(key)} as key_id, ${sql.ref(ciphertext)} as ciphertext,
-      ${sql.raw(context)} as context
-    from ${sql.table(table)} where ${sql.ref(key)} ${isWanted} ${args.keyId} and ${sql.ref(id)} > ${args.after}
-    order by ${sql.ref(id)} limit ${args.limit}`.execute(db);
+    ${selectValues(column)} where ${sql.ref(key)} <> ${keyId} and ${sql.ref(id)} > ${after}
+    order by ${sql.ref(id)} limit ${limit}`.execute(db);
   return rows;
 }
+
+/** Returns values that the pair `keyId` has encrypted: the first and the last `limit` by their ids, which begin with a time. */
+export async function sampleEncrypted(
+  db: Db,
+  column: EncryptedColumn,
+  { keyId, limit }: { keyId: string; limit: number },
+): Promise<EncryptedValue[]> {
+  const { id, key } = column;
+  const ofPair = sql`${selectValues(column)} where ${sql.ref(key)} = ${keyId} order by ${sql.ref(id)}`;
+  const { rows } = await sql<EncryptedValue>`
+    (${ofPair} limit ${limit}) union (${ofPair} desc limit ${limit})`.execute(db);
+  return rows;
+}
+
+const selectValues = ({ table, id, key, ciphertext, context }: EncryptedColumn) => sql`
+  select ${sql.ref(id)} as id, ${sql.ref(key)} as key_id, ${sql.ref(ciphertext)} as ciphertext,
+    ${sql.raw(context)} as context
+  from ${sql.table(table)}`;
 
 /**
  * Replaces ciphertexts by others of the pair `keyId`. Leaves a value as it is when it has changed since it was read. Returns

@@ -16,10 +16,27 @@ export async function listOpenRows(db: Db, ids: readonly string[]): Promise<Set<
 /** A payment to which a row belongs. */
 export type PaymentOfRow = { row: string; payment_id: string };
 
-/** Returns the payments to which rows belong, at most `limit`: the rows that jobs name. */
-export async function listPaymentsOfRows(db: Db, ids: readonly string[], limit: number): Promise<PaymentOfRow[]> {
+/** Returns the payments to which rows belong that jobs name, in the order of their ids, after the payment `after`. */
+export async function listPaymentsOfRows(
+  db: Db,
+  { ids, after = "", limit }: { ids: readonly string[]; after?: string | undefined; limit: number },
+): Promise<PaymentOfRow[]> {
   if (ids.length === 0) return [];
   const { rows } = await sql<PaymentOfRow>`
+    select min(row) as row, payment_id from (${paymentsOf(ids)}) found where payment_id > ${after}
+    group by payment_id order by payment_id limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** Returns the number of payments to which rows belong. */
+export async function countPaymentsOfRows(db: Db, ids: readonly string[]): Promise<number> {
+  if (ids.length === 0) return 0;
+  const { rows } = await sql<{ count: number }>`
+    select count(distinct payment_id)::int as count from (${paymentsOf(ids)}) found`.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
+const paymentsOf = (ids: readonly string[]) => sql`
     select id as row, id as payment_id from payment where id = any(${ids})
     union all select id, payment_id from attempt where id = any(${ids})
     union all select id, payment_id from transfer where id = any(${ids}) and payment_id is not null
@@ -27,7 +44,4 @@ export async function listPaymentsOfRows(db: Db, ids: readonly string[], limit: 
     union all select t.id, r.payment_id from transfer t join refund r on r.id = t.refund_id
       where t.id = any(${ids}) and r.payment_id is not null
     union all select settlement_id, id from payment where settlement_id = any(${ids})
-    union all select id, payment_id from refund where id = any(${ids}) and payment_id is not null
-    limit ${limit}`.execute(db);
-  return rows;
-}
+    union all select id, payment_id from refund where id = any(${ids}) and payment_id is not null`;

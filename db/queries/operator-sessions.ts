@@ -2,7 +2,7 @@ import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 import type { OperatorRow } from "./operators.ts";
 
-/** Inserts a session, and deletes sessions that have expired. */
+/** Inserts a session, and deletes sessions that have expired. A trigger appends to the audit log that the operator has signed in. */
 export async function insertSession(db: Db, row: Insertable<Tables["operator_session"]>): Promise<void> {
   await db.deleteFrom("operator_session").where("expires_at", "<=", row.created_at).execute();
   await db.insertInto("operator_session").values(row).execute();
@@ -21,6 +21,17 @@ export async function findSessionOperator(
     .where("s.expires_at", ">", now)
     .where("o.disabled_at", "is", null)
     .executeTakeFirst();
+}
+
+/**
+ * Appends to the audit log that the operator of a session runs failed jobs of a queue again: one job, or several when `job` is
+ * null. Rejects when no operator who may do so has the session.
+ */
+export async function recordRetriedJobs(
+  db: Db,
+  { tokenHash, queue, job, jobs }: { tokenHash: Buffer; queue: string; job: string | null; jobs: number },
+): Promise<void> {
+  await sql`select record_retried_jobs(${tokenHash}, ${queue}, ${job}, ${jobs})`.execute(db);
 }
 
 /** Deletes a session. */

@@ -80,6 +80,8 @@ export async function moveToSucceeded(db: Db, paid: readonly PaidPayment[], at: 
     owed_asset: sql<string | null>`given.owed_asset`,
     owed_amount: sql<bigint | null>`given.owed_amount`,
     tx_id: sql<string>`given.hash`,
+    sent_by_others: sql<boolean>`not exists (
+      select from transaction t where t.chain = split_part(given.asset, '/', 1) and t.hash = given.hash)`,
     paid_asset: sql<string>`given.asset`,
     paid_amount: sql<bigint>`given.amount`,
     settlement_id: sql<string | null>`given.settlement_id`,

@@ -27,8 +27,9 @@ const byOurTransaction: Finder = (hash) =>
 
 const byReference: Finder = (text) => sql`select id as payment_id from payment where reference_id = ${text}`;
 
-/** Finds payments by the transaction that a buyer has sent. It reads all payments. */
-const byBuyersTransaction: Finder = (hash) => sql`select id as payment_id from payment where tx_id = ${hash}`;
+/** Finds payments by the transaction that a buyer or another relayer has sent. */
+const byBuyersTransaction: Finder = (hash) =>
+  sql`select id as payment_id from payment where sent_by_others and tx_id = ${hash}`;
 
 /** A hash on EVM chains, or a signature of Solana in base58. */
 const transactionPattern = /^(0x[0-9a-fA-F]{64}|[1-9A-HJ-NP-Za-km-z]{64,88})$/;

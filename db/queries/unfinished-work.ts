@@ -3,9 +3,9 @@ import type { Db } from "../tables.ts";
 
 /** Work that has not ended. `since` is when it could have begun. */
 export type UnfinishedWork = {
-  kind: "payment" | "attempt" | "transfer" | "refund" | "settlement";
+  kind: "payment" | "attempt" | "transfer" | "refund" | "settlement" | "webhooks" | "chain";
   id: string;
-  /** A settlement may belong to many payments, so it has none here. */
+  /** Null for what concerns many payments: a settlement, the webhooks of an endpoint, a chain. */
   payment_id: string | null;
   state: string;
   since: Date;
@@ -14,8 +14,11 @@ export type UnfinishedWork = {
 
 /**
  * Returns work that is older than `before` and has not ended, the oldest first, at most `limit` rows of each kind:
- * payments past their deadline, attempts that are not verified, transfers that are not final, and refunds and settlements
- * that are not paid. It leaves out what waits for a buyer, and what the pages of held payouts show.
+ * - payments past their deadline, attempts that are not verified, transfers that are not final
+ * - refunds and settlements that are not paid, and accumulating settlements past their time
+ * - endpoints whose webhooks wait past their retry, and endpoints that were disabled because they failed
+ * - chains whose watcher has not reached the head
+ * It leaves out what waits for a buyer, and what the pages of held payouts show.
  */
 export async function listUnfinishedWork(
   db: Db,
@@ -48,6 +51,30 @@ export async function listUnfinishedWork(
       union all
       (select 'settlement', id, null, state, created_at, null from settlement
         where state = 'paying' and created_at <= ${before} order by created_at limit ${limit})
+      union all
+      (select 'settlement', s.id, null, s.state, s.due_at, q.blocked_by from settlement s
+        left join payout_queue q on q.kind = 'settlement' and q.merchant_id = s.merchant_id and q.asset = s.asset
+        where s.due_at <= ${before} and s.state = 'accumulating'
+          and (q.blocked_by is null or q.blocked_by not in ('minimum', 'held'))
+        order by s.due_at limit ${limit})
+      union all
+      (select 'webhooks', e.id, null, 'wait past their retry', min(first.due_at), max(first.last_outcome)
+        from webhook_endpoint e cross join (values (0), (1), (2)) p (priority) cross join lateral (
+          select due_at, last_outcome from webhook_delivery d
+          where d.endpoint_id = e.id and d.priority = p.priority and d.due_at <= ${before} order by due_at limit 1
+        ) first group by e.id order by 5 limit ${limit})
+      union all
+      (select 'webhooks', id, null, 'endpoint is disabled', disabled_at, disabled_reason from webhook_endpoint
+        where disabled_at <= ${before} and disabled_reason = 'failing' and deleted_at is null
+        order by disabled_at limit ${limit})
+      union all
+      (select 'chain', c.chain, null,
+          case when c.lease_until > ${now} then 'watcher is behind the head' else 'has no watcher' end,
+          coalesce(c.reached_head_at, newest.at), null
+        from chain_cursor c left join lateral (
+          select at from chain_block b where b.chain = c.chain order by number desc limit 1
+        ) newest on true
+        where coalesce(c.reached_head_at, newest.at) <= ${before})
     ) found order by since`.execute(db);
   return rows;
 }
@@ -81,7 +108,8 @@ export type EndpointHealth = {
   id: string;
   account_id: string;
   mode: string;
-  url: string;
+  /** The scheme, host and port of its URL. */
+  origin: string | null;
   failing_since: Date | null;
   failed_at: Date | null;
   disabled_at: Date | null;
@@ -93,7 +121,7 @@ export type EndpointHealth = {
 /** Returns webhook endpoints: disabled ones first, then failing ones, then by the oldest event that waits. */
 export async function listEndpointHealth(db: Db, limit: number): Promise<EndpointHealth[]> {
   const { rows } = await sql<EndpointHealth>`
-    select e.id, e.account_id, e.mode, e.url, e.failing_since, e.failed_at, e.disabled_at, e.disabled_reason,
+    select e.id, e.account_id, e.mode, e.origin, e.failing_since, e.failed_at, e.disabled_at, e.disabled_reason,
       pending.at as oldest_pending
     from webhook_endpoint e left join lateral (
       select at from webhook_delivery d where d.endpoint_id = e.id and d.state = 'pending' order by at limit 1

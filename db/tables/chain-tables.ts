@@ -29,6 +29,24 @@ export type ChainTables = {
     /** The endpoint that returned this block, and the blocks below it that are not stored. */
     source_endpoint: string | null;
   };
+  /** An RPC endpoint of the networks file, as one worker last saw it. */
+  rpc_endpoint: {
+    chain: string;
+    name: string;
+    worker: string;
+    reported_at: Date;
+    answered_at: Date | null;
+    failed_at: Date | null;
+    /** The code of the last failure. */
+    error: string | null;
+    /** Calls since the worker started, and those of them that failed. */
+    calls: number;
+    failures: number;
+    /** The newest block at the last comparison of the chain's endpoints. */
+    height: number | null;
+  };
+  /** An asset that is or was in the networks file. */
+  asset_unit: { asset: string; symbol: string; decimals: number };
   /** The asset is read up to `number` only. Once it is configured again, it is read up to `until`. */
   asset_backfill: { chain: string; asset: string; number: number; until: number | null; since: Date };
   /** A token movement that was observed in a block. */

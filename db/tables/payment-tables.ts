@@ -19,6 +19,8 @@ export type PaymentTables = {
     failure_code: "declined_user" | null;
     checkout: ColumnType<{ successUrl: string; errorUrl: string } | null, string | null>;
     tx_id: string | null;
+    /** The buyer or another relayer has sent the transaction `tx_id`, not one of our lanes. */
+    sent_by_others: Generated<boolean>;
     paid_asset: string | null;
     paid_amount: bigint | null;
     /** The operator's fee, part of the paid amount. */

@@ -15,6 +15,8 @@ export type WebhookTables = {
     account_id: string;
     mode: Mode;
     url: string;
+    /** The scheme, host and port of the URL: the rest often holds a secret. */
+    origin: ColumnType<string | null, never, never>;
     /** What the endpoint receives; null: events of every type, of every merchant. */
     event_types: string[] | null;
     merchant_ids: string[] | null;

@@ -18,8 +18,8 @@ const APP_IDS = 1_000;
 
 /** Adds the commands for accounts and their app ids. */
 export function addAccountCommands(program: Command, addAction: AddAction): void {
-  addNewAccount(program, addAction);
   const accounts = program.command("accounts").description("merchant accounts");
+  addSetUp(accounts, addAction);
   addAction(
     accounts.command("new").description("create an account").requiredOption("--name <name>", "its name"),
     async (context, _args, { name = "" }) => {
@@ -114,9 +114,9 @@ export async function requireAccount({ db }: Pick<Context, "db">, id: string) {
 }
 
 /** Adds the command that creates everything a first payment needs, in one transaction. */
-function addNewAccount(program: Command, addAction: AddAction): void {
-  const command = program
-    .command("new-account")
+function addSetUp(accounts: Command, addAction: AddAction): void {
+  const command = accounts
+    .command("set-up")
     .description("create an account with a key, an app id and a merchant at once; the key is shown only once")
     .requiredOption("--name <name>", "name of the account")
     .requiredOption("--merchant <name>", "name of its first merchant")
@@ -127,7 +127,7 @@ function addNewAccount(program: Command, addAction: AddAction): void {
     .option("--destination <caip10>", "the blockchain account that receives payouts of the asset, on the same chain")
     .addHelpText(
       "after",
-      `${scopesHelp}\n\nExample:\n  npm run admin -- new-account --name Shop --merchant Corner --email me@example.com --mode test \\\n    --scopes payments:read,payments:write,refunds`,
+      `${scopesHelp}\n\nExample:\n  npm run admin -- accounts set-up --name Shop --merchant Corner --email me@example.com --mode test \\\n    --scopes payments:read,payments:write,refunds`,
     );
   addAction(command, async (context, _args, options) => {
     const { name = "", merchant = "", email = "", mode, asset, destination } = options;

@@ -7,12 +7,12 @@ import type { DataKeyPair } from "../../db/queries/encrypted-values.ts";
 import type { Pool } from "../../db/tables.ts";
 import type { Result } from "../../payments/error-codes.ts";
 import { checkOperator, type OperatorRole } from "../../payments/operators/operators.ts";
+import { findUnitIn, withUnits } from "../../payments/readable-amounts.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createDecrypt, createEncrypt, type Decrypt, type Encrypt } from "../../runtime/encryption.ts";
 import { createLog, type Log } from "../../runtime/log.ts";
 import { type Networks, readNetworks } from "../../runtime/networks/read-networks.ts";
 import { validateUrl } from "../../runtime/safe-fetch.ts";
-import { withUnits } from "./readable-amounts.ts";
 
 /** A command was called with wrong arguments; the message is one sentence. */
 export class UsageError extends Error {
@@ -134,7 +134,7 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
         return config.NETWORKS_FILE;
       },
       shownNetworks: () => tryNetworks(config.NETWORKS_FILE),
-      readable: (value) => withUnits(value, tryNetworks(config.NETWORKS_FILE)) as typeof value,
+      readable: (value) => withUnits(value, unitsOf(tryNetworks(config.NETWORKS_FILE))) as typeof value,
       publicUrl: config.PUBLIC_URL,
       validateUrl: (url) => validateUrl({ allowPrivate: config.ALLOW_PRIVATE_ADDRESSES }, url),
       actor,
@@ -147,6 +147,9 @@ async function withContext<T>(env: NodeJS.ProcessEnv, work: (context: Context) =
     await opened?.destroy();
   }
 }
+
+const unitsOf = (networks: Networks | undefined) =>
+  findUnitIn((networks?.chains ?? []).flatMap(({ assets }) => [...assets]));
 
 /** Reads the networks file. An invalid one must not keep operators from reading what needs none. */
 function tryNetworks(file: string | undefined): Networks | undefined {
@@ -185,6 +188,12 @@ export function wholeNumber(text: string): string {
 export function time(text: string): string {
   if (Number.isNaN(Date.parse(text))) throw new InvalidArgumentError("expected a time such as 2026-03-01T12:00:00Z");
   return text;
+}
+
+/** Returns true for an existing date, YYYY-MM-DD. */
+export function isDay(text: string): boolean {
+  const at = new Date(`${text}T00:00:00Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
 }
 
 /** The longest line of a table, characters. */

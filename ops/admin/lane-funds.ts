@@ -1,12 +1,12 @@
 import { Registry } from "prom-client";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { closeChains, openChains } from "../../chains/open-chains.ts";
+import { toText } from "../../payments/readable-amounts.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 import { getTransferDriver, type LaneFunds } from "../../transfers/transfer-driver.ts";
 import type { Context } from "./command.ts";
-import { toText } from "./readable-amounts.ts";
 
 /** How long an operator waits for the balances, milliseconds. */
 const WITHIN_MS = 5_000;

@@ -28,12 +28,14 @@ import {
   wholeNumber,
 } from "./command.ts";
 import { addDestinationChangeCommands } from "./destination-change-commands.ts";
+import { addStatementCommand } from "./merchant-statement-command.ts";
 
 const parseStatus = oneOf("active", "inactive", "suspended");
 
 /** Adds the commands for merchants, their payout destinations and their policies for buyer data. */
 export function addMerchantCommands(program: Command, addAction: AddAction): void {
   const merchants = program.command("merchants").description("merchants, who receive payments");
+  addStatementCommand(merchants, addAction);
   addAction(
     merchants
       .command("new")

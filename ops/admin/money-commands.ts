@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { listFeePolicies } from "../../db/queries/fee-policies.ts";
 import { correctLedger, readBalances } from "../../payments/accounting/corrections.ts";
 import {
@@ -7,18 +7,15 @@ import {
   listExceptions,
   returnException,
 } from "../../payments/accounting/resolve-exceptions.ts";
-import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
-import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
 import { toDecimal } from "../../payments/lifecycle/list-payments.ts";
 import { findMerchantOwner, listAccounts } from "../../payments/maintenance/operator-actions.ts";
 import { clearFee, setFee } from "../../payments/merchants/fee-policies.ts";
-import { type AddAction, type Context, oneOf, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
+import { type AddAction, type Context, isDay, RefusedError, UsageError, unwrap, wholeNumber } from "./command.ts";
 
-/** Adds the commands for exceptions, fees, statements and the ledger. */
+/** Adds the commands for exceptions, fees and the ledger. */
 export function addMoneyCommands(program: Command, addAction: AddAction): void {
   addExceptionCommands(program, addAction);
   addFeeCommands(program, addAction);
-  addStatementCommand(program, addAction);
   const ledger = program.command("ledger").description("the double-entry ledger");
   addAction(
     ledger
@@ -70,44 +67,6 @@ export function addMoneyCommands(program: Command, addAction: AddAction): void {
       return { value: unwrap(await correctLedger(context, { actor: await context.actor(), ...correction })) };
     },
   );
-}
-
-/** Adds the command that lists what a merchant was owed, day by day. */
-function addStatementCommand(program: Command, addAction: AddAction): void {
-  const day = (text: string) => {
-    if (!isDay(text)) throw new InvalidArgumentError("expected a date such as 2026-03-31");
-    return text;
-  };
-  addAction(
-    program
-      .command("statement <merchant>")
-      .description(
-        "list payments, fees, payouts and refunds of a merchant with opening and closing balances (CSV: minor units)",
-      )
-      .requiredOption("--from <date>", "the first day, UTC", day)
-      .requiredOption("--until <date>", "the last day", day)
-      .option("--format <format>", "csv or table", oneOf("csv", "table"), "table")
-      .addHelpText(
-        "after",
-        "\nExample:\n  npm run admin -- statement mrch_… --from 2026-03-01 --until 2026-03-31 --format csv",
-      ),
-    async (context, [merchantId = ""], { from = "", until = "", format }) => {
-      if (!(await findMerchantOwner(context, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
-      if (from > until) throw new UsageError("--until: is before --from");
-      const value: StatementLine[] = [];
-      for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
-      if (format !== "csv") return { value };
-      const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
-      const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
-      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, decimals.get(line.asset) ?? null))] };
-    },
-  );
-}
-
-/** Returns true for an existing date, YYYY-MM-DD. */
-function isDay(text: string): boolean {
-  const at = new Date(`${text}T00:00:00Z`);
-  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
 }
 
 /** Adds the commands for the fees that the operator charges. */

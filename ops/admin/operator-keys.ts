@@ -34,11 +34,11 @@ function minorUnits(text: string): string {
   return text;
 }
 
-/** Adds the command that signs an operator's approval of a withdrawal, for the file that `signer withdraw` reads. */
-export function addWithdrawalCommands(program: Command, addAction: AddAction): void {
+/** Adds to `payouts` the command that signs an operator's approval of a withdrawal, for the file that `signer withdraw` reads. */
+export function addWithdrawalCommand(payouts: Command, addAction: AddAction): void {
   addAction(
     addSigningOptions(
-      program
+      payouts
         .command("approve-withdrawal")
         .description(
           "sign your approval of a withdrawal from a treasury for the file of `signer withdraw`, on EVM chains and Solana; the signer requires two operators",

@@ -60,10 +60,13 @@ Examples:
     },
   );
   addAction(
-    program
+    payments
       .command("retry <payment>")
       .description("enqueue all unfinished work of a payment now; safe at any time")
-      .addHelpText("after", "\nIt works without Redis. To retry a failed job that is kept in a queue, use bull-board."),
+      .addHelpText(
+        "after",
+        "\nIt works without Redis. To run a failed job again that is kept in a queue, use the console.",
+      ),
     async (context, [id = ""]) => {
       const retried = await retryPayment(context, { actor: await context.actor(), paymentId: id });
       if (!retried) throw new RefusedError(`there is no payment ${id}`);

@@ -10,10 +10,12 @@ import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { openSigner } from "../../signer/open-signer.ts";
 import type { TreasurySigner } from "../../signer/treasury-signer.ts";
 import { type AddAction, type Context, RefusedError, wholeNumber } from "./command.ts";
+import { addWithdrawalCommand } from "./operator-keys.ts";
 
-/** Adds the command that lists blocked payouts. */
+/** Adds the commands about payouts that are not sent yet. */
 export function addPayoutCommands(program: Command, addAction: AddAction): void {
-  const payouts = program.command("payouts").description("settlements and refunds that are not sent yet");
+  const payouts = program.command("payouts").description("settlements, refunds and withdrawals that are not sent yet");
+  addWithdrawalCommand(payouts, addAction);
   addAction(
     payouts
       .command("blocked")

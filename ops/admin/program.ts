@@ -16,7 +16,7 @@ import { addMerchantCommands } from "./merchant-commands.ts";
 import { addMoneyCommands } from "./money-commands.ts";
 import { addNetworkCommands } from "./network-commands.ts";
 import { addOperatorCommands } from "./operator-commands.ts";
-import { addOperatorKeyCommands, addWithdrawalCommands } from "./operator-keys.ts";
+import { addOperatorKeyCommands } from "./operator-keys.ts";
 import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
@@ -54,7 +54,6 @@ const groups = [
   addDataKeyCommands,
   addOperatorKeyCommands,
   addStatementCommands,
-  addWithdrawalCommands,
   addPageCommands,
   addNetworkCommands,
   addAuditCommands,

@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import { releaseVersion, watchSchema } from "../../db/check-schema.ts";
 import { createClock, keepMeasured } from "../../db/clock.ts";
 import { openDb } from "../../db/open.ts";
-import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { recordRetry } from "../../payments/operators/sign-in.ts";
 import { describeJob } from "../../queues/describe-job.ts";
 import { openJobQueues } from "../../queues/enqueue.ts";
 import { openRedis } from "../../queues/redis-connections.ts";
@@ -66,7 +66,7 @@ async function serve(config: BoardConfig): Promise<void> {
     describeJob,
     deployment: config.REDIS_PREFIX,
     trustedProxies: config.TRUSTED_PROXIES,
-    record: (entry) => insertAuditEntries(db, [entry]),
+    recordRetry: (token, retried) => recordRetry({ db }, token, retried),
     log,
     metrics,
   });

@@ -1,5 +1,5 @@
 import type { Queue } from "bullmq";
-import type { AuditEntry } from "../../db/queries/audit-entries.ts";
+import type { RetriedJobs } from "../../payments/operators/sign-in.ts";
 import type { PaymentDeps } from "../../payments/payment-deps.ts";
 import type { JobDescription } from "../../queues/describe-job.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -9,7 +9,7 @@ export type ConsoleDeps = Pick<PaymentDeps, "db" | "now"> & {
   queues: readonly Queue[];
   /** Returns what a job works on. */
   describeJob: (queue: string, data: unknown) => JobDescription;
-  /** Writes to the audit log. Nothing is written to a queue when this rejects. */
-  record: (entry: AuditEntry) => Promise<unknown>;
+  /** Records in the audit log what the operator of a session runs again. Nothing is run when this rejects. */
+  recordRetry: (sessionToken: string, retried: RetriedJobs) => Promise<unknown>;
   log: Log;
 };

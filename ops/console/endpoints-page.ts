@@ -8,7 +8,7 @@ export function endpointsPage(endpoints: readonly EndpointHealth[]): ConsolePage
     "Webhook endpoints",
     [
       "Endpoint",
-      "Host",
+      "Origin",
       "Account",
       "Mode",
       "Oldest event that waits",
@@ -19,7 +19,7 @@ export function endpointsPage(endpoints: readonly EndpointHealth[]): ConsolePage
     ],
     endpoints.map((one) => [
       one.id,
-      hostOf(one.url),
+      one.origin,
       one.account_id,
       one.mode,
       one.oldest_pending,
@@ -31,6 +31,3 @@ export function endpointsPage(endpoints: readonly EndpointHealth[]): ConsolePage
   );
   return { title: "Webhook endpoints", section: "/console/endpoints", body };
 }
-
-/** Returns the host of a URL. Paths and queries of webhook URLs often contain a secret. */
-const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : null);

@@ -2,6 +2,7 @@ import type { listFailures } from "../../db/queries/failed-bookings.ts";
 import type { ExceptionView } from "../../payments/accounting/resolve-exceptions.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
+import type { Money } from "./money.ts";
 import { link, table } from "./values.ts";
 
 /**
@@ -9,6 +10,7 @@ import { link, table } from "./values.ts";
  * @param actions returns what the operator may do with an exception
  */
 export function exceptionsPage(
+  money: Money,
   exceptions: readonly ExceptionView[],
   failures: Awaited<ReturnType<typeof listFailures>>,
   actions: { ofException: (one: ExceptionView) => Html | undefined; ofFailure: (id: number) => Html | undefined },
@@ -16,25 +18,12 @@ export function exceptionsPage(
   const body = html`
     ${table(
       "Open exceptions",
-      [
-        "Id",
-        "What",
-        "At",
-        "Amount (minor units)",
-        "Asset",
-        "From",
-        "To",
-        "Transaction",
-        "Payment",
-        "Perhaps",
-        "Note",
-        "Actions",
-      ],
+      ["Id", "What", "At", "Amount", "Asset", "From", "To", "Transaction", "Payment", "Perhaps", "Note", "Actions"],
       exceptions.map((one) => [
         one.id,
         one.what,
         one.at,
-        one.amount,
+        money.of(one.amount, one.asset),
         one.asset,
         one.payer,
         one.receiver,

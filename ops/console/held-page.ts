@@ -4,6 +4,7 @@ import type { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
+import type { Money } from "./money.ts";
 import { showMerchants } from "./result-tables.ts";
 import { link, table } from "./values.ts";
 
@@ -15,7 +16,7 @@ export type HeldItems = {
 };
 
 /** What waits because an operator, a rule or an error holds it. */
-export function heldPage({ merchants, queues, refunds, transfers }: HeldItems): ConsolePage {
+export function heldPage(money: Money, { merchants, queues, refunds, transfers }: HeldItems): ConsolePage {
   const body = html`
     ${showMerchants("Merchants whose payouts are held", merchants)}
     ${table(
@@ -33,12 +34,12 @@ export function heldPage({ merchants, queues, refunds, transfers }: HeldItems): 
     )}
     ${table(
       "Held refunds",
-      ["Refund", "Payment", "Reason", "Amount (minor units)", "Asset", "Receiver", "Created"],
+      ["Refund", "Payment", "Reason", "Amount", "Asset", "Receiver", "Created"],
       refunds.map((one) => [
         one.refundId,
         link("payments", one.paymentId),
         one.reason,
-        one.amount,
+        money.of(one.amount, one.asset),
         one.asset,
         one.receiver,
         one.createdAt,

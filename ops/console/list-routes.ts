@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { listFailures } from "../../db/queries/failed-bookings.ts";
 import { listChainStatuses, listLaneStatuses } from "../../db/queries/gauges.ts";
 import { listHeldMerchants } from "../../db/queries/payment-search.ts";
+import { listEndpointReports } from "../../db/queries/rpc-endpoints.ts";
 import { listEndpointHealth, listHeldTransfers, listUnfinishedWork } from "../../db/queries/unfinished-work.ts";
 import { type ExceptionView, listExceptions } from "../../payments/accounting/resolve-exceptions.ts";
 import { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts.ts";
@@ -14,7 +15,11 @@ import { endpointsPage } from "./endpoints-page.ts";
 import { exceptionsPage } from "./exceptions-page.ts";
 import { heldPage } from "./held-page.ts";
 import { lanesPage } from "./lanes-page.ts";
+import { openMoney } from "./money.ts";
 import { ages, unfinishedPage } from "./unfinished-page.ts";
+
+/** How old a worker's report about RPC endpoints may be, milliseconds: several times the interval of its reports. */
+const RECENT_MS = 120_000;
 
 /** Most rows of one list. */
 const limit = 200;
@@ -36,11 +41,11 @@ export function serveLists(app: FastifyInstance, deps: ConsoleDeps): void {
       ofException: (one: ExceptionView) => actionsOfException(operator, one),
       ofFailure: (id: number) => actionLinks(operator, String(id), ["retry-booking"]),
     };
-    return sendPage(reply, operator, exceptionsPage(exceptions, failures, actions));
+    return sendPage(reply, operator, exceptionsPage(await openMoney(deps), exceptions, failures, actions));
   });
   app.get("/console/held", async (request, reply) => {
     const refunds = await listRefundViews(deps, { statuses: ["held"], limit });
-    const page = heldPage({
+    const page = heldPage(await openMoney(deps), {
       merchants: await listHeldMerchants(db, limit),
       queues: await listBlockedPayouts(deps, limit),
       refunds: refunds.ok ? refunds.value.items : [],
@@ -49,7 +54,15 @@ export function serveLists(app: FastifyInstance, deps: ConsoleDeps): void {
     return sendPage(reply, operatorOf(request), page);
   });
   app.get("/console/lanes", async (request, reply) =>
-    sendPage(reply, operatorOf(request), lanesPage(await listLaneStatuses(db), await listChainStatuses(db, now()))),
+    sendPage(
+      reply,
+      operatorOf(request),
+      lanesPage(
+        await listLaneStatuses(db),
+        await listChainStatuses(db, now()),
+        await listEndpointReports(db, new Date(now().getTime() - RECENT_MS)),
+      ),
+    ),
   );
   app.get("/console/endpoints", async (request, reply) =>
     sendPage(reply, operatorOf(request), endpointsPage(await listEndpointHealth(db, limit))),

@@ -3,12 +3,14 @@ import type { PaymentReport } from "../../payments/maintenance/payment-report.ts
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
+import type { Money } from "./money.ts";
 import { showRequests } from "./request-page.ts";
 import { showRefunds } from "./result-tables.ts";
 import { facts, link, table } from "./values.ts";
 
 /** Everything about one payment: what it is, what happened when, and what moved money. */
 export function paymentPage(
+  money: Money,
   {
     report,
     refunds,
@@ -26,10 +28,10 @@ export function paymentPage(
       Merchant: link("merchants", payment.merchantId),
       "Payouts held since": payment.payoutsHeldSince,
       Reference: payment.reference,
-      "Amount (minor units)": payment.amount,
-      "Pays with (minor units)": payment.paysWith,
-      "Paid (minor units)": payment.paid,
-      "Fee (minor units)": payment.fee,
+      Amount: money.read(payment.amount),
+      "Pays with": money.read(payment.paysWith),
+      Paid: money.read(payment.paid),
+      Fee: money.read(payment.fee),
       Payer: payment.payer,
       Transaction: payment.txId,
       Created: payment.createdAt,
@@ -37,8 +39,8 @@ export function paymentPage(
       "First refunded": payment.refundedAt,
     })}
     ${actions}
-    ${timeline(report)}${attempts(report)}${transfers(report)}${transactions(report)}${payout(report)}
-    ${showRefunds(refunds)}${ledger(report)}${webhooks(report)}${showRequests(requests)}`;
+    ${timeline(report)}${attempts(report)}${transfers(money, report)}${transactions(report)}${payout(money, report)}
+    ${showRefunds(money, refunds)}${ledger(money, report)}${webhooks(report)}${showRequests(requests)}`;
   return { title: `Payment ${payment.id}`, body };
 }
 
@@ -63,14 +65,14 @@ const attempts = ({ attempts: rows }: PaymentReport) =>
     rows.map((one) => [one.id, one.state, one.refusal, one.createdAt, one.dueAt]),
   );
 
-const transfers = ({ transfers: rows }: PaymentReport) =>
+const transfers = (money: Money, { transfers: rows }: PaymentReport) =>
   table(
     "Transfers",
     [
       "Transfer",
       "Purpose",
       "State",
-      "Amount (minor units)",
+      "Amount",
       "Asset",
       "From",
       "To",
@@ -85,7 +87,7 @@ const transfers = ({ transfers: rows }: PaymentReport) =>
       one.id,
       one.purpose,
       one.state,
-      one.amount,
+      money.of(one.amount, one.asset),
       one.asset,
       one.from,
       one.to,
@@ -125,12 +127,12 @@ const transactions = ({ transactions: rows }: PaymentReport) =>
     ]),
   );
 
-const payout = ({ settlement }: PaymentReport) =>
+const payout = (money: Money, { settlement }: PaymentReport) =>
   settlement
     ? html`<h2>Payout</h2>${facts({
         Settlement: settlement.id,
         State: settlement.state,
-        "Amount (minor units)": settlement.amount,
+        Amount: money.of(settlement.amount, settlement.asset),
         Asset: settlement.asset,
         Destination: settlement.destination,
         Transaction: settlement.txHash,
@@ -139,11 +141,11 @@ const payout = ({ settlement }: PaymentReport) =>
       })}`
     : table("Payout", [], []);
 
-const ledger = ({ ledger: rows }: PaymentReport) =>
+const ledger = (money: Money, { ledger: rows }: PaymentReport) =>
   table(
     "Ledger",
-    ["At", "Booked as", "Account", "Asset", "Amount (minor units; a debit is positive)", "Transaction"],
-    rows.map((one) => [one.at, one.kind, one.account, one.asset, one.amount, one.txHash]),
+    ["At", "Booked as", "Account", "Asset", "Amount (a debit is positive)", "Transaction"],
+    rows.map((one) => [one.at, one.kind, one.account, one.asset, money.of(one.amount, one.asset), one.txHash]),
   );
 
 const webhooks = ({ webhooks: rows }: PaymentReport) =>

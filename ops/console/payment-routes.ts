@@ -10,6 +10,7 @@ import { actionLinks, actionsOfPayment } from "./action-links.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { MOST_PAYMENTS, merchantPage } from "./merchant-page.ts";
+import { openMoney } from "./money.ts";
 import { paymentPage } from "./payment-page.ts";
 import { MOST_FOUND, searchPage, slowSearchPage } from "./search-page.ts";
 import { sendMessage } from "./send-message.ts";
@@ -32,7 +33,11 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
       const [only, ...others] = found?.payments ?? [];
       if (only && others.length + (found?.merchants.length ?? 0) === 0)
         return reply.redirect(`/console/payments/${only.id}`, 303);
-      return sendPage(reply, operatorOf(request), searchPage(text, found));
+      return sendPage(
+        reply,
+        operatorOf(request),
+        searchPage(text, found && { money: await openMoney(deps), results: found }),
+      );
     } catch (error) {
       if (!isStopped(error)) throw error;
       return sendPage(reply, operatorOf(request), slowSearchPage(text), 503);
@@ -49,7 +54,7 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
     const operator = operatorOf(request);
     const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
     const actions = actionsOfPayment(operator, report.payment, refunds);
-    return sendPage(reply, operator, paymentPage({ report, refunds, requests }, actions));
+    return sendPage(reply, operator, paymentPage(await openMoney(deps), { report, refunds, requests }, actions));
   });
 
   app.get<ById>("/console/merchants/:id", async (request, reply) => {
@@ -61,7 +66,7 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
     const operator = operatorOf(request);
     const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
     const actions = actionLinks(operator, id, [merchant.payouts_held_at === null ? "hold-payouts" : "release-payouts"]);
-    return sendPage(reply, operator, merchantPage({ merchant, payments, requests }, actions));
+    return sendPage(reply, operator, merchantPage(await openMoney(deps), { merchant, payments, requests }, actions));
   });
 }
 

@@ -2,20 +2,21 @@ import type { MerchantSummary } from "../../db/queries/payment-search.ts";
 import type { PaymentLine } from "../../payments/maintenance/operator-actions.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import type { Html } from "../../runtime/html.ts";
+import type { Money } from "./money.ts";
 import { link, table } from "./values.ts";
 
 /** Returns a table of payments that links to their pages. */
-export function showPayments(title: string, payments: readonly PaymentLine[]): Html {
+export function showPayments(title: string, money: Money, payments: readonly PaymentLine[]): Html {
   return table(
     title,
-    ["Payment", "Mode", "State", "Merchant", "Reference", "Amount (minor units)", "Created", "Changed"],
+    ["Payment", "Mode", "State", "Merchant", "Reference", "Amount", "Created", "Changed"],
     payments.map((one) => [
       link("payments", one.id),
       one.mode,
       one.state,
       link("merchants", one.merchantId),
       one.reference,
-      one.amount,
+      money.read(one.amount),
       one.createdAt,
       one.updatedAt,
     ]),
@@ -39,15 +40,15 @@ export function showMerchants(title: string, merchants: readonly MerchantSummary
 }
 
 /** Returns a table of refunds. */
-export const showRefunds = (refunds: readonly RefundView[]): Html =>
+export const showRefunds = (money: Money, refunds: readonly RefundView[]): Html =>
   table(
     "Refunds",
-    ["Refund", "Status", "Reason", "Amount (minor units)", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
+    ["Refund", "Status", "Reason", "Amount", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
     refunds.map((one) => [
       one.refundId,
       one.status,
       one.reason,
-      one.amount,
+      money.of(one.amount, one.asset),
       one.asset,
       one.receiver,
       one.txId,

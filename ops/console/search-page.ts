@@ -1,14 +1,19 @@
 import type { Found } from "../../payments/maintenance/search-payments.ts";
 import { type Html, html } from "../../runtime/html.ts";
 import type { ConsolePage } from "./console-page.ts";
+import type { Money } from "./money.ts";
 import { showMerchants, showPayments } from "./result-tables.ts";
 
 /** Most results of a search. */
 export const MOST_FOUND = 100;
 
 /** The first page: a search, and its results when there was one. */
-export function searchPage(text: string, found: Found | undefined): ConsolePage {
-  return { title: "Search", section: "/console", body: html`${searchForm(text)}${found && results(found)}` };
+export function searchPage(text: string, found: { money: Money; results: Found } | undefined): ConsolePage {
+  return {
+    title: "Search",
+    section: "/console",
+    body: html`${searchForm(text)}${found && results(found.money, found.results)}`,
+  };
 }
 
 /** The page of a search that took longer than a statement may. */
@@ -26,9 +31,9 @@ function searchForm(text: string): Html {
     </form>`;
 }
 
-function results({ payments, merchants }: Found): Html {
+function results(money: Money, { payments, merchants }: Found): Html {
   if (payments.length + merchants.length === 0)
     return html`<p role="status">There is nothing with this id, reference, hash, payer or name.</p>`;
-  return html`${payments.length > 0 && showPayments(payments.length === MOST_FOUND ? `The first ${MOST_FOUND} payments` : "Payments", payments)}
+  return html`${payments.length > 0 && showPayments(payments.length === MOST_FOUND ? `The first ${MOST_FOUND} payments` : "Payments", money, payments)}
     ${merchants.length > 0 && showMerchants("Merchants", merchants)}`;
 }

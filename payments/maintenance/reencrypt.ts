@@ -8,8 +8,9 @@ import {
   type EncryptedColumn,
   type EncryptedValue,
   encryptedColumns,
-  listEncrypted,
+  listEncryptedByOthers,
   replaceCiphertexts,
+  sampleEncrypted,
 } from "../../db/queries/encrypted-values.ts";
 import type { Decrypt, Encrypt } from "../../runtime/encryption.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
@@ -31,6 +32,8 @@ export async function listDataKeyUses({ db }: Pick<Deps, "db">): Promise<DataKey
 
 /** Values that one statement replaces, so that it locks few rows for a short time. */
 const AT_ONCE = 200;
+/** The oldest and the newest values of the pair, so many of each column, that are read to find another pair of its name. */
+const SAMPLED = 200;
 
 /**
  * Encrypts everything of a pair's purpose anew to the public key `keyId`, so that the private halves of earlier pairs are no
@@ -39,7 +42,8 @@ const AT_ONCE = 200;
  * the private key is not given, by the name of the key.
  *
  * Replaces nothing that cannot be read afterwards. Refuses with `invalid_state` when `decrypt` does not read what `encrypt`
- * writes, or does not read a value that carries the name `keyId` already: another pair of the same name encrypted it.
+ * writes, or does not read one of the oldest and newest values that carry the name `keyId` already: another pair of the same
+ * name encrypted it. The other values that carry the name are not read.
  */
 export async function reencrypt(
   deps: Deps,
@@ -70,7 +74,7 @@ export async function reencrypt(
     return [];
   };
   for (const column of columns)
-    for await (const found of readInParts(deps, column, { keyId, by: "others" })) {
+    for await (const found of readOthersInParts(deps, column, keyId)) {
       const values = (await Promise.all(found.map(anew))).flat();
       reencrypted += await inTransaction(deps.db, async (db) => {
         const count = await replaceCiphertexts(db, column, { keyId, values });
@@ -89,7 +93,7 @@ async function canRead({ encrypt, decrypt }: { encrypt: Encrypt; decrypt: Decryp
   return read === text;
 }
 
-/** Returns how many values carry the name of the pair and are not decrypted by it. */
+/** Returns how many sampled values carry the name of the pair and are not decrypted by it. */
 async function countForeign(
   deps: Pick<Deps, "db">,
   { columns, keyId, decrypt }: { columns: readonly EncryptedColumn[]; keyId: string; decrypt: Decrypt },
@@ -100,19 +104,20 @@ async function countForeign(
       () => true,
     );
   let foreign = 0;
-  for (const column of columns)
-    for await (const found of readInParts(deps, column, { keyId, by: "pair" }))
-      foreign += (await Promise.all(found.map(isForeign))).filter(Boolean).length;
+  for (const column of columns) {
+    const found = await sampleEncrypted(deps.db, column, { keyId, limit: SAMPLED });
+    foreign += (await Promise.all(found.map(isForeign))).filter(Boolean).length;
+  }
   return foreign;
 }
 
-async function* readInParts(
+async function* readOthersInParts(
   { db }: Pick<Deps, "db">,
   column: EncryptedColumn,
-  { keyId, by }: { keyId: string; by: "pair" | "others" },
+  keyId: string,
 ): AsyncGenerator<EncryptedValue[]> {
   for (let after = ""; ; ) {
-    const found = await listEncrypted(db, column, { keyId, by, after, limit: AT_ONCE });
+    const found = await listEncryptedByOthers(db, column, { keyId, after, limit: AT_ONCE });
     const last = found.at(-1);
     if (last === undefined) return;
     yield found;

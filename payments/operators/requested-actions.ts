@@ -19,6 +19,7 @@ import { holdPayouts } from "../payouts/payout-policies.ts";
 import { computeLeft, refundPayment } from "../payouts/refund-payment.ts";
 import type { RefundView } from "../payouts/refund-views.ts";
 import { withdrawRefund } from "../payouts/withdraw-refunds.ts";
+import { findUnitIn, toText } from "../readable-amounts.ts";
 
 /** Work that follows a request. It takes locks that the transaction of the request must not wait for. */
 export type AfterCommit = (db: Db) => Promise<void>;
@@ -90,7 +91,7 @@ export const requestedActions = {
       const value = args.amount === "" ? left : BigInt(args.amount);
       const amount = { unit: `caip19/${payment.paid_asset}`, value };
       const made = await refundPayment(deps, { actor, paymentId, mode: payment.mode, amount });
-      return made.ok ? done(describeRefund(made.value)) : made;
+      return made.ok ? done(describeRefund(deps, made.value)) : made;
     },
   }),
   "withdraw-refund": define({
@@ -157,8 +158,12 @@ function endResolution(deps: ActionDeps, resolved: Result<Resolved>, outcome: st
   return done(outcome);
 }
 
-function describeRefund({ refundId, amount, isRecordOnly }: RefundView): string {
-  const made = `refund ${refundId} of ${amount} minor units is created`;
+function describeRefund(
+  { networks }: Pick<ActionDeps, "networks">,
+  { refundId, amount, asset, isRecordOnly }: RefundView,
+): string {
+  const unit = findUnitIn(networks.chains.flatMap(({ assets }) => [...assets]))(asset);
+  const made = `refund ${refundId} of ${unit ? toText(amount, unit) : `${amount} minor units`} is created`;
   return isRecordOnly ? `${made}, only as a record: the service sends nothing` : `${made}, and is sent in its turn`;
 }
 

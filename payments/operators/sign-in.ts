@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
 import { inTransaction } from "../../db/in-transaction.ts";
-import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import {
   deleteLoginAttempts,
   deleteSession,
@@ -9,6 +8,7 @@ import {
   insertLoginAttempt,
   insertSession,
   lockLogins,
+  recordRetriedJobs,
 } from "../../db/queries/operator-sessions.ts";
 import { findOperator, useTotpStep } from "../../db/queries/operators.ts";
 import type { Db } from "../../db/tables.ts";
@@ -57,10 +57,6 @@ export async function signIn(deps: Deps, login: Login): Promise<SignedIn> {
       created_at: at,
       expires_at,
     });
-    const actor = { kind: "operator", id: name, address: login.address } as const;
-    await insertAuditEntries(db, [
-      { actor, action: "operator.signed_in", subject: name, before: null, after: null, at },
-    ]);
     return { token };
   });
 }
@@ -71,6 +67,14 @@ export async function findSignedIn(
   token: string,
 ): Promise<{ name: string; role: OperatorRole } | undefined> {
   return findSessionOperator(db, { tokenHash: hashToken(token), now: now() });
+}
+
+/** Failed jobs that an operator runs again: those of a queue, or the one `job` of it. */
+export type RetriedJobs = { queue: string; job: string | null; jobs: number };
+
+/** Records in the audit log that the operator of a session runs failed jobs again. Rejects when the operator may not. */
+export async function recordRetry({ db }: Pick<Deps, "db">, token: string, retried: RetriedJobs): Promise<void> {
+  await recordRetriedJobs(db, { tokenHash: hashToken(token), ...retried });
 }
 
 /** Ends a session. */

@@ -22,22 +22,24 @@ export type EventPage = { items: EventPayload[]; nextCursor: string | null; hasM
 /**
  * Returns the events of an account and mode after a cursor, in an order that never changes: a reader that follows
  * `nextCursor` gets each event exactly once, however late its transaction commits. Without a cursor the list begins with
- * the oldest event, or after the newest one: the page is empty then, and its cursor continues with later events. While
- * `hasMore` is true for such a page, events before the newest one follow its cursor; a further call gets nearer to the end.
+ * the oldest event, with the latest `limit` events, or after the newest one: the page is empty then. The cursor of a page at the
+ * end continues with later events. While `hasMore` is true for such a page, events before the newest one follow its cursor; a
+ * further call gets nearer to the end.
  * Refuses with `params_validation` a cursor of another account or mode, or of an event that a restored database does not have.
  */
 export async function listEvents(
   { db }: { db: Db },
   args: EventOwner & {
     cursor?: string | undefined;
-    start?: "beginning" | "end" | undefined;
+    start?: "beginning" | "latest" | "end" | undefined;
     limit: number;
     payload: PayloadKind;
   },
 ): Promise<Result<EventPage>> {
   const { accountId, mode, cursor, start, limit, payload } = args;
   const owner = { accountId, mode };
-  if (cursor === undefined && start === "end") return done(await findEnd(db, owner));
+  if (cursor === undefined && (start === "latest" || start === "end"))
+    return done(await listLatest(db, { ...owner, count: start === "end" ? 0 : limit, payload }));
   const after = await findPosition(db, owner, cursor);
   if (!after.ok) return after;
   await numberEvents(db, owner, NUMBERED);
@@ -61,13 +63,19 @@ export async function findEventPayload(
   return found ? done(found) : noEvent();
 }
 
-/** Returns the empty page after the newest event that is committed, or after an earlier one if the backlog is long. */
-async function findEnd(db: Db, owner: EventOwner): Promise<EventPage> {
+/** Returns the page of the `count` newest events that are committed, or of earlier ones if the backlog is long. */
+async function listLatest(
+  db: Db,
+  { count, payload, ...owner }: EventOwner & { count: number; payload: PayloadKind },
+): Promise<EventPage> {
   let hasMore = true;
   for (let round = 0; round < ROUNDS && hasMore; round += 1)
     hasMore = (await numberEvents(db, owner, NUMBERED)) === NUMBERED;
   const last = await findLastEvent(db, owner);
-  return { items: [], nextCursor: last ? toCursor(last) : null, hasMore };
+  if (!last) return { items: [], nextCursor: null, hasMore };
+  const rows =
+    count === 0 ? [] : await listEventsAfter(db, { ...owner, after: Number(last.position) - count, limit: count });
+  return { items: await readPayloads({ db }, rows, payload), nextCursor: toCursor(rows.at(-1) ?? last), hasMore };
 }
 
 function toCursor({ id, position }: EventRow): string {

@@ -20,7 +20,7 @@ const board = await buildBoard({
   describeJob,
   deployment: "test",
   trustedProxies: [],
-  record: async () => undefined,
+  recordRetry: async () => undefined,
   log: createLog({ level: "silent", role: "bull-board" }),
   metrics: createMetrics(new Registry(), "bull-board"),
 });

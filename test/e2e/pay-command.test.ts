@@ -253,10 +253,29 @@ test("payments are created, read, listed, paid and refunded in amounts as people
   expect(await readJson("refunds", "list", "--payment", id)).toHaveLength(2);
   const shown = await runPay(["refunds", "get", refundId], place);
   expect(shown.out).toMatch(/amount +7\.50 USDC/);
+  const late = await runPay(["refunds", "withdraw", refundId], place);
+  expect(late).toMatchObject({ code: 1, err: expect.stringContaining("the refund is succeeded (invalid_state") });
   const over = await runPay(["refunds", "create", id], place);
   expect(over).toMatchObject({ code: 1, err: expect.stringContaining("already_refunded") });
   const { paymentId } = await createPayment();
   expect((await runPay(["payments", "cancel", paymentId], place)).out).toContain("is cancelled");
+});
+
+test("the latest events are one page, and later ones follow its cursor", async () => {
+  const payments = [await createPayment(), await createPayment()];
+  const listed = await runPay(
+    ["events", "list", "--limit", "1", "--events", "payment.created", "--print-cursor"],
+    place,
+  );
+  expect(listed).toMatchObject({ code: 0, out: expect.stringContaining(payments[1]?.paymentId ?? "") });
+  expect(listed.out.trim().split("\n")).toHaveLength(1);
+  const cursor = listed.err.trim();
+  expect(await readJson("events", "list", "--cursor", cursor)).toEqual([]);
+  const later = [await createPayment(), await createPayment(), await createPayment()];
+  const next = await readJson<{ data: object }[]>("events", "list", "--cursor", cursor, "--limit", "2");
+  expect(next.map(({ data }) => data)).toMatchObject(
+    later.slice(0, 2).map(({ paymentId }) => ({ payment_id: paymentId })),
+  );
 });
 
 test("wrong calls return 2 and failures 1, each with one line and no stack trace", async () => {
@@ -277,7 +296,10 @@ test("wrong calls return 2 and failures 1, each with one line and no stack trace
 
 test("every command explains itself with an example", async () => {
   const commands = ["login", "logout", "whoami", "env", "listen", "trigger", "logs"].map((one) => [one]);
-  const groups = { payments: ["create", "get", "list", "cancel", "pay"], refunds: ["create", "get", "list"] };
+  const groups = {
+    payments: ["create", "get", "list", "cancel", "pay"],
+    refunds: ["create", "get", "list", "withdraw"],
+  };
   const more = { events: ["list", "get", "resend"], webhooks: ["list", "create", "delete", "test", "resend"] };
   for (const [group, names] of Object.entries({ ...groups, ...more }))
     commands.push(...names.map((one) => [group, one]));

@@ -140,7 +140,7 @@ test.each(forbidden)("Redis refuses the %s what it does not need", async (_role,
   expect(await client.ping()).toBe("PONG");
 });
 
-test("nobody reaches Redis without a user, and a certificate of another authority or host name is refused", async () => {
+test("no client reaches Redis without a user, and a certificate of another authority or host name is refused", async () => {
   const ca = await secrets.read("ca.crt");
   const other = await (await makeSecrets()).read("ca.crt");
   const ping = async (url: string, tls: { ca: string }) => {

@@ -43,8 +43,8 @@ export const consoleMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a viewer may run failed jobs again",
-        find: 'if (!includesRole(operator.role, "operator"))',
-        replace: "if (false)",
+        find: 'if (!includesRole(operator.role, "operator")) return sendViewerRefusal(request, reply);\n    const { job = null',
+        replace: "const { job = null",
       },
     ],
   },

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { openDb } from "../../db/open.ts";
-import { insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { buildBoard } from "../../ops/bull-board/board.ts";
+import { recordRetry } from "../../payments/operators/sign-in.ts";
 import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
 import { describeJob } from "../../queues/describe-job.ts";
 import { createLog } from "../../runtime/log.ts";
@@ -38,7 +38,7 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
       describeJob,
       deployment: "test",
       trustedProxies: [],
-      record: (entry) => insertAuditEntries(db, [entry]),
+      recordRetry: (token, retried) => recordRetry({ db }, token, retried),
       log: createLog({ level: "silent", role: "bull-board" }),
       metrics: createMetrics(new Registry(), "bull-board"),
       ...over,

@@ -135,3 +135,29 @@ create table failed_booking (
   unique (chain, kind, subject),
   check ((kind = 'movement') = (movement is not null and block_number is not null))
 );
+
+-- The RPC endpoints of the networks file, by name, as each worker last saw them: the board does not have the file, whose URLs
+-- contain keys. A worker replaces its rows every 30 seconds.
+create table rpc_endpoint (
+  chain text not null,
+  name text not null,
+  worker text not null,
+  reported_at timestamptz not null,
+  answered_at timestamptz,
+  failed_at timestamptz,
+  -- The code of the last failure.
+  error text,
+  -- Calls since the worker started, and those of them that failed.
+  calls bigint not null,
+  failures bigint not null,
+  -- The newest block at the last comparison of the chain's endpoints; null where the endpoint is the only one.
+  height bigint,
+  primary key (chain, name, worker)
+);
+
+-- The assets of the networks file, as workers have read them when they started. Assets that have left the file stay.
+create table asset_unit (
+  asset text primary key,
+  symbol text not null,
+  decimals integer not null check (decimals between 0 and 255)
+);

@@ -49,3 +49,37 @@ create table operator_request (
 create index operator_request_waiting on operator_request (requested_at) where state = 'requested';
 create index operator_request_subject on operator_request (subject, requested_at);
 create index operator_request_operator on operator_request (operator, requested_at);
+
+-- The board signs operators in and runs failed jobs again. Its role cannot write to the audit log: these functions make
+-- its entries, with words and an operator that it does not choose freely.
+create function record_sign_in() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    insert into audit_entry (at, actor_kind, actor_id, actor_address, action, subject)
+    values (now(), 'operator', new.operator, new.address, 'operator.signed_in', new.operator);
+    return null;
+  end $$;
+create trigger operator_session_signed_in after insert on operator_session
+  for each row execute function record_sign_in();
+
+-- Records that the operator of a session runs failed jobs again: one job of a queue, or several where `job` is null.
+create function record_retried_jobs(session_hash bytea, queue text, job text, jobs integer) returns void language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  declare
+    session operator_session;
+  begin
+    select s.* into session from operator_session s join operator o on o.name = s.operator
+    where s.token_hash = session_hash and o.disabled_at is null and o.role in ('operator', 'approver');
+    if session is null then
+      raise exception 'no operator has this session' using errcode = 'insufficient_privilege';
+    end if;
+    if not (queue ~ '^[a-z-]{1,40}$' and coalesce(job, 'none') ~ '^[A-Za-z0-9_.:-]{1,200}$' and jobs between 1 and 1000000) then
+      raise exception 'the queue, the job or the number of jobs is not valid' using errcode = 'check_violation';
+    end if;
+    insert into audit_entry (at, actor_kind, actor_id, actor_address, action, subject, after)
+    values (
+      now(), 'operator', session.operator, session.address,
+      case when job is null then 'failed_jobs.retried' else 'job.retried' end, concat_ws('/', queue, job),
+      format('{"jobs":%s}', jobs)::json
+    );
+  end $$;

@@ -18,6 +18,8 @@ create table payment (
   checkout jsonb,
   option_id text,
   tx_id text,
+  -- The buyer or another relayer has sent the transaction `tx_id`, not one of our lanes.
+  sent_by_others boolean not null default false,
   paid_asset text,
   paid_amount numeric(78,0),
   fee numeric(78,0) not null default 0,
@@ -39,6 +41,7 @@ create index payment_account on payment (account_id, mode, created_at desc, id d
 create index payment_merchant on payment (merchant_id, created_at desc, id desc);
 create index payment_metadata on payment using gin (metadata jsonb_path_ops) where metadata is not null;
 create index payment_reference on payment (reference_id) where reference_id is not null;
+create index payment_sent_by_others on payment (tx_id) where sent_by_others;
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;

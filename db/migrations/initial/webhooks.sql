@@ -5,6 +5,10 @@ create table webhook_endpoint (
   account_id text not null references account,
   mode text not null check (mode in ('test', 'live')),
   url text not null,
+  -- The scheme, host and port of the URL, for the console: user names, paths and queries often hold a secret.
+  origin text generated always as (
+    substring(url from '(?i)^https?://') || substring(url from '(?i)^https?://(?:[^/?#\\]*@)?([^/?#\\@]+)')
+  ) stored,
   -- What the endpoint receives; null: events of every type, of every merchant.
   event_types text[] check (cardinality(event_types) > 0),
   merchant_ids text[] check (cardinality(merchant_ids) > 0),

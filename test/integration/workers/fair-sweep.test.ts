@@ -222,7 +222,7 @@ test("operators see blocked payouts by merchant, on the payment and in the metri
     (await readSystemStatus(fixture.deps)).overdue.find(({ table }) => table === "settlement")?.seconds,
   ).toBeGreaterThan(3_600);
   fixture.clock.advance(-3_600_000);
-  expect((await admin("retry", paymentId)).stdout).toContain("1 settlements due now");
+  expect((await admin("payments", "retry", paymentId)).stdout).toContain("1 settlements due now");
   expect(await queueOf(fixture)).toMatchObject({ blocked_by: null });
   expect(await sweepAndSettle(fixture, 2)).toHaveLength(1);
   expect((await admin("payouts", "blocked", "--limit", "0")).code).toBe(2);

@@ -93,7 +93,7 @@ describe("the status of a payment", () => {
     ["the payment of the gateway", () => `/v1/gateway/payment/${id}`],
     ["the checkout page", () => `/${id}`],
     ["the status of the checkout page", () => `/checkout/${id}/status`],
-  ])("%s shows an unannounced change to nobody before the other process knows it", async (_title, path) => {
+  ])("%s shows an unannounced change only once the other process knows it", async (_title, path) => {
     await Promise.all([warm(api), warm(twin)]);
     await movePaymentSilently(api, id, "requires_action", "processing");
     const shown = await fetch(`${api.url}${path()}`, { headers: shop.headers });

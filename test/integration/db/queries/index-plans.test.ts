@@ -10,6 +10,7 @@ import { listUnmatched } from "../../../../db/queries/observations.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
 import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
+import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
 import { findContradictions } from "../../../../payments/accounting/check-ledger.ts";
 import { newId } from "../../../../payments/ids.ts";
@@ -121,8 +122,9 @@ test("operators' lists, reports and checks read all of no table that grows", asy
     ])
       await listNewestPayments(db, { ...filter, limit: 50 });
     await listOpenExceptions(db, { limit: 100 });
-    for (const text of [paymentId, "order 1", "Shop"]) await listPaymentsNamed(db, text, 50);
+    for (const text of [paymentId, "order 1", "Shop", `0x${"ab".repeat(32)}`]) await listPaymentsNamed(db, text, 50);
     await readPaymentReport({ db }, paymentId);
+    await listUnfinishedWork(db, { before: since, now, limit: 200 });
     await findContradictions(db, { since });
   });
 });

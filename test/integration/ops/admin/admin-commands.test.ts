@@ -250,7 +250,7 @@ test("retry makes overdue work due now, and nothing else", async () => {
   const late = new Date(Date.now() + 3_600_000);
   await fixture.db.updateTable("attempt").set({ due_at: late }).where("id", "=", attempt).execute();
   expect((await takeDueWork(fixture.deps)).attempts).toEqual([]);
-  expect(await json<object>("retry", id)).toMatchObject({ attempts: 1, transfers: 0 });
+  expect(await json<object>("payments", "retry", id)).toMatchObject({ attempts: 1, transfers: 0 });
   expect((await takeDueWork(fixture.deps)).attempts).toMatchObject([{ id: attempt }]);
   await fixture.verify(attempt);
   await fixture.db
@@ -272,18 +272,18 @@ test("retry makes overdue work due now, and nothing else", async () => {
     { chain: chain.id, lane: lane?.address.toLowerCase(), error: "its funds cannot be read" },
   ]);
   await chain.client.setBalance({ address: lane?.address ?? "0x", value: balance });
-  expect((await admin("retry", id)).stdout).toBe("1 transfers due now\n");
+  expect((await admin("payments", "retry", id)).stdout).toBe("1 transfers due now\n");
   await fixture.relay();
   await fixture.watch();
   expect((await fixture.status(id)).state).toBe("succeeded");
-  expect((await admin("retry", await fixture.create())).stdout).toBe("nothing is due\n");
+  expect((await admin("payments", "retry", await fixture.create())).stdout).toBe("nothing is due\n");
   await json("merchants", "hold", fixture.merchantId);
-  expect((await admin("retry", id)).stdout).toMatch(
+  expect((await admin("payments", "retry", id)).stdout).toMatch(
     /^payouts to the merchant are held since 20.+Z: nothing is paid out until `merchants release`$/m,
   );
   expect((await admin("payments", "show", id)).stdout).toMatch(/^payoutsHeldSince +20.+Z$/m);
   await json("merchants", "release", fixture.merchantId);
-  expect(await admin("retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
+  expect(await admin("payments", "retry", "pay_0")).toMatchObject({ code: 1, stderr: "there is no payment pay_0\n" });
 });
 
 /** Creates a payment for which a buyer has posted their data. Returns its id. */

@@ -16,7 +16,17 @@ const admin = adminIn(env);
 /** Runs the command as a separate process, as an operator does. */
 const adminProcess = (...args: string[]) => runProgram("admin", args, env);
 const scopes = ["--scopes", "payments:read,payments:write"];
-const shop = ["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "shop@example.test", ...scopes];
+const shop = [
+  "accounts",
+  "set-up",
+  "--name",
+  "Shop",
+  "--merchant",
+  "Corner",
+  "--email",
+  "shop@example.test",
+  ...scopes,
+];
 const paidIn = (destination: string) => ["--asset", `eip155:1/erc20:${token}`, "--destination", destination];
 const countAccounts = async () => (await db.selectFrom("account").select("id").execute()).length;
 
@@ -33,7 +43,7 @@ test("an operator creates an account whose key and app id work, and sees the key
 test("a wrong call prints one sentence that names the option, and stores nothing", async () => {
   const before = await countAccounts();
   const wrong = [
-    [["new-account", "--name", "Shop"], "--merchant"],
+    [["accounts", "set-up", "--name", "Shop"], "--merchant"],
     [shop.slice(0, -2), "--scopes"],
     [[...shop, "--scopes", "all"], "--scopes"],
     [[...shop, "--mode", "demo"], "--mode"],
@@ -47,6 +57,6 @@ test("a wrong call prints one sentence that names the option, and stores nothing
     expect(stderr).toContain(named);
     expect(stderr.trim().split("\n")).toHaveLength(1);
   }
-  expect(await adminProcess("new-account", "--name", "Shop")).toMatchObject({ code: 2 });
+  expect(await adminProcess("accounts", "set-up", "--name", "Shop")).toMatchObject({ code: 2 });
   expect(await countAccounts()).toBe(before);
 });

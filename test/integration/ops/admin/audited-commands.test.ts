@@ -59,6 +59,7 @@ const reads = [
   "ledger balances",
   "merchants list",
   "merchants show",
+  "merchants statement",
   "networks check",
   "operators list",
   "pages check",
@@ -68,7 +69,6 @@ const reads = [
   "policies list",
   "refunds list",
   "refunds show",
-  "statement",
   "webhooks deliveries",
   "webhooks delivery",
   "webhooks events",
@@ -100,7 +100,7 @@ const withoutEntry = [
 ];
 
 /** Commands that write a file or sign something for the signer. */
-const signing = ["approve-withdrawal", "operator-keys new"];
+const signing = ["operator-keys new", "payouts approve-withdrawal"];
 
 const folder = await mkdtemp(join(tmpdir(), "operator-keys-"));
 addCleanup(() => rm(folder, { recursive: true, force: true }));
@@ -144,8 +144,8 @@ await json("operator-keys", "new", keyFile);
 
 /** For each command that changes something: prepares it, and returns its arguments after the command's name. */
 const changes: Record<string, () => Promise<string[]>> = {
-  "new-account": fixed(
-    ...["new-account", "--name", "Shop", "--merchant", "Corner", "--email", "a@example.test", ...scoped],
+  "accounts set-up": fixed(
+    ...["accounts", "set-up", "--name", "Shop", "--merchant", "Corner", "--email", "a@example.test", ...scoped],
   ),
   "accounts new": fixed("accounts", "new", "--name", "Second"),
   "accounts pin-version": fixed("accounts", "pin-version", accountId, "--version", "2026-02-19"),
@@ -208,7 +208,7 @@ const changes: Record<string, () => Promise<string[]>> = {
   "webhooks test": async () => ["webhooks", "test", await newEndpoint()],
   "webhooks replay": async () => ["webhooks", "replay", await newEndpoint(), "--since", "2026-01-01T00:00:00Z"],
   "webhooks delete": async () => ["webhooks", "delete", await newEndpoint()],
-  retry: async () => ["retry", await fixture.create()],
+  "payments retry": async () => ["payments", "retry", await fixture.create()],
   "collected-data show": async () => ["collected-data", "show", await fixture.create()],
   "failed-bookings retry": async () => {
     await execute(
@@ -272,7 +272,7 @@ test.each(Object.entries(changes))(
     expect([code, stderr]).toEqual([0, ""]);
     printed.push(stdout);
     const written = (await allEntries(db)).slice(0, -count);
-    expect(written.length).toBeGreaterThanOrEqual(args[0] === "new-account" ? 4 : 1);
+    expect(written.length).toBeGreaterThanOrEqual(args[1] === "set-up" ? 4 : 1);
     for (const entry of written) expect(entry).toMatchObject({ actor_kind: "operator", actor_id: "anna" });
   },
 );
@@ -280,7 +280,7 @@ test.each(Object.entries(changes))(
 test("a new key of an operator and an approval that it signs write an entry each", async () => {
   const of = ["--asset", chain.asset, "--amount", "5", "--receiver", `0x${"d4".repeat(20)}`, "--reference", "rent"];
   const { publicKey } = await json("operator-keys", "new", join(folder, "berta.key"));
-  await json("approve-withdrawal", ...of, ...signed);
+  await json("payouts", "approve-withdrawal", ...of, ...signed);
   const written = (await allEntries(db)).slice(0, 2).map(({ action, subject }) => ({ action, subject }));
   expect(written).toContainEqual({ action: "operator_key.created", subject: publicKey });
   expect(written).toContainEqual({ action: "withdrawal.approved", subject: "rent" });

@@ -16,6 +16,7 @@ import {
 import { adminIn } from "../../../support/admin.ts";
 import { allEntries } from "../../../support/audited-changes.ts";
 import { startChain } from "../../../support/evm-chain.ts";
+import { execute } from "../../../support/execute-sql.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { testKeys } from "../../../support/test-deps.ts";
@@ -196,4 +197,30 @@ test("a secret that is rotated while reencrypt runs stays as the rotation wrote 
   const { key_id: keyId, secret } = await db.selectFrom("webhook_endpoint").selectAll().executeTakeFirstOrThrow();
   expect(await decrypt({ keyId, ciphertext: secret }, query.endpointId)).toBe(rotated);
   expect(unwrap(await reencrypt(deps, args)).reencrypted).toBe(1);
+});
+
+test("reencrypt reads few of the values that the newest pair has encrypted, and finds a foreign one at either end", async () => {
+  const { fixture } = await makeWebhookFixture(await startChain());
+  const { deps } = fixture;
+  const payment = await fixture.create();
+  await execute(
+    fixture.databaseUrl,
+    `insert into collected_data (id, payment_id, account, requester, key_id, ciphertext, created_at, delete_at, keep_until)
+     select 'cdat_' || lpad(n::text, 4, '0'), '${payment}', n, 'r', 'test', '', now(), now(), now() from generate_series(1, 600) n`,
+  );
+  const foreign = new Set(["0001", "0600"].map((one) => `${payment} ${Number(one)}`));
+  let decrypted = 0;
+  const args = {
+    ...({ actor: testActor, pair: "buyer-data", keyId: "test" } as const),
+    encrypt: async (text: string) => ({ keyId: "test", ciphertext: Buffer.from(text) }),
+    decrypt: async ({ ciphertext }: { ciphertext: Uint8Array }, context: string) => {
+      decrypted += 1;
+      if (foreign.has(context)) throw new Error("another key");
+      return Buffer.from(ciphertext).toString();
+    },
+  };
+  expect(await reencrypt(deps, args)).toMatchObject({ ok: false, message: expect.stringContaining("encrypted 2") });
+  foreign.clear();
+  expect(await reencrypt(deps, args)).toMatchObject({ ok: true });
+  expect(decrypted).toBeLessThanOrEqual(2 * 401);
 });

@@ -3,8 +3,9 @@ import type { FastifyInstance } from "fastify";
 import { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { type AuditEntry, listAuditEntries } from "../../../../db/queries/audit-entries.ts";
+import { listAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { buildBoard } from "../../../../ops/bull-board/board.ts";
+import type { RetriedJobs } from "../../../../payments/operators/sign-in.ts";
 import { computeTotp, totpStep } from "../../../../payments/operators/totp.ts";
 import { describeJob } from "../../../../queues/describe-job.ts";
 import { createLog } from "../../../../runtime/log.ts";
@@ -36,11 +37,11 @@ async function queueWithFailedJob(name = "settle", jobId = "settle-1-0", under =
   return queue;
 }
 
-async function boardOver(queue: Queue, record: (entry: AuditEntry) => Promise<unknown>) {
+async function boardOver(queue: Queue, recordRetry: (token: string, retried: RetriedJobs) => Promise<unknown>) {
   const log = createLog({ level: "silent", role: "bull-board" });
   const metrics = createMetrics(new Registry(), "bull-board");
   const settings = { queues: [queue], describeJob, deployment: "test", trustedProxies: ["192.0.2.250"] };
-  const board = await buildBoard({ ...operatorDeps, ...settings, record, log, metrics });
+  const board = await buildBoard({ ...operatorDeps, ...settings, recordRetry, log, metrics });
   addCleanup(() => board.close());
   return board;
 }
@@ -69,8 +70,8 @@ async function cookieOf(board: FastifyInstance, name: keyof typeof people): Prom
 }
 
 const queue = await queueWithFailedJob();
-const recorded: AuditEntry[] = [];
-const board = await boardOver(queue, async (entry) => recorded.push(entry));
+const recorded: RetriedJobs[] = [];
+const board = await boardOver(queue, async (_token, retried) => recorded.push(retried));
 const cookie = await cookieOf(board, "olga");
 const job = "/api/queues/settle/settle-1-0";
 
@@ -191,7 +192,9 @@ test("the process serves the board, its probes and metrics, and records each wri
     redirect: "manual",
   });
   const session = login.headers.get("set-cookie")?.split(";")[0] ?? "";
-  const page = await (await fetch(`${process.url}/console/jobs`, { headers: { cookie: session } })).text();
+  const page = await (
+    await fetch(`${process.url}/console/jobs/relay-transfers/relay-trf-1`, { headers: { cookie: session } })
+  ).text();
   const token = page.match(/name="token" value="([^"]*)"/)?.[1] ?? "";
   const retried = await fetch(`${process.url}/console/jobs`, {
     method: "POST",

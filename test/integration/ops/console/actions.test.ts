@@ -88,7 +88,7 @@ test("each action is carried out once by a worker, and its audit entry names the
   const shown = (await get(pathOf("refund-payment", paid))).body;
   for (const part of ["2500000", buyer.address.toLowerCase()]) expect(shown.toLowerCase()).toContain(part);
   expect(await confirm(pathOf("refund-payment", paid), { amount: "1000000" })).toContain(
-    "of 1000000 minor units is created, and is sent in its turn",
+    "of 1.000000 USDC is created, and is sent in its turn",
   );
   const refund = await db.selectFrom("refund").select("id").where("payment_id", "=", paid).executeTakeFirstOrThrow();
   expect(await newestAudit()).toEqual(["refund.created", refund.id, "operator", "127.0.0.1"]);

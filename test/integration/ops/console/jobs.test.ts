@@ -5,7 +5,12 @@ import { listAuditEntries } from "../../../../db/queries/audit-entries.ts";
 import { makeFormToken } from "../../../../ops/console/csrf.ts";
 import { errorKey } from "../../../../ops/console/jobs-page.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
-import { insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
+import {
+  insertMerchant,
+  insertPaymentRows,
+  insertSettlementRow,
+  insertTransferRow,
+} from "../../../support/insert-rows.ts";
 import { hostileText, openConsole } from "../../../support/open-console.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 import { redisPrefix } from "../../../support/redis-prefix.ts";
@@ -45,7 +50,7 @@ await failAll();
 
 const states = () => Promise.all(transfers.map((_one, index) => queue.getJobState(jobOf(index))));
 const token = async (as: "olga" | "anna" = "olga") =>
-  (await get("/console/jobs", as)).body.match(/name="token" value="([^"]*)"/)?.[1] ?? "";
+  (await get("/console/retries/relay-transfers", as)).body.match(/name="token" value="([^"]*)"/)?.[1] ?? "";
 
 test("failed jobs are listed by error with their component and the payments that they belong to", async () => {
   const { body } = await get("/console/jobs");
@@ -53,6 +58,45 @@ test("failed jobs are listed by error with their component and the payments that
   for (const part of ["lanes", "a private key does not belong", ">2<"]) expect(row).toContain(part);
   for (const { paymentId } of transfers.slice(0, 2)) expect(row).toContain(`href="/console/payments/${paymentId}"`);
   expect(body).not.toContain("<script");
+});
+
+test("a retry of several jobs is confirmed on a page that says how many jobs and payments it concerns", async () => {
+  const path = `/console/retries/relay-transfers?error=${errorKey(noGas)}`;
+  expect((await get("/console/jobs")).body).toContain(`href="${path}"`);
+  const { body } = await get(path);
+  expect(body).toMatch(
+    /<dt>Failed jobs<\/dt><dd><span class="number">2<.*<dt>Payments<\/dt><dd><span class="number">2</s,
+  );
+  expect(body).toContain("Retry 2 jobs");
+  expect((await get("/console/retries/relay-transfers")).body).toContain("Retry 3 jobs");
+  expect((await get("/console/retries/relay-transfers?error=0")).statusCode).toBe(404);
+  expect((await get(path, "vera")).statusCode).toBe(403);
+});
+
+test("all payments of an error are read page by page", async () => {
+  const busy = await insertMerchant(db);
+  await insertPaymentRows(db, busy, { mode: "live", count: 200 });
+  const settlement = await insertSettlementRow(db, busy);
+  const paid = db.updateTable("payment").set({ settlement_id: settlement }).where("merchant_id", "=", busy.merchantId);
+  const many = (await paid.returning("id").execute()).map(({ id }) => id);
+  const other = new Queue("settle", { connection, prefix });
+  await other.add("settle", { settlementIds: [settlement] }, { jobId: "settle-1" });
+  const worker = new Worker(other.name, () => Promise.reject(new UnrecoverableError("x")), { connection, prefix });
+  await waitFor(async () => (await other.getFailedCount()) === 1, { within: 10_000 });
+  await worker.close();
+  const board = await open({ queues: [other] });
+  const headers = { cookie: await cookieOf("olga"), accept: "text/html" };
+  const read = async (url: string) => (await board.inject({ url, headers })).body;
+  const found = new Set<string>();
+  const first = /href="(\/console\/jobs\/settle\/errors\/\w+)">all 201</.exec(await read("/console/jobs"))?.[1] ?? "";
+  for (let path = first; path !== ""; ) {
+    const body = await read(path);
+    for (const [id] of body.matchAll(/pay_[0-9a-f]{32}(?=<\/a>)/g)) found.add(id);
+    const more = /href="(\?after=\w+)"/.exec(body)?.[1];
+    path = more ? `${first}${more}` : "";
+  }
+  expect([...found].sort()).toEqual(many.sort());
+  await other.close();
 });
 
 test("the page of a job names its payment, its component, and its error in words with the code", async () => {
@@ -86,7 +130,7 @@ test("a retry that cannot be recorded runs nothing again", async () => {
       headers: { cookie: await cookieOf("olga"), "content-type": "application/x-www-form-urlencoded" },
       payload: new URLSearchParams({ queue: "relay-transfers", token: await token() }).toString(),
     });
-  const answer = await send({ record: () => Promise.reject(new Error("no database")) });
+  const answer = await send({ recordRetry: () => Promise.reject(new Error("no database")) });
   expect(answer.statusCode).toBe(500);
   expect(await states()).toEqual(["failed", "failed", "failed"]);
 });

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import { createEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
-import { insertLaneRow, insertMerchant, insertSettlementRow, insertTransferRow } from "../../../support/insert-rows.ts";
+import {
+  insertLaneRow,
+  insertMerchant,
+  insertPaymentRow,
+  insertSettlementRow,
+  insertTransferRow,
+} from "../../../support/insert-rows.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { openConsole } from "../../../support/open-console.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
@@ -13,6 +19,14 @@ const { get } = await openConsole({ db, databaseUrl, deps: { now } });
 const merchant = await insertMerchant(db);
 const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000);
 const pageOf = async (name: string) => (await get(`/console/${name}`)).body;
+
+/** Registers an endpoint with a secret in its URL. Returns its id. */
+async function addEndpoint(name: string): Promise<string> {
+  const settings = { accountId: merchant.accountId, mode: "live" as const };
+  const url = `https://user:s3cret@${name}.example:8443/hooks/s3cret?token=s3cret`;
+  const deps = { db, now, ...testEncryption(), validateUrl: () => undefined };
+  return unwrap(await createEndpoint(deps, { actor: testActor, ...settings, url })).endpoint.id;
+}
 
 test("unfinished work is listed with its payment and its error from an age on, and finished work is not", async () => {
   const stuck = await insertTransferRow(db, merchant, {}, ago(5));
@@ -32,6 +46,43 @@ test("unfinished work is listed with its payment and its error from an age on, a
   for (const id of [ended.id, fresh.id]) expect(page).not.toContain(id);
   const old = await pageOf("unfinished?minutes=60");
   expect([old.includes(settlement), old.includes(stuck.id)]).toEqual([true, false]);
+});
+
+test("overdue accumulating payouts, webhooks that wait, failing endpoints and chains without a watcher are listed", async () => {
+  const settlement = await insertSettlementRow(db, merchant, { asset: "eip155:1/erc20:0x1" });
+  const overdue = { state: "accumulating", closed_at: null, due_at: ago(20) } as const;
+  await db.updateTable("settlement").set(overdue).where("id", "=", settlement).execute();
+  const [waits, failing] = [await addEndpoint("waits"), await addEndpoint("failing")];
+  const disabled = { disabled_at: ago(12), disabled_reason: "failing" } as const;
+  await db.updateTable("webhook_endpoint").set(disabled).where("id", "=", failing).execute();
+  await insertPaymentRow(db, merchant);
+  await db
+    .updateTable("webhook_delivery")
+    .set({ due_at: ago(15), last_outcome: "503" })
+    .where("endpoint_id", "=", waits)
+    .execute();
+  const cursor = { number: 1, block_id: "0x1", final_number: 1 };
+  for (const [chain, lease_until] of [
+    ["eip155:97", null],
+    ["eip155:98", ago(-1)],
+  ] as const)
+    await db
+      .insertInto("chain_cursor")
+      .values({ ...cursor, chain, lease_until, owner: null, reached_head_at: ago(30), due_at: null })
+      .execute();
+  await db
+    .insertInto("chain_cursor")
+    .values({ ...cursor, chain: "eip155:99", lease_until: null, owner: null, reached_head_at: ago(0), due_at: null })
+    .execute();
+  const rows = (await pageOf("unfinished?minutes=10")).split("<tr>");
+  const rowOf = (text: string) => rows.find((row) => row.includes(text)) ?? "";
+  expect(rowOf(settlement)).toContain("accumulating");
+  expect(rowOf(waits)).toMatch(/wait past their retry.*503/s);
+  expect(rowOf(failing)).toContain("endpoint is disabled");
+  expect(rowOf("eip155:97")).toContain("has no watcher");
+  expect(rowOf("eip155:98")).toContain("watcher is behind the head");
+  expect(rowOf("eip155:99")).toBe("");
+  expect(await pageOf("unfinished?minutes=60")).not.toContain(settlement);
 });
 
 test("held merchants, blocked payouts and transfers on hold are listed", async () => {
@@ -56,15 +107,9 @@ test("held merchants, blocked payouts and transfers on hold are listed", async (
 test("lanes and webhook endpoints are listed; of an endpoint's URL only the host, because the rest may be a secret", async () => {
   const lane = await insertLaneRow(db);
   expect(await pageOf("lanes")).toContain(lane.address);
-  const settings = {
-    accountId: merchant.accountId,
-    mode: "live" as const,
-    url: "https://shop.example/hooks/s3cret?token=s3cret",
-  };
-  const deps = { db, now, ...testEncryption(), validateUrl: () => undefined };
-  const { endpoint } = unwrap(await createEndpoint(deps, { actor: testActor, ...settings }));
+  const endpoint = await addEndpoint("shop");
   const page = await pageOf("endpoints");
-  expect([page.includes(endpoint.id), page.includes("shop.example"), page.includes("s3cret")]).toEqual([
+  expect([page.includes(endpoint), page.includes("https://shop.example:8443<"), page.includes("s3cret")]).toEqual([
     true,
     true,
     false,

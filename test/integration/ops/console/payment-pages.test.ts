@@ -2,11 +2,15 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { reportNetworks } from "../../../../transfers/report-networks.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
+import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { hostileText, openConsole } from "../../../support/open-console.ts";
+import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import { registerEndpoint } from "../../../support/webhook-endpoint.ts";
 
 const chain = await startChain();
@@ -21,6 +25,15 @@ await fixture.settle((await fixture.settlementOf(paid)).id);
 await fixture.relay();
 await fixture.watch();
 const refund = unwrap(await refundPayment(fixture.deps, { actor: testActor, paymentId: paid, mode: "live" }));
+const relayed = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+await relayed.relay();
+await fixture.watch();
+const workerDb = openDb(await roleUrl(fixture.databaseUrl, "worker"), { max: 1 });
+addCleanup(() => workerDb.destroy());
+addCleanup(reportNetworks({ ...fixture.deps, db: workerDb }));
+await waitFor(async () => (await db.selectFrom("rpc_endpoint").select("name").execute()).length > 0, {
+  within: 10_000,
+});
 const hostile = await fixture.create(100n, {
   referenceId: hostileText,
   description: "for Alice of Hidden Lane 1",
@@ -74,6 +87,44 @@ test("a search finds a payment by its id, reference, transaction, payer, payout 
       `href="/console/merchants/${merchantId}"`,
     );
   expect((await get(`/console/merchants/${merchantId}`)).body).toContain(`href="${path(paid)}"`);
+});
+
+test("a search finds a payment by the transaction with which the buyer or another relayer has paid, through an index", async () => {
+  const { tx_id } = await db
+    .selectFrom("payment")
+    .select("tx_id")
+    .where("id", "=", relayed.paymentId)
+    .executeTakeFirstOrThrow();
+  const answer = await get(`/console?${new URLSearchParams({ q: String(tx_id) })}`);
+  expect(answer.headers.location).toBe(path(relayed.paymentId));
+  const rows = await db
+    .selectFrom("payment")
+    .select(["id", "sent_by_others"])
+    .where("state", "=", "succeeded")
+    .execute();
+  expect(new Map(rows.map((row) => [row.id, row.sent_by_others]))).toEqual(
+    new Map([
+      [paid, false],
+      [relayed.paymentId, true],
+    ]),
+  );
+});
+
+test("amounts are decimal numbers with their symbol, and the minor units are their titles", async () => {
+  const { body } = await get(path(paid));
+  for (const part of ['title="250 minor units">2.50 USD<', 'title="2500000 minor units">2.500000 USDC<'])
+    expect(body).toContain(part);
+  await db.updateTable("asset_unit").set({ asset: "other" }).execute();
+  expect((await get(path(paid))).body).toContain("2500000 minor units<");
+});
+
+test("RPC endpoints are listed by name with how workers reach them, and without their URLs", async () => {
+  const { network } = [...fixture.deps.chains.values()][0] ?? {};
+  const { body } = await get("/console/lanes");
+  const [{ name = "", url = "none" } = {}] = network?.rpc ?? [];
+  const row = body.split("<tr>").find((one) => one.includes(`<td>${name}</td>`)) ?? "";
+  expect(row).toMatch(/1 of 1/);
+  expect(body).not.toContain(new URL(url).host);
 });
 
 test("text that strangers wrote is shown as text, links nowhere, and what merchants write about buyers is not shown", async () => {

@@ -172,7 +172,7 @@ test("a CSV statement has a line for each change and no cell that a spreadsheet 
 });
 
 test("the statement command prints CSV and JSON", async () => {
-  const run = (...args: string[]) => adminIn({ DATABASE_URL: fixture.databaseUrl })("statement", ...args);
+  const run = (...args: string[]) => adminIn({ DATABASE_URL: fixture.databaseUrl })("merchants", "statement", ...args);
   const period = ["--from", dayAfter(0), "--until", dayAfter(2)];
   const { stdout } = await run(merchantId, ...period, "--format", "csv");
   expect(stdout.trim().split("\n")).toHaveLength(1 + 2 + 4);

@@ -84,6 +84,7 @@ test("a deleted merchant without a destination keeps a visible balance, which is
   await json("destinations", "remove", fixture.merchantId, id);
   const today = first.clock.now().toISOString().slice(0, 10);
   const statement = await json<{ kind: string }[]>(
+    "merchants",
     "statement",
     fixture.merchantId,
     "--from",

@@ -9,7 +9,9 @@ import { createDatabase } from "../../../support/test-database.ts";
 const db = openDb(await createDatabase(), { max: 2 });
 addCleanup(() => db.destroy());
 
-test("each call for the end of an unread list numbers a part of it, and skips no event behind its cursor", async () => {
+const allEvents = () => db.selectFrom("webhook_event").select("id").orderBy("position").execute();
+
+test("each call for the end of an unread list numbers a part of it, skips no event, and the latest events are one page", async () => {
   const merchant = await insertMerchant(db);
   await insertPaymentRows(db, merchant, { mode: "live", count: 3_200 });
   const args = { accountId: merchant.accountId, mode: "live", limit: 3, payload: "thin" } as const;
@@ -17,6 +19,9 @@ test("each call for the end of an unread list numbers a part of it, and skips no
   expect(part).toMatchObject({ items: [], hasMore: true });
   const end = unwrap(await listEvents({ db }, { ...args, start: "end" }));
   expect(end).toMatchObject({ items: [], hasMore: false });
+  const latest = unwrap(await listEvents({ db }, { ...args, start: "latest" }));
+  expect(latest.items.map(({ id }) => id)).toEqual((await allEvents()).map(({ id }) => id).slice(-3));
+  expect([latest.nextCursor, latest.hasMore]).toEqual([end.nextCursor, false]);
   const later = await insertPaymentRow(db, merchant);
   const readAfter = async (cursor: string | null, limit: number) =>
     unwrap(await listEvents({ db }, { ...args, cursor: cursor ?? undefined, limit })).items;

@@ -94,7 +94,7 @@ describe("the status cache", () => {
     expect(log).toEqual(["read", "read"]);
   });
 
-  test("drops a status that nobody has asked about for a minute", async () => {
+  test("drops a status that no caller has requested for a minute", async () => {
     const { world, log, find } = setUp();
     const clock = vi.spyOn(performance, "now").mockReturnValue(1_000);
     world.row = owned(1, ago(1_000));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { describe as print } from "../../../../ops/admin/command.ts";
-import { withUnits } from "../../../../ops/admin/readable-amounts.ts";
+import { findUnitIn, withUnits } from "../../../../payments/readable-amounts.ts";
 import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
 
 const address = `0x${"b1".repeat(20)}`;
@@ -34,7 +34,12 @@ test("people read amounts with decimals and symbol, and those of an unknown asse
     paid: `7 caip19/${asset}`,
     total: "1250 iso4217/USD",
   };
-  expect(withUnits([row, unknown, { owed: [row] }, { gasUsed: 21_000n }], networks)).toMatchObject([
+  expect(
+    withUnits(
+      [row, unknown, { owed: [row] }, { gasUsed: 21_000n }],
+      findUnitIn(networks.chains.flatMap(({ assets }) => [...assets])),
+    ),
+  ).toMatchObject([
     {
       asset,
       gross: "12.500000 USDC",

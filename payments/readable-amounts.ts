@@ -1,22 +1,28 @@
-import { currencyDecimals } from "../../payments/money.ts";
-import type { Networks } from "../../runtime/networks/read-networks.ts";
+import { currencyDecimals } from "./money.ts";
 
-type Unit = { decimals: number; symbol: string };
+/** The symbol of a unit, and how many decimals an amount in it has. */
+export type Unit = { decimals: number; symbol: string };
+/** Returns the unit of a name such as `iso4217/USD`, `caip19/…`, or an asset; undefined for an unknown asset. */
+export type FindUnit = (name: string) => Unit | undefined;
 
-/**
- * Returns a copy of a value for people: amounts with their decimals and symbol, instead of minor units. Those are the
- * integers beside a member `asset`, and texts such as `1250 iso4217/USD`. Amounts of an asset that is not in the networks
- * file stay as they are.
- */
-export function withUnits(value: unknown, networks: Networks | undefined): unknown {
-  const assets = (networks?.chains ?? []).flatMap(({ assets }) => [...assets]);
-  const units = new Map(assets.map(({ asset, decimals, symbol }): [string, Unit] => [asset, { decimals, symbol }]));
-  const unitOf = (name: string): Unit | undefined => {
+/** Returns the function that finds currencies, and these assets by their CAIP-19 ids. */
+export function findUnitIn(assets: Iterable<Unit & { asset: string }>): FindUnit {
+  const units = new Map(
+    [...assets].map(({ asset, decimals, symbol }): [string, Unit] => [asset, { decimals, symbol }]),
+  );
+  return (name) => {
     if (!name.startsWith("iso4217/")) return units.get(name.replace(/^caip19\//, ""));
     const symbol = name.slice("iso4217/".length);
     const decimals = currencyDecimals(symbol);
     return decimals === undefined ? undefined : { decimals, symbol };
   };
+}
+
+/**
+ * Returns a copy of a value for people: amounts with their decimals and symbol, instead of minor units. Those are the
+ * integers beside a member `asset`, and texts such as `1250 iso4217/USD`. Amounts of an unknown asset stay as they are.
+ */
+export function withUnits(value: unknown, unitOf: FindUnit): unknown {
   const convert = (one: unknown, unit: Unit | undefined): unknown => {
     if (typeof one === "bigint") return unit ? toText(one, unit) : one;
     if (typeof one === "string") return convertText(one, unitOf);
@@ -28,7 +34,7 @@ export function withUnits(value: unknown, networks: Networks | undefined): unkno
   return convert(value, undefined);
 }
 
-function convertText(text: string, unitOf: (name: string) => Unit | undefined): string {
+function convertText(text: string, unitOf: FindUnit): string {
   const [, digits, name] = /^(\d+) ((?:iso4217|caip19|eip155:|solana:)\S+)$/.exec(text) ?? [];
   const unit = name === undefined ? undefined : unitOf(name);
   return digits === undefined || !unit ? text : toText(BigInt(digits), unit);

@@ -1,0 +1,37 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { csvHeader, toCsvLine } from "../../payments/accounting/statement-csv.ts";
+import { readStatementLines, type StatementLine } from "../../payments/accounting/statement-lines.ts";
+import { findMerchantOwner } from "../../payments/maintenance/operator-actions.ts";
+import { type AddAction, isDay, oneOf, RefusedError, UsageError } from "./command.ts";
+
+/** Adds to `merchants` the command that lists what a merchant was owed, day by day. */
+export function addStatementCommand(merchants: Command, addAction: AddAction): void {
+  const day = (text: string) => {
+    if (!isDay(text)) throw new InvalidArgumentError("expected a date such as 2026-03-31");
+    return text;
+  };
+  addAction(
+    merchants
+      .command("statement <merchant>")
+      .description(
+        "list payments, fees, payouts and refunds of a merchant with opening and closing balances (CSV: minor units)",
+      )
+      .requiredOption("--from <date>", "the first day, UTC", day)
+      .requiredOption("--until <date>", "the last day", day)
+      .option("--format <format>", "csv or table", oneOf("csv", "table"), "table")
+      .addHelpText(
+        "after",
+        "\nExample:\n  npm run admin -- merchants statement mrch_… --from 2026-03-01 --until 2026-03-31 --format csv",
+      ),
+    async (context, [merchantId = ""], { from = "", until = "", format }) => {
+      if (!(await findMerchantOwner(context, merchantId))) throw new RefusedError(`there is no merchant ${merchantId}`);
+      if (from > until) throw new UsageError("--until: is before --from");
+      const value: StatementLine[] = [];
+      for await (const { line } of readStatementLines(context, { merchant: merchantId, from, until })) value.push(line);
+      if (format !== "csv") return { value };
+      const assets = (context.shownNetworks()?.chains ?? []).flatMap((chain) => [...chain.assets]);
+      const decimals = new Map<string, number>(assets.map((one) => [one.asset, one.decimals]));
+      return { value, lines: [csvHeader, ...value.map((line) => toCsvLine(line, decimals.get(line.asset) ?? null))] };
+    },
+  );
+}
