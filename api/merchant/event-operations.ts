@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import type { EventPayload } from "../../payments/webhooks/event-payloads.ts";
-import { findEventPayload, listEvents } from "../../payments/webhooks/list-events.ts";
+import { findEventPayload, listEvents, listNumberedEvents } from "../../payments/webhooks/list-events.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { listQuery } from "../contract/request-schemas.ts";
 import { event, eventId, eventListResponse, payload } from "./webhook-schemas.ts";
@@ -29,7 +29,11 @@ const list = defineOperation({
   }),
   response: eventListResponse,
   async handle(deps, { caller, query }) {
-    const listed = await listEvents(deps, { ...caller, ...query });
+    const args = { ...caller, ...query };
+    // The replica serves the pages of a backlog. The primary serves the newest one, and gives events their positions.
+    const backlog =
+      query.start === "end" ? undefined : await deps.replica?.attempt((db) => listNumberedEvents({ db }, args));
+    const listed = backlog?.ok && backlog.value.hasMore ? backlog : await listEvents(deps, args);
     if (!listed.ok) return listed;
     const { items, nextCursor, hasMore } = listed.value;
     return done({ data: items.map(toEvent), nextCursor, hasMore });
