@@ -32,6 +32,15 @@ export function failoverFault(postgres: ReplicatedPostgres, begin: BeginLostComm
   return { name: "a failover to a replica that is two seconds behind", run: failOver };
 }
 
+/** Returns the fault that kills the primary and promotes a synchronous replica, which has every commit. */
+export function losslessFailoverFault(postgres: ReplicatedPostgres): Fault {
+  const failOver = async () => {
+    await postgres.makeSynchronous();
+    await postgres.failOver();
+  };
+  return { name: "a failover to a synchronous replica", run: failOver };
+}
+
 /** Returns the fault that restores a backup of some seconds ago under load. `alone` excludes other database faults. */
 export function restoreFault(
   postgres: Service,
