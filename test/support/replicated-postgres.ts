@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import pg from "pg";
 import { startChild } from "../../local/child-process.ts";
 import { freePort } from "../../local/free-ports.ts";
+import { copyData } from "../../local/postgres-backup.ts";
 import { findPostgres } from "../../local/postgres-binaries.ts";
 import { makeScratch, unprivilegedUser } from "../../local/scratch-folder.ts";
 import type { Service } from "../../local/service.ts";
@@ -100,23 +100,6 @@ async function startReplica(primaryUrl: string, streamPort: number): Promise<str
     throw new Error(`the replica did not start:\n${server.tail()}`, { cause });
   });
   return url;
-}
-
-/** Copies a running server's data by the backup functions, because not every distribution has pg_basebackup. */
-export async function copyData(url: string, to: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query("select current_setting('data_directory') as folder");
-    await client.query("select pg_backup_start('replica', true)");
-    // cp fails on files that disappear while it runs. Recovery does not need those.
-    await run("cp", ["-a", rows[0].folder, to]).catch(() => undefined);
-    const backup = await client.query("select labelfile from pg_backup_stop(false)");
-    await rm(join(to, "postmaster.pid"), { force: true });
-    await writeFile(join(to, "backup_label"), backup.rows[0].labelfile);
-  } finally {
-    await client.end();
-  }
 }
 
 function portOf(url: string): number {
