@@ -67,7 +67,8 @@ export async function restoreToTime(postgres: Service, { data, base, archive }: 
   await writeFile(join(data, "recovery.signal"), "");
   const settings = {
     restore_command: `cp ${archive}/%f %p`,
-    recovery_target_time: moment.toISOString(),
+    // Postgres refuses the abbreviation Z here.
+    recovery_target_time: moment.toISOString().replace("Z", "+00"),
     recovery_target_action: "promote",
   };
   const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);

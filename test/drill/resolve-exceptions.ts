@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import type { Stack } from "../../local/stack.ts";
 import { runAdmin } from "../../ops/admin/program.ts";
 
 /** What the drill reads of an open exception. */
@@ -11,15 +12,19 @@ type Exception = { what: string; id: number; txHash: string | null; asset: strin
 export type Resolution = { assigned: number; losses: number; open: Exception[] };
 
 /** Returns a function that runs a command of the operator with the stack's environment, and parses its JSON. */
-export function openAdmin(stackDir: string) {
+export function openAdmin({ dir, adminLogin: { name: operator } }: Pick<Stack, "dir" | "adminLogin">) {
   return async <T>(...args: string[]): Promise<T> => {
-    const env = parseEnv(await readFile(join(stackDir, "env"), "utf8"));
+    const env = parseEnv(await readFile(join(dir, "env"), "utf8"));
     let output = "";
     let errors = "";
     const code = await runAdmin([...args, "--json"], {
-      env: { ...env, OPERATOR: "drill" },
-      write: (text) => void (output += text),
-      writeError: (text) => void (errors += text),
+      env: { ...env, OPERATOR: operator },
+      write: (text) => {
+        output += text;
+      },
+      writeError: (text) => {
+        errors += text;
+      },
     });
     if (code !== 0) throw new Error(`admin ${args.join(" ")} failed: ${errors}`);
     return JSON.parse(output) as T;

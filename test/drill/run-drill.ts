@@ -124,7 +124,7 @@ async function resolveAndCheck({
     const { open } = await waitUntilIdle(url, { except: [], forgets: true, withinMs: 60_000 });
     return open.length === 0 && (await reconcile()).agrees;
   };
-  const admin = openAdmin(stack.dir);
+  const admin = openAdmin(stack);
   const resolution = await resolveExceptions({ admin, paymentId: known.id, isSettled, withinMs: 240_000 });
   const reconciliation = await reconcile();
   const after = await readRows(url);
