@@ -13,7 +13,7 @@ import type { Waiters } from "./polling/waiters.ts";
 /** The dependencies of the API. main.ts creates them once; tests create their own. */
 export type ApiDeps = PaymentDeps &
   BuyerDataDeps & {
-    /** Serves lists and statements, if one is configured. Called through `readLagging` only. */
+    /** Serves lists and statements, if one is configured; see `readLagging`. */
     replica: ReadReplica | undefined;
     waiters: Waiters;
     statuses: StatusCache;

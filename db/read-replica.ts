@@ -18,7 +18,7 @@ export type ReadReplica = {
    * Runs a read on the replica. Returns undefined when the replica cannot serve it: its data is older than `MAX_LAG_MS`, or
    * the read fails or is refused. The caller then runs it on the primary.
    */
-  attempt<T extends { ok: boolean }>(read: (db: Pool) => Promise<T>): Promise<T | undefined>;
+  attempt<T extends { ok: boolean }>(read: (db: Pool) => Promise<T>): Promise<Extract<T, { ok: true }> | undefined>;
   /** Stops measuring. */
   close(): void;
 };
@@ -64,12 +64,12 @@ export function openReadReplica(options: {
     withTimeout(measure(), MAX_LAG_MS, "measuring the replica's lag").then(() => report(), fail),
   );
   return {
-    async attempt(read) {
+    async attempt<T extends { ok: boolean }>(read: (db: Pool) => Promise<T>) {
       if (lagMs() > MAX_LAG_MS) return void options.onRead("behind");
       try {
         const result = await withTimeout(read(replica), REPLICA_READ_MS, "a read of the replica");
         options.onRead(result.ok ? "served" : "refused");
-        return result.ok ? result : undefined;
+        return result.ok ? (result as Extract<T, { ok: true }>) : undefined;
       } catch (error) {
         const isConflict = isRecoveryConflict(error);
         options.onRead(isConflict ? "conflict" : "failed");
