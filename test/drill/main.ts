@@ -46,7 +46,8 @@ const progress = createProgress();
 const interrupted = new AbortController();
 const begin = async () => {
   await buildService();
-  const settings = readSettings(process.env);
+  // The signer would hold the payouts of assigned money until operators have approved them.
+  const settings = readSettings({ SIGNER: "embedded", ...process.env });
   const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "drill") });
   return startStack(own, progress.say, { signal: interrupted.signal, build: builtService });
 };

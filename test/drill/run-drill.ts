@@ -51,6 +51,7 @@ export async function runDrill(stack: Stack, options: DrillOptions, { say, print
     say(`waiting for ${options.payments} payments`);
     const isBusy = () => shop.succeeded() >= options.payments;
     await waitUntil("enough payments have succeeded", isBusy, { withinMs: 120_000 });
+    await waitUntil("the lanes' capital is booked", () => isCapitalBooked(postgres.url), { withinMs: 60_000 });
     say("taking a base backup while payments go on");
     await copyData(postgres.url, backup.base);
     await pause(options.recoverable * 1_000);
@@ -88,6 +89,14 @@ export async function runDrill(stack: Stack, options: DrillOptions, { say, print
     await shop.close();
     await removeBackup(backup);
   }
+}
+
+/** Has the workers compare the lanes with the ledger at once. Returns true when the capital of each chain's lanes is booked. */
+async function isCapitalBooked(databaseUrl: string): Promise<boolean> {
+  await execute(databaseUrl, "update chain_cursor set reconcile_at = now()");
+  const missing =
+    "select from chain_cursor c where not exists (select from ledger_group where chain = c.chain and kind = 'lane_deposit')";
+  return (await execute(databaseUrl, missing)).length === 0;
 }
 
 async function flush(redisUrl: string): Promise<void> {
