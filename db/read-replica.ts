@@ -4,7 +4,7 @@ import { findDataTime, type PositionSample, readPrimaryPosition, readReplicaPosi
 import type { Pool } from "./tables.ts";
 
 /** The greatest age of the data that a replica may serve, milliseconds. */
-export const MAX_LAG_MS = 5_000;
+const MAX_LAG_MS = 5_000;
 /** How often the age is measured, milliseconds. */
 const MEASURE_EVERY_MS = 1_000;
 /** The longest that a read may take on the replica before the primary repeats it, milliseconds. */
