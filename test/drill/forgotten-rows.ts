@@ -50,15 +50,15 @@ export function describeForgotten(
     line(
       "payments created",
       ({ payments }) => ids(payments),
-      (rest) => `${rest.size} unknown: see the next line`,
+      (rest) => `${rest.size} are gone; those that were paid are in the next line`,
     ),
     line("payments succeeded", succeeded, (rest) => {
       const gone = rest.difference(known).size;
       return gone === rest.size
-        ? `${gone} unknown; the money of ${assigned} was assigned to the merchant`
+        ? `${gone} are gone; the money of ${assigned} payments was assigned to the merchant`
         : `${rest.size - gone} not succeeded`;
     }),
     line("payouts made", paidOut, (rest) => `${rest.intersection(onChain).size} on the chain without an owner`),
-    line("transactions stored", hashes, () => `their native fees were booked as ${losses} losses`),
+    line("transactions stored", hashes, () => `native fees of lanes booked as losses: ${losses}`),
   ];
 }

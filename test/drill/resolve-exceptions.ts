@@ -8,8 +8,8 @@ import { runAdmin } from "../../ops/admin/program.ts";
 /** What the drill reads of an open exception. */
 type Exception = { what: string; id: number; txHash: string | null; asset: string; amount: string };
 
-/** How many exceptions were closed in each way, and those that are still open at the time limit. */
-export type Resolution = { assigned: number; losses: number; open: Exception[] };
+/** The exceptions that were assigned to the merchant or booked as losses, and those that are open at the time limit. */
+export type Resolution = { assigned: Exception[]; losses: Exception[]; open: Exception[] };
 
 /** Returns a function that runs a command of the operator with the stack's environment, and parses its JSON. */
 export function openAdmin({ dir, adminLogin: { name: operator } }: Pick<Stack, "dir" | "adminLogin">) {
@@ -45,16 +45,17 @@ export async function resolveExceptions(args: {
 }): Promise<Resolution> {
   const { admin, paymentId, isSettled, withinMs } = args;
   const until = performance.now() + withinMs;
-  const closed = { assigned: 0, losses: 0 };
+  const closed: Omit<Resolution, "open"> = { assigned: [], losses: [] };
   for (;;) {
     const open = await admin<Exception[]>("exceptions", "list");
-    for (const { id } of open.filter(isMoneyOfForgotten)) {
-      await admin("exceptions", "assign", String(id), "--payment", paymentId);
-      closed.assigned += 1;
+    for (const exception of open.filter(isMoneyOfForgotten)) {
+      await admin("exceptions", "assign", String(exception.id), "--payment", paymentId);
+      closed.assigned.push(exception);
     }
-    for (const { id } of open.filter(isLaneFee)) {
-      await admin("ledger", "book-loss", String(id), "--note", "fees of transactions that the restore has forgotten");
-      closed.losses += 1;
+    for (const exception of open.filter(isLaneFee)) {
+      const note = "fees of transactions that the restore has forgotten";
+      await admin("ledger", "book-loss", String(exception.id), "--note", note);
+      closed.losses.push(exception);
     }
     if ((open.length === 0 && (await isSettled())) || performance.now() > until) return { ...closed, open };
     await pause(500);

@@ -25,7 +25,7 @@ import { execute } from "../support/execute-sql.ts";
 import { scrape } from "../support/scrape.ts";
 import { type DrillShop, openShop } from "./drill-shop.ts";
 import { type DrillLine, describeForgotten } from "./forgotten-rows.ts";
-import { openAdmin, resolveExceptions } from "./resolve-exceptions.ts";
+import { openAdmin, type Resolution, resolveExceptions } from "./resolve-exceptions.ts";
 
 const run = promisify(execFile);
 
@@ -141,19 +141,28 @@ async function resolveAndCheck({
   const after = await readRows(url);
   const evidence: Evidence = { rows: after, ...(await scan(stack, since)), history: shop.history, heights: {} };
   const { outgoing } = listTreasuryMovements(evidence);
-  const lines = describeForgotten({ ...snapshots, after }, { outgoing, ...resolution });
+  const { assigned, losses } = resolution;
+  const counts = { outgoing, assigned: assigned.length, losses: losses.length };
+  const lines = describeForgotten({ ...snapshots, after }, counts);
   const payouts = lines.find(({ what }) => what === "payouts made");
   return {
     lines,
     reconciliation: reconciliation.output,
     violations: [
-      ...findViolations(evidence),
+      ...findViolations({ ...evidence, rows: reopen(after, assigned) }),
       ...(await listContradictions(url)),
       ...resolution.open.map(({ what, id, amount, asset }) => `exception ${id} (${what} ${amount} ${asset}) is open`),
       ...(reconciliation.agrees ? [] : ["the reconciliation is not clean"]),
       ...(payouts && payouts.found < payouts.forgotten ? ["forgotten payouts were not adopted"] : []),
     ],
   };
+}
+
+/** Returns the rows with assigned exceptions open again: the invariants look for money without a payment there. */
+function reopen(rows: Evidence["rows"], assigned: Resolution["assigned"]): Evidence["rows"] {
+  const booked = { groupId: 0, kind: "unmatched", txHash: null, logIndex: null, account: "exceptions" };
+  const entries = assigned.map(({ asset, amount }) => ({ ...booked, asset, amount: -BigInt(amount) }));
+  return { ...rows, entries: [...rows.entries, ...entries] };
 }
 
 /** Runs the documented command. */
