@@ -160,8 +160,11 @@ async function resolveAndCheck({
 
 /** Returns the rows with assigned exceptions open again: the invariants look for money without a payment there. */
 function reopen(rows: Evidence["rows"], assigned: Resolution["assigned"]): Evidence["rows"] {
-  const booked = { groupId: 0, kind: "unmatched", txHash: null, logIndex: null, account: "exceptions" };
-  const entries = assigned.map(({ asset, amount }) => ({ ...booked, asset, amount: -BigInt(amount) }));
+  const booked = { groupId: 0, kind: "unmatched", txHash: null, logIndex: null };
+  const entries = assigned.flatMap(({ asset, amount }) => [
+    { ...booked, asset, account: "exceptions", amount: -BigInt(amount) },
+    { ...booked, asset, account: "assigned", amount: BigInt(amount) },
+  ]);
   return { ...rows, entries: [...rows.entries, ...entries] };
 }
 
