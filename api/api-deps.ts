@@ -1,3 +1,4 @@
+import type { ReadReplica } from "../db/read-replica.ts";
 import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
 import type { CredentialCache } from "../payments/merchants/credential-cache.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
@@ -12,6 +13,8 @@ import type { Waiters } from "./polling/waiters.ts";
 /** The dependencies of the API. main.ts creates them once; tests create their own. */
 export type ApiDeps = PaymentDeps &
   BuyerDataDeps & {
+    /** Serves lists and statements, if one is configured; see `readLagging`. */
+    replica: ReadReplica | undefined;
     waiters: Waiters;
     statuses: StatusCache;
     limits: Limits;

@@ -6,6 +6,7 @@ import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
 import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isReachable, openDb } from "../db/open.ts";
+import { openReadReplica, REPLICA_READ_MS } from "../db/read-replica.ts";
 import type { Pool } from "../db/tables.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
@@ -130,6 +131,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
   const legal = { termsUrl: config.TERMS_URL, privacyUrl: config.PRIVACY_URL };
   const app = buildServer({
     ...domain,
+    replica: openReplica(opened, db),
     waiters,
     statuses,
     ...settings,
@@ -158,6 +160,35 @@ function openDatabase({ config, log, metrics, shutdown }: Opened) {
   shutdown.onClose("database", () => db.destroy());
   shutdown.onClose("pool metrics", samplePool(db, metrics));
   return db;
+}
+
+/**
+ * Opens the replica of lists and statements, if one is configured. Readiness ignores it, because the primary serves them while
+ * it is away.
+ */
+function openReplica({ config, log, metrics, shutdown }: Opened, primary: Pool) {
+  if (config.DATABASE_REPLICA_URL === undefined) return undefined;
+  const replica = openDb(config.DATABASE_REPLICA_URL, {
+    max: config.DATABASE_POOL,
+    applicationName: "pay-api-replica",
+    statementTimeoutMs: REPLICA_READ_MS,
+    acceptsStandby: true,
+    ...instrumentStatements(metrics, log),
+  });
+  shutdown.onClose("replica", () => replica.destroy());
+  const address = new URL(config.DATABASE_REPLICA_URL).host;
+  const reads = openReadReplica({
+    primary,
+    replica,
+    onRead: (outcome) => metrics.replicaReads.inc({ outcome }),
+    onLag: (seconds) => metrics.replicaLagSeconds.set({ serves: "lists" }, seconds),
+    onChange(isUsed, err) {
+      if (isUsed) log.info({ address }, "the replica serves lists and statements");
+      else log.warn({ err, address }, "the replica is behind or unavailable; the primary serves lists and statements");
+    },
+  });
+  shutdown.onClose("replica lag", reads.close);
+  return reads;
 }
 
 /** Stores the uses of API keys periodically, and once more when the returned function is called. */

@@ -31,28 +31,42 @@ export type OpenOptions = {
   onStatement?: (seconds: number, failed: boolean) => void;
   /** Called when Postgres closes a connection; for logs. */
   onLostConnection?: (error: Error) => void;
+  /** Called once when a pooler does not pass prepared statements on, and the pool stops preparing them; for logs. */
+  onUnpreparable?: (error: Error) => void;
+  /** Also uses a standby, which is read-only. Otherwise a connection that reaches one is closed. */
+  acceptsStandby?: boolean;
 };
+
+/** How much later than Postgres the client ends a statement: Postgres' machine is gone then, milliseconds. */
+const UNANSWERED_MS = 5_000;
 
 /** Opens a pool, which connects with its first statement. Close it with `db.destroy()`. */
 export function openDb(
   url: string,
   options: OpenOptions = {},
 ): Kysely<Tables> & { connections(): { used: number; idle: number; waiting: number } } {
+  const statementTimeoutMs = options.statementTimeoutMs ?? 15_000;
   const pool = new pg.Pool({
     connectionString: url,
     max: options.max ?? 10,
     application_name: options.applicationName ?? "pay",
     connectionTimeoutMillis: 5_000,
-    statement_timeout: options.statementTimeoutMs ?? 15_000,
+    keepAlive: true,
+    statement_timeout: statementTimeoutMs,
+    // After the loss of a machine, TCP alone would wait for a quarter of an hour.
+    ...(statementTimeoutMs > 0 ? { query_timeout: statementTimeoutMs + UNANSWERED_MS } : {}),
     idle_in_transaction_session_timeout: 15_000,
     types,
+    ...(options.acceptsStandby ? {} : { verify: refuseStandby }),
   });
   // Without an error listener, a connection that Postgres closes (a restart) would end the process. The pool listens to
   // its idle connections only, so each connection gets a listener for the time between two statements of a transaction.
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", (error) => options.onLostConnection?.(error)));
   const db = new Kysely<Tables>({
-    dialect: new PostgresDialect({ pool: wrapPool(pool) }),
+    dialect: new PostgresDialect({
+      pool: wrapPool(pool, { onUnpreparable: (error) => options.onUnpreparable?.(error) }),
+    }),
     log: (event) => options.onStatement?.(event.queryDurationMillis / 1000, event.level === "error"),
   });
   return Object.assign(db, {
@@ -62,6 +76,26 @@ export function openDb(
       waiting: pool.waitingCount,
     }),
   });
+}
+
+/**
+ * Refuses a new connection to a standby. After a failover an address may lead to the old primary, or to a replica, for some
+ * time; the pool then connects again until it reaches the primary, as with libpq's `target_session_attrs=read-write`.
+ */
+function refuseStandby(client: pg.PoolClient, done: (error?: Error) => void): void {
+  client.query<{ standby: boolean }>("select pg_is_in_recovery() as standby").then(
+    ({ rows }) => done(rows[0]?.standby ? new StandbyError() : undefined),
+    (error: Error) => done(error),
+  );
+}
+
+/** The server is a standby. The code is SQLSTATE read_only_sql_transaction, which its first write would return. */
+class StandbyError extends Error {
+  override readonly name = "StandbyError";
+  readonly code = "25006";
+  constructor() {
+    super("the database server is a standby and not the primary");
+  }
 }
 
 /** Returns true when Postgres answers. */

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /** Runs of a statement in a process before its connections prepare it. */
 const PREPARED_AFTER = 5;
 /** Statements that a process prepares at most: each connection keeps the plans of those that it has run. */
@@ -14,7 +16,9 @@ const RETURNS_ALL =
 
 /**
  * Creates the function that names the statements which are worth preparing: Postgres then parses and plans them once per
- * connection. It returns undefined for a statement that is rare, has no parameters, or returns all columns of a table.
+ * connection. It returns undefined for a statement that is rare, has no parameters, or returns all columns of a table. A
+ * name is a hash of its text: behind a pooler that shares connections among processes and confuses their statements, a
+ * name can be missing or taken, but it never runs another statement.
  */
 export function createStatementNames(): (text: string, parameters: readonly unknown[]) => string | undefined {
   const runs = new Map<string, number>();
@@ -27,7 +31,8 @@ export function createStatementNames(): (text: string, parameters: readonly unkn
     runs.set(text, count);
     if (count < PREPARED_AFTER || RETURNS_ALL.test(text)) return undefined;
     runs.delete(text);
-    names.set(text, `s${names.size}`);
-    return names.get(text);
+    const hash = createHash("sha256").update(text).digest("hex").slice(0, 32);
+    names.set(text, hash);
+    return hash;
   };
 }

@@ -28,8 +28,13 @@ export type Stack = {
   dir: string;
   /** Restarts the api and the workers, so that they run changed sources. */
   restart(): Promise<void>;
-  /** Stops the workers. They start again when the returned function is called. */
-  holdWorkers(): Promise<() => void>;
+  /**
+   * Stops the processes of these roles, and kills those that have not ended in time. They start again when the returned
+   * function is called.
+   */
+  hold(roles: readonly Role[], withinMs?: number): Promise<() => void>;
+  postgres: Service;
+  redis: Service;
   chain: LocalChain;
   solana: LocalSolana;
   adminLogin: Credentials;
@@ -172,8 +177,8 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   opened.push({ name: "the processes", close: () => running.stop(drainMs + 2_000) });
   await writeStackFile(dir, file());
   const restart = () => running.restart(["api", "worker", "signer"], drainMs + 2_000);
-  const holdWorkers = () => running.hold(["worker"], drainMs + 2_000);
-  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, holdWorkers, stop };
+  const hold: Stack["hold"] = (roles, withinMs = drainMs + 2_000) => running.hold(roles, withinMs);
+  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, hold, postgres, redis, stop };
 }
 
 /** Closes everything in reverse order. One that fails to close is reported, and the others are closed all the same. */

@@ -33,9 +33,11 @@ const privateKeys = z.string().transform((text, context): EncryptionKey[] => {
 });
 const port = z.coerce.number().int().min(0).max(65_535);
 
+const databaseUrl = z.url({ protocol: /^postgres(ql)?$/ });
+
 /** Variables that every process reads. Durations are in milliseconds. */
 const common = {
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  DATABASE_URL: databaseUrl,
   /** Most connections of this process; docs/operations.md shows how to size the sum over all processes. */
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
   REDIS_URL: z.url({ protocol: /^rediss?$/ }),
@@ -126,6 +128,8 @@ const Api = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
+  /** A streaming replica that serves lists and statements; unset: the primary serves them. */
+  DATABASE_REPLICA_URL: databaseUrl.optional(),
   /** Encrypts buyer data, which the api cannot read. */
   BUYER_DATA_PUBLIC_KEY: publicKey,
   /** Encrypts the secrets of webhook endpoints, which the api cannot read afterwards. */

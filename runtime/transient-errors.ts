@@ -1,5 +1,8 @@
-/** SQLSTATEs of transient errors: connections, resources, an operator's shutdown, conflicts between transactions. */
-const transientSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03)/;
+/**
+ * SQLSTATEs of transient errors: connections, resources, an operator's shutdown, conflicts between transactions, a server
+ * that a failover has made read-only, and statements that a pooler has not passed on as prepared.
+ */
+const transientSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03|25006|26000|42P05)/;
 const transientSystemCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -11,7 +14,7 @@ const transientSystemCodes = new Set([
 ]);
 /** Messages of errors without a code that pg and ioredis throw when a connection is lost. */
 const transientMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Connection is closed|Command timed out|Stream isn't writeable|LOADING|READONLY)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Connection is closed|Command timed out|Stream isn't writeable|LOADING|READONLY)/;
 
 /**
  * Returns the function that decides about thrown errors. It returns true when a later retry can succeed (an RPC endpoint,

@@ -2,9 +2,11 @@ import { z } from "zod";
 import type { StatementLineView } from "../../payments/accounting/read-statements.ts";
 import { type BalanceView, readBalances, readStatementPage } from "../../payments/accounting/read-statements.ts";
 import { done } from "../../payments/error-codes.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { listQuery, merchantId } from "../contract/request-schemas.ts";
 import { instant } from "../contract/response-schemas.ts";
+import { readLagging } from "../http/lagging-reads.ts";
 import { nextCursor } from "./merchant-response-schemas.ts";
 import { metadata } from "./metadata-schemas.ts";
 
@@ -105,6 +107,21 @@ const merchantBalances = defineOperation({
   },
 });
 
+const DAY_MS = 24 * 60 * 60_000;
+/** How long after a period its bookings are certainly committed and replayed, milliseconds. */
+const CLOSED_AFTER_MS = 60_000;
+
+/**
+ * Reads a page of a statement, of a period that is over where the replica can serve it: while bookings are added, a page of
+ * the replica could lack some that an earlier page of the primary has counted.
+ */
+async function readStatement(deps: ApiDeps, args: Parameters<typeof readStatementPage>[1]) {
+  const end = Date.parse(args.until) + DAY_MS;
+  const isOver = end + CLOSED_AFTER_MS < deps.now().getTime();
+  const read = await (isOver ? readLagging(deps, (on) => readStatementPage(on, args)) : readStatementPage(deps, args));
+  return read.ok ? done({ data: read.value.items.map(toLine), nextCursor: read.value.nextCursor }) : read;
+}
+
 const statement = {
   ...readable,
   query: listQuery({ maxLimit: 500, defaultLimit: 100 }).extend(period).refine(isPeriod, PERIOD),
@@ -118,8 +135,7 @@ const accountStatement = defineOperation({
   summary:
     "Returns the statement of all merchants of the account, by merchant, asset and booking. /v1/statement.csv streams it as CSV.",
   async handle(deps, { caller: { accountId, mode, onlyMerchants }, query }) {
-    const read = await readStatementPage(deps, { accountId, mode, onlyMerchants, ...query });
-    return read.ok ? done({ data: read.value.items.map(toLine), nextCursor: read.value.nextCursor }) : read;
+    return readStatement(deps, { accountId, mode, onlyMerchants, ...query });
   },
 });
 
@@ -132,8 +148,7 @@ const merchantStatement = defineOperation({
     "Returns a merchant's payments, fees, payouts and refunds of a period, by asset and booking, between an opening and a closing balance. …/statement.csv streams it as CSV.",
   refusals: ["merchant_not_found"],
   async handle(deps, { caller: { accountId, mode, onlyMerchants }, params, query }) {
-    const read = await readStatementPage(deps, { accountId, mode, onlyMerchants, ...params, ...query });
-    return read.ok ? done({ data: read.value.items.map(toLine), nextCursor: read.value.nextCursor }) : read;
+    return readStatement(deps, { accountId, mode, onlyMerchants, ...params, ...query });
   },
 });
 

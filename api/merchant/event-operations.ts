@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
 import type { EventPayload } from "../../payments/webhooks/event-payloads.ts";
-import { findEventPayload, listEvents } from "../../payments/webhooks/list-events.ts";
+import { findEventPayload, listEvents, listNumberedEvents } from "../../payments/webhooks/list-events.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { listQuery } from "../contract/request-schemas.ts";
 import { event, eventId, eventListResponse, payload } from "./webhook-schemas.ts";
@@ -9,6 +10,18 @@ import { event, eventId, eventListResponse, payload } from "./webhook-schemas.ts
 const ofAccount = { access: "account", scope: "webhooks", wholeAccount: true, success: 200 } as const;
 /** Keeps the order of the members, so that an event has the same bytes here and in a webhook. */
 const toEvent = (event: EventPayload) => ({ ...event, created_at: event.created_at.toISOString() });
+
+/**
+ * Reads a page of a backlog on the replica. Returns undefined for the newest page: the primary serves it, because it alone gives
+ * events their positions.
+ */
+async function findBacklog({ replica }: ApiDeps, args: Parameters<typeof listEvents>[1]) {
+  if (args.start === "end") return undefined;
+  return replica?.attempt(async (db) => {
+    const page = await listNumberedEvents({ db }, args);
+    return page.ok && !page.value.hasMore ? ({ ok: false } as const) : page;
+  });
+}
 
 const list = defineOperation({
   ...ofAccount,
@@ -29,7 +42,8 @@ const list = defineOperation({
   }),
   response: eventListResponse,
   async handle(deps, { caller, query }) {
-    const listed = await listEvents(deps, { ...caller, ...query });
+    const args = { ...caller, ...query };
+    const listed = (await findBacklog(deps, args)) ?? (await listEvents(deps, args));
     if (!listed.ok) return listed;
     const { items, nextCursor, hasMore } = listed.value;
     return done({ data: items.map(toEvent), nextCursor, hasMore });

@@ -8,6 +8,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { instant, listQuery, merchantId, referenceId, repeated, text } from "../contract/request-schemas.ts";
 import { paymentState } from "../contract/response-schemas.ts";
 import { toListedPaymentResponse } from "../contract/responses.ts";
+import { readLagging } from "../http/lagging-reads.ts";
 import { paymentListResponse } from "./merchant-response-schemas.ts";
 import { metadataFilter } from "./metadata-schemas.ts";
 
@@ -69,7 +70,8 @@ const ofMerchant = defineOperation({
   response: paymentListResponse,
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, merchant: { merchantId }, query }) {
-    return toListResponse(deps, await listMerchantPaymentViews(deps, { ...toArgs(caller, query), merchantId }));
+    const args = { ...toArgs(caller, query), merchantId };
+    return toListResponse(deps, await readLagging(deps, (on) => listMerchantPaymentViews(on, args)));
   },
 });
 
@@ -84,7 +86,8 @@ const ofAccount = defineOperation({
   query: query.extend({ merchantId: repeated(merchantId, "expected merchant ids").optional() }),
   response: paymentListResponse,
   async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
-    return toListResponse(deps, await listPaymentViews(deps, { ...toArgs(caller, rest), merchantIds }));
+    const args = { ...toArgs(caller, rest), merchantIds };
+    return toListResponse(deps, await readLagging(deps, (on) => listPaymentViews(on, args)));
   },
 });
 

@@ -20,6 +20,7 @@ import {
 } from "../contract/request-schemas.ts";
 import { toAmount } from "../contract/responses.ts";
 import { type ActingCaller, type Merchant, queryPayment } from "../http/auth.ts";
+import { readLagging } from "../http/lagging-reads.ts";
 import { refundListResponse, refundResponse, refundStatus } from "./refund-response-schemas.ts";
 
 const params = z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) });
@@ -104,7 +105,8 @@ const list = defineOperation({
     const { merchantId: merchantIds, status: statuses, startTs: from, endTs: before, ...rest } = query;
     const { accountId, mode, onlyMerchants } = caller;
     const owner = { accountId, mode, onlyMerchants };
-    const listed = await listRefundViews(deps, { owner, merchantIds, statuses, from, before, ...rest });
+    const args = { owner, merchantIds, statuses, from, before, ...rest };
+    const listed = await readLagging(deps, (on) => listRefundViews(on, args));
     if (!listed.ok) return listed;
     const { items, nextCursor } = listed.value;
     return done({ data: items.map((item) => toRefund(deps, item)), nextCursor });

@@ -8,6 +8,7 @@ import type { ApiDeps } from "../api-deps.ts";
 import { merchantId } from "../contract/request-schemas.ts";
 import { authenticate } from "../http/auth.ts";
 import { sendRefusal } from "../http/http-errors.ts";
+import { readLagging } from "../http/lagging-reads.ts";
 import { parseInput } from "../http/parse-input.ts";
 import { addressLimitKey } from "../http/rate-limits.ts";
 import { isPeriod, PERIOD, period } from "./balance-operations.ts";
@@ -38,7 +39,8 @@ async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: Fas
   const days = parseInput(query, request.query, { whole: "query", code: "params_validation" });
   if (!days.ok) return sendRefusal(reply, days);
   const { accountId, mode, onlyMerchants } = caller;
-  const opened = await openStatement(deps, { accountId, mode, onlyMerchants, ...path.data, ...days.value });
+  const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn: deps.db };
+  const opened = await readLagging(deps, (on) => openStatement(on, args));
   if (!opened.ok) return sendRefusal(reply, opened);
   const name = `statement-${days.value.from}-${days.value.until}.csv`;
   reply.header("content-disposition", `attachment; filename="${name}"`);

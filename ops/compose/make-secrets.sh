@@ -75,6 +75,7 @@ save grafana-password "$(password)"
 
 # Who receives the heads of the audit logs, for you to fill in: https://user:password@host/path. Empty: no one.
 save audit-sink ""
+save api-replica-url ""
 save signer-audit-sink ""
 
 # The containers run as several users. The folder keeps everyone else on this machine out.

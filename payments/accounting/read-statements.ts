@@ -1,5 +1,6 @@
 import { hasMerchant } from "../../db/queries/merchants.ts";
 import { listMerchantBalances, type MerchantOwner } from "../../db/queries/statement-lines.ts";
+import type { Db } from "../../db/tables.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { toMoney } from "../lifecycle/read-payment.ts";
 import type { Page } from "../pagination.ts";
@@ -65,17 +66,32 @@ export async function readStatementPage(
   return done({ items, nextCursor: null });
 }
 
-/** Yields every line of a statement, in the order of `readStatementLines`. Refuses like `readBalances`. */
+/**
+ * Yields every line of a statement, in the order of `readStatementLines`. Refuses like `readBalances`.
+ * @param args.standIn the database that continues the statement when `deps.db`, a replica of it, fails
+ */
 export async function openStatement(
   deps: Deps,
-  args: StatementScope & { from: string; until: string },
+  { standIn, ...args }: StatementScope & { from: string; until: string; standIn?: Db },
 ): Promise<Result<AsyncGenerator<StatementLineView>>> {
   const refusal = await refuseUnknown(deps, args);
   if (refusal) return refusal;
-  const lines = readStatementLines(deps, { merchant: toMerchant(args), from: args.from, until: args.until });
+  const query = { merchant: toMerchant(args), from: args.from, until: args.until };
   return done(
     (async function* () {
-      for await (const { line } of lines) yield { ...line, ...describeAsset(deps, line.asset) };
+      let place: StatementPlace | undefined;
+      async function* readFrom(db: Db) {
+        for await (const read of readStatementLines({ db }, query, place)) {
+          place = read.place;
+          yield { ...read.line, ...describeAsset(deps, read.line.asset) };
+        }
+      }
+      try {
+        yield* readFrom(deps.db);
+      } catch (error) {
+        if (standIn === undefined || standIn === deps.db) throw error;
+        yield* readFrom(standIn);
+      }
     })(),
   );
 }

@@ -36,21 +36,41 @@ export async function listEvents(
     payload: PayloadKind;
   },
 ): Promise<Result<EventPage>> {
-  const { accountId, mode, cursor, start, limit, payload } = args;
+  const { accountId, mode, cursor, start } = args;
   const owner = { accountId, mode };
   if (cursor === undefined && (start === "latest" || start === "end"))
     return done(await listLatest(db, { ...owner, count: start === "end" ? 0 : limit, payload }));
   const after = await findPosition(db, owner, cursor);
   if (!after.ok) return after;
   await numberEvents(db, owner, NUMBERED);
-  const rows = await listEventsAfter(db, { ...owner, after: after.value, limit: limit + 1 });
+  return done(await readPage(db, { ...args, after: after.value }));
+}
+
+/**
+ * Returns the page after a cursor as `listEvents` does, among the events that have a position already, and gives positions to
+ * none. A page with `hasMore` is what `listEvents` returns; another one may lack events. Refuses a cursor like `listEvents`.
+ */
+export async function listNumberedEvents(
+  { db }: { db: Db },
+  args: EventOwner & { cursor?: string | undefined; limit: number; payload: PayloadKind },
+): Promise<Result<EventPage>> {
+  const after = await findPosition(db, args, args.cursor);
+  return after.ok ? done(await readPage(db, { ...args, after: after.value })) : after;
+}
+
+async function readPage(
+  db: Db,
+  args: EventOwner & { cursor?: string | undefined; after: number; limit: number; payload: PayloadKind },
+): Promise<EventPage> {
+  const { accountId, mode, cursor, after, limit, payload } = args;
+  const rows = await listEventsAfter(db, { accountId, mode, after, limit: limit + 1 });
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return done({
+  return {
     items: await readPayloads({ db }, page, payload),
     nextCursor: last ? toCursor(last) : (cursor ?? null),
     hasMore: rows.length > limit,
-  });
+  };
 }
 
 /** Returns an event of an account and mode. Refuses with `event_not_found`. */

@@ -10,6 +10,16 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
   ),
   poolConnections: gauge("pay_db_pool_connections", "Connections of this process's pool", ["state"]),
+  replicaReads: counter(
+    "pay_replica_reads_total",
+    "Reads for which a replica is configured: served by it, or the reason why the primary served them",
+    ["outcome"],
+  ),
+  replicaLagSeconds: gauge(
+    "pay_replica_lag_seconds",
+    "Age of the data of the replica, to a second; infinite while it cannot be measured; absent without a replica",
+    ["serves"],
+  ),
   databaseLostCommits: systemGauge(
     "pay_database_lost_commits_timestamp_seconds",
     "Time when the database was last found to have lost committed transactions; absent when it never did",

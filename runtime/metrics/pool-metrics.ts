@@ -25,5 +25,7 @@ export function instrumentStatements(metrics: Metrics, log: Log) {
       metrics.sqlSeconds.observe(seconds);
     },
     onLostConnection: (err: Error) => log.warn({ err }, "database connection lost"),
+    onUnpreparable: (err: Error) =>
+      log.warn({ err }, "the pooler does not pass prepared statements on; this process prepares none from now on"),
   };
 }

@@ -44,7 +44,7 @@ async function measure(stack: Stack, ledger: DowntimeLedger, { proxy, blocks, sa
   say(`sending ${OURS.payouts} payouts and ${OURS.sent} payments that no block includes yet`);
   await sendBeforeStop(stack, ledger);
   const before = { booked: await ledger.read(), memory: readPeakMemory(stack.file()) };
-  const startWorkers = await stack.holdWorkers();
+  const startWorkers = await stack.hold(["worker"]);
   events.push(...(await takeFromPool(stack, ledger)));
 
   say(`${blocks} blocks without workers, ${BUSY_BLOCKS} of them with ${FOREIGN} transfers of strangers`);

@@ -64,7 +64,7 @@ async function measure(stack: Stack, ledger: DowntimeLedger, { proxy, slots, slo
   await confirmPayments(stack, OURS.sent);
   await waitFor("the payments are sent", STEP_MS, async () => (await ledger.countSent("payment")) === OURS.sent);
   const before = { booked: await ledger.read(), memory: readPeakMemory(stack.file()) };
-  const startWorkers = await stack.holdWorkers();
+  const startWorkers = await stack.hold(["worker"]);
   const stopped = Date.now();
 
   say(`${slots} slots without workers, with ${FOREIGN} transfers of strangers`);

@@ -3,10 +3,11 @@ import { chown, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
+import { copyData } from "../../local/postgres-backup.ts";
 import type { Service } from "../../local/service.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { execute } from "../support/execute-sql.ts";
-import { copyData, type ReplicatedPostgres } from "../support/replicated-postgres.ts";
+import type { ReplicatedPostgres } from "../support/replicated-postgres.ts";
 import type { Fault } from "./fault-scheduler.ts";
 import type { LostCommits } from "./response-history.ts";
 import type { Random } from "./seeded-random.ts";
@@ -30,6 +31,15 @@ export function failoverFault(postgres: ReplicatedPostgres, begin: BeginLostComm
     lost.to = performance.now();
   };
   return { name: "a failover to a replica that is two seconds behind", run: failOver };
+}
+
+/** Returns the fault that kills the primary and promotes a synchronous replica, which has every commit. */
+export function losslessFailoverFault(postgres: ReplicatedPostgres): Fault {
+  const failOver = async () => {
+    await postgres.makeSynchronous();
+    await postgres.failOver();
+  };
+  return { name: "a failover to a synchronous replica", run: failOver };
 }
 
 /** Returns the fault that restores a backup of some seconds ago under load. `alone` excludes other database faults. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { assetRemovalFault } from "./asset-list-fault.ts";
 import { clockFault } from "./clock-fault.ts";
-import { failoverFault, restoreFault } from "./database-loss-faults.ts";
+import { failoverFault, losslessFailoverFault, restoreFault } from "./database-loss-faults.ts";
 import { evmFaults } from "./evm-faults.ts";
 import { evmThirdPartyFaults } from "./evm-third-parties.ts";
 import { type Endpoint, type FaultMode, faultModes } from "./faulty-endpoint.ts";
@@ -126,9 +126,13 @@ function rareFault(
     return lost;
   };
   switch (rare) {
-    case "failover": {
+    case "failover":
+    case "failover without loss": {
       if (environment.replicated === undefined) throw new Error("a failover needs a replica");
-      const { name, run } = failoverFault(environment.replicated, begin);
+      const { name, run } =
+        rare === "failover"
+          ? failoverFault(environment.replicated, begin)
+          : losslessFailoverFault(environment.replicated);
       return { name, run: () => alone(run) };
     }
     case "restore":

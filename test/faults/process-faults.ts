@@ -34,7 +34,7 @@ export function processFaults(
   // An immediate shutdown, or a kill. After a failover the original primary no longer exists.
   const restartPostgres = () =>
     alone(async () => {
-      if (environment.history.lost.length === 0 || environment.replicated === undefined)
+      if (environment.replicated?.hasFailedOver() !== true)
         await restart(postgres, random.pick(["SIGQUIT", "SIGKILL"]));
     });
   const loseList = async () => {

@@ -2,8 +2,15 @@ import { type Limit, limits } from "../support/log-limits.ts";
 import type { Conditions, Family } from "./payment-plan.ts";
 import type { Random } from "./seeded-random.ts";
 
-/** Heavy faults: each seed has one of them, in rotation, so that any five consecutive seeds cover all of them. */
-export const rareFaults = ["failover", "restore", "clocks", "minute freeze", "asset removed"] as const;
+/** Heavy faults: each seed has one of them, in rotation, so that any six consecutive seeds cover all of them. */
+export const rareFaults = [
+  "failover",
+  "failover without loss",
+  "restore",
+  "clocks",
+  "minute freeze",
+  "asset removed",
+] as const;
 export type RareFault = (typeof rareFaults)[number];
 
 /** The faults of one seed beside those that every seed has. */

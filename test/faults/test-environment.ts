@@ -78,7 +78,7 @@ export async function startEnvironment(args: {
   args.say("starting Postgres, Redis and the chains");
   const { seedFaults } = args;
   const [replicated, redis, evm, solana] = await Promise.all([
-    seedFaults.rare === "failover" ? startReplicatedPostgres() : undefined,
+    seedFaults.rare.startsWith("failover") ? startReplicatedPostgres() : undefined,
     startPrivateRedis(),
     args.chains.includes("evm") ? startEvmEnvironment(seedFaults) : undefined,
     args.chains.includes("solana") ? startSolanaEnvironment() : undefined,

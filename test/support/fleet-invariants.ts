@@ -4,6 +4,7 @@ import { tokenAccountOf } from "../../local/spl-tokens.ts";
 import { listContradictions, readRows } from "../faults/database-rows.ts";
 import { scanChain } from "../faults/evm-scan.ts";
 import { type Evidence, findViolations } from "../faults/payment-invariants.ts";
+import type { History } from "../faults/response-history.ts";
 import { scanSolana } from "../faults/solana-scan.ts";
 import { waitUntilIdle as wait } from "../faults/wait-until-idle.ts";
 import type { TestChain } from "./evm-chain.ts";
@@ -24,14 +25,14 @@ export async function waitUntilIdle(fleet: Fleet, within = 60_000): Promise<void
 export async function expectSound(
   fleet: Fleet,
   chain: TestChain | undefined,
-  args: { succeeded: number; solana?: { chain: TestSolana; keys: SolanaChainKeys } },
+  args: { succeeded: number; solana?: { chain: TestSolana; keys: SolanaChainKeys }; lost?: History["lost"] },
 ): Promise<void> {
   const [rows, evm, solana] = await Promise.all([
     readRows(fleet.databaseUrl),
     chain && collectEvm(chain),
     args.solana && collectSolana(args.solana.chain, args.solana.keys),
   ]);
-  const history = { statuses: [], creations: [], payments: [], contractViolations: [], lost: [] };
+  const history = { statuses: [], creations: [], payments: [], contractViolations: [], lost: args.lost ?? [] };
   expect(await listContradictions(fleet.databaseUrl)).toEqual([]);
   expect(findViolations({ rows, evm, solana, history, heights: {} })).toEqual([]);
   const paid = rows.payments.filter(({ mode, state }) => mode === "live" && state === "succeeded");

@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import pg from "pg";
 import { startChild } from "../../local/child-process.ts";
 import { freePort } from "../../local/free-ports.ts";
+import { copyData } from "../../local/postgres-backup.ts";
 import { findPostgres } from "../../local/postgres-binaries.ts";
 import { makeScratch, unprivilegedUser } from "../../local/scratch-folder.ts";
 import type { Service } from "../../local/service.ts";
@@ -25,9 +25,13 @@ export type ReplicatedPostgres = {
   readonly replicaUrl: string;
   /** Waits until the replica has replayed everything that the primary has committed by now. */
   catchUp(): Promise<void>;
+  /** Makes the primary acknowledge a commit only after the replica has stored it. */
+  makeSynchronous(): Promise<void>;
   /** Cuts replication: later commits of the primary are lost in a failover. */
   freeze(): void;
-  /** Kills the primary, promotes the replica and points `url` to it. Commits that were not replicated are lost. */
+  /** Returns true once the replica is the primary. */
+  hasFailedOver(): boolean;
+  /** Kills the primary (-9), promotes the replica and points `url` to it. Commits that were not replicated are lost. */
   failOver(): Promise<void>;
 };
 
@@ -37,6 +41,7 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
   const stream = await startTcpRelay({ target: portOf(primary.url), lagMs });
   const front = await startTcpRelay({ target: portOf(primary.url) });
   const replicaUrl = await startReplica(primary.url, stream.port);
+  let hasFailedOver = false;
   return {
     url: withPort(primary.url, front.port),
     primary,
@@ -47,11 +52,19 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
       const isReached = async () => (await execute(replicaUrl, reached))[0]?.["reached"] === true;
       await waitUntil("the replica has replayed what was committed", isReached, { withinMs: 20_000 + lagMs });
     },
+    async makeSynchronous() {
+      await execute(primary.url, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()");
+      const synchronous = "select from pg_stat_replication where sync_state = 'sync'";
+      const isSynchronous = async () => (await execute(primary.url, synchronous)).length === 1;
+      await waitUntil("the replica is synchronous", isSynchronous, { withinMs: 20_000 });
+    },
     freeze: stream.freeze,
+    hasFailedOver: () => hasFailedOver,
     async failOver() {
+      hasFailedOver = true;
+      await primary.kill("SIGKILL");
       stream.freeze();
       front.to(undefined);
-      await primary.kill("SIGQUIT");
       await execute(replicaUrl, "select pg_promote(true, 60)");
       front.to(portOf(replicaUrl));
     },
@@ -87,23 +100,6 @@ async function startReplica(primaryUrl: string, streamPort: number): Promise<str
     throw new Error(`the replica did not start:\n${server.tail()}`, { cause });
   });
   return url;
-}
-
-/** Copies a running server's data by the backup functions, because not every distribution has pg_basebackup. */
-export async function copyData(url: string, to: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query("select current_setting('data_directory') as folder");
-    await client.query("select pg_backup_start('replica', true)");
-    // cp fails on files that disappear while it runs. Recovery does not need those.
-    await run("cp", ["-a", rows[0].folder, to]).catch(() => undefined);
-    const backup = await client.query("select labelfile from pg_backup_stop(false)");
-    await rm(join(to, "postmaster.pid"), { force: true });
-    await writeFile(join(to, "backup_label"), backup.rows[0].labelfile);
-  } finally {
-    await client.end();
-  }
 }
 
 function portOf(url: string): number {

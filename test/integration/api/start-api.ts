@@ -11,7 +11,7 @@ import { openChains } from "../../../chains/open-chains.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { isReachable, openDb } from "../../../db/open.ts";
 import type { NextOf, StateOf } from "../../../db/states.ts";
-import type { Mode } from "../../../db/tables.ts";
+import type { Mode, Pool } from "../../../db/tables.ts";
 import { freePort } from "../../../local/free-ports.ts";
 import { createAccount } from "../../../payments/merchants/accounts.ts";
 import { createApiKey } from "../../../payments/merchants/api-keys.ts";
@@ -83,6 +83,8 @@ export type StartOptions = {
   databaseUrl?: string;
   /** Returns the URL by which the api connects to a database, such as a relay's; the database's own when unset. */
   relayDatabase?: (url: string) => Promise<string>;
+  /** The replica that serves lists and statements; none when unset. */
+  replica?: (primary: Pool) => ApiDeps["replica"];
   /** The URL under which buyers reach the api, such as a proxy's. */
   publicUrl?: string;
   /** Requests per minute; unlimited when unset. */
@@ -160,6 +162,7 @@ export async function startApi(options: StartOptions = {}) {
   const app = buildServer({
     ...deps,
     db: served,
+    replica: options.replica?.(served),
     waiters,
     statuses,
     limits,

@@ -14,6 +14,13 @@ test("a statement that runs often gets one name, and each other statement anothe
   expect(runOften(nameOf, "select id from attempt where id = $1")).not.toBe(name);
 });
 
+test("a name stands for one text in every process, so that a pooler that mixes up sessions runs no other statement", () => {
+  const [one, other] = [createStatementNames(), createStatementNames()];
+  const first = runOften(one, "select 1 where $1");
+  expect(runOften(other, "select 2 where $1")).not.toBe(first);
+  expect(runOften(other, "select 1 where $1")).toBe(first);
+});
+
 test.each([
   'select * from "payment" where "id" = $1',
   'select "p".*, "m"."name" from "payment" as "p" where "p"."id" = $1',

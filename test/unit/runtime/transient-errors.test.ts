@@ -16,6 +16,8 @@ describe("the error is transient:", () => {
     ["Postgres out of connections", withCode("53300")],
     ["a connection lost", withCode("08006")],
     ["a deadlock", withCode("40P01")],
+    ["a server that a failover has made read-only", withCode("25006")],
+    ["a prepared statement that a pooler does not know", withCode("26000")],
     ["a statement that took too long", withCode("57014")],
     ["an error message of pg", new Error("Connection terminated unexpectedly")],
     ["an error message of the connection pool", new Error("timeout exceeded when trying to connect")],

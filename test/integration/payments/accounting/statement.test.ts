@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openDb } from "../../../../db/open.ts";
 import { selectMerchantBalances, selectStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { openStatement, readBalances, readStatementPage } from "../../../../payments/accounting/read-statements.ts";
 import { toCsvLine } from "../../../../payments/accounting/statement-csv.ts";
@@ -113,6 +114,20 @@ test("pages of any length have the lines of the whole statement, for a merchant 
   const empty = unwrap(await readStatementPage(deps, { ...scope, ...period, merchantId: second, limit: 5 }));
   expect(empty).toEqual({ items: [], nextCursor: null });
 });
+
+test.each([0, 1])(
+  "a statement whose replica fails after %i lines continues on the primary where it stopped",
+  async (at) => {
+    const period = { from: dayAfter(0), until: dayAfter(2) };
+    const whole = await collect(unwrap(await openStatement(deps, { ...scope, ...period })));
+    const replica = openDb(fixture.databaseUrl, { max: 1 });
+    const lines = unwrap(await openStatement({ ...deps, db: replica }, { ...scope, ...period, standIn: deps.db }));
+    const begun = [];
+    while (begun.length < at) begun.push((await lines.next()).value);
+    await replica.destroy();
+    expect([...begun, ...(await collect(lines))]).toEqual(whole);
+  },
+);
 
 test("balances are what a merchant is owed and has not been paid, and those of others are not shown", async () => {
   const { items } = unwrap(await readBalances(deps, { ...scope, limit: 10 }));

@@ -74,6 +74,7 @@ const known = new Set(config.match(/^ {2}[A-Z][A-Z_]+(?=:)/gm)?.map((name) => na
 const contents: Record<string, string> = {
   ...testKeys,
   DATABASE_URL: "postgres://db.example/pay",
+  DATABASE_REPLICA_URL: "postgres://replica.example/pay",
   REDIS_URL: "rediss://redis.example:6379",
   REDIS_CA: "-----BEGIN CERTIFICATE-----",
   AUDIT_SINK: "https://audit.example/heads",

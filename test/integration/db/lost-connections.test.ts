@@ -1,0 +1,53 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { openDb } from "../../../db/open.ts";
+import { isTransient } from "../../../payments/is-transient.ts";
+import { addCleanup } from "../../support/cleanups.ts";
+import { execute } from "../../support/execute-sql.ts";
+import { startReplicatedPostgres } from "../../support/replicated-postgres.ts";
+import { startTcpRelay } from "../../support/tcp-relay.ts";
+import { createEmptyDatabase } from "../../support/test-database.ts";
+
+const open = (url: string, options: Parameters<typeof openDb>[1] = {}) => {
+  const db = openDb(url, { max: 1, ...options });
+  addCleanup(() => db.destroy());
+  return db;
+};
+const write = (db: ReturnType<typeof open>) => sql`insert into noted values (1)`.execute(db);
+const prepare = (url: string) => execute(url, "create table noted (n int)");
+
+test("a pool that reaches a standby fails with a transient error until the standby is promoted", async () => {
+  const postgres = await startReplicatedPostgres();
+  await prepare(postgres.url);
+  await postgres.catchUp();
+  const db = open(postgres.replicaUrl);
+  const refused = await sql`select 1`.execute(db).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ message: "the database server is a standby and not the primary" });
+  expect(isTransient(refused)).toBe(true);
+  await postgres.failOver();
+  await write(db);
+});
+
+test("a connection whose server has become read-only fails once and is not used again", async () => {
+  const url = await createEmptyDatabase();
+  await prepare(url);
+  const db = open(url);
+  await sql`set session characteristics as transaction read only`.execute(db);
+  const refused = await write(db).catch((error: unknown) => error);
+  expect(isTransient(refused)).toBe(true);
+  await write(db);
+});
+
+test("a statement that a vanished server never answers fails, and the next one uses a new connection", async () => {
+  const url = await createEmptyDatabase();
+  await prepare(url);
+  const gone = await startTcpRelay({ target: Number(new URL(url).port) });
+  const through = new URL(url);
+  through.port = String(gone.port);
+  const db = open(through.href, { statementTimeoutMs: 100 });
+  await write(db);
+  gone.freeze();
+  const unanswered = await write(db).catch((error: unknown) => error);
+  expect(isTransient(unanswered), String(unanswered)).toBe(true);
+  expect(db.connections()).toMatchObject({ used: 0, idle: 0 });
+});
