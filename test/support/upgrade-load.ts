@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { fetch } from "undici";
 import type { PrivateKeyAccount } from "viem";
 import { ask, getStatus, pay, Refused, type Shop, waitFinal } from "../../local/buyer-client.ts";
 import { waitFor } from "./wait-for.ts";
@@ -8,11 +9,11 @@ export type Load = {
   more(payments: number): Promise<void>;
   /** Lets every buyer finish the payment that they have begun, and resolves when all have. */
   stop(): Promise<void>;
-  /** The number of payments that succeeded. */
-  readonly paid: number;
-  /** Status requests beside the payments, and payments created without an idempotency key. */
-  readonly polls: number;
-  readonly withoutKey: number;
+  /**
+   * The numbers of payments that succeeded, and beside them of status requests, of checkout pages with their script, and of
+   * payments that were created without an idempotency key.
+   */
+  readonly counts: Readonly<Record<"paid" | "polls" | "pages" | "withoutKey", number>>;
   /** One sentence for every request that failed. No request is repeated. */
   readonly failures: readonly string[];
 };
@@ -20,6 +21,7 @@ export type Load = {
 /** How long a payment may take, milliseconds. */
 const PAID_WITHIN_MS = 60_000;
 const POLL_EVERY_MS = 20;
+const VISIT_EVERY_MS = 50;
 const CREATE_EVERY_MS = 100;
 
 /**
@@ -27,7 +29,7 @@ const CREATE_EVERY_MS = 100;
  * create payments that nothing pays. No request is repeated, so a failure is one that the service has caused.
  */
 export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly PrivateKeyAccount[]): Load {
-  const counts = { paid: 0, polls: 0, withoutKey: 0 };
+  const counts = { paid: 0, polls: 0, pages: 0, withoutKey: 0 };
   const failures: string[] = [];
   const stopped = new AbortController();
   let newest: string | undefined;
@@ -60,6 +62,15 @@ export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly Pri
     if (newest !== undefined) await getStatus(shop, newest);
     counts.polls += 1;
   };
+  // As a browser: the page, then the script that it names.
+  const visit = async () => {
+    if (newest === undefined) return;
+    const page = await fetch(`${shop.baseUrl}/?pid=${newest}`);
+    const script = /src="([^"]*\/assets\/[^"]+)"/.exec(await page.text())?.[1] ?? "/no script";
+    const { status } = await fetch(new URL(new URL(script, page.url).pathname, page.url));
+    if (status !== 200) throw new Error(`${script} answered ${status}`);
+    counts.pages += 1;
+  };
   const createWithoutKey = async () => {
     await create();
     counts.withoutKey += 1;
@@ -67,6 +78,7 @@ export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly Pri
   const all = Promise.all([
     ...buyers.map((buyer) => repeat("payment", 0, () => buy(buyer))),
     repeat("status", POLL_EVERY_MS, poll),
+    repeat("page", VISIT_EVERY_MS, visit),
     repeat("creation", CREATE_EVERY_MS, createWithoutKey),
   ]);
   return {
@@ -80,15 +92,7 @@ export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly Pri
       stopped.abort();
       await all;
     },
-    get paid() {
-      return counts.paid;
-    },
-    get polls() {
-      return counts.polls;
-    },
-    get withoutKey() {
-      return counts.withoutKey;
-    },
+    counts,
     failures,
   };
 }

@@ -53,4 +53,9 @@ export const sourceEdits: readonly SourceEdit[] = [
     replace:
       'import { insertAttemptOrigins } from "../db/queries/attempt-origins.ts";\nimport type { Handlers, JobResult } from "../queues/consume.ts";',
   },
+  {
+    file: "api/checkout/client/checkout.ts",
+    find: "startPaying();\n",
+    replace: 'startPaying();\ndocument.documentElement.dataset["release"] = "next";\n',
+  },
 ];
