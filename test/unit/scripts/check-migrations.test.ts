@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import { type OurMigration, readMigrations } from "../../../db/migrate.ts";
 import { parseMigrations } from "../../../scripts/check-migrations.ts";
 import { findMigrationErrors } from "../../../scripts/migration-rules.ts";
+import * as paymentSource from "../../support/next-release/payment-source.ts";
+import * as requireSource from "../../support/next-release/require-source.ts";
 
 type Declared = Omit<OurMigration, "up">;
 
@@ -25,8 +27,14 @@ async function check(texts: readonly string[], declared: Declared = {}): Promise
   return errors.map((error) => error.replace("0003_tested ", ""));
 }
 
-test("the migrations of this repository keep the rules", async () => {
+test("the migrations of this repository keep the rules, and so do those that the upgrade test adds", async () => {
+  const next = {
+    "0002_payment_source": paymentSource,
+    "0003_require_source": { ...requireSource, contracts: "0002_payment_source" },
+  };
+  const { "0001_initial": initial = write([]) } = await readMigrations();
   expect(findMigrationErrors(await parseMigrations(await readMigrations()))).toEqual([]);
+  expect(findMigrationErrors(await parseMigrations({ "0001_initial": initial, ...next }))).toEqual([]);
 });
 
 test.each([
