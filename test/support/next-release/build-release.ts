@@ -21,8 +21,8 @@ export const laterMigration = `${number(2)}_require_source`;
 export type NextRelease = {
   /** The folder of its built programs. */
   build: string;
-  /** Runs its `migrate` as the owner of the database. Returns what it printed. */
-  migrate(databaseUrl: string): Promise<string>;
+  /** Runs one of its programs until it ends. Returns what it printed, and rejects when it fails. */
+  run(program: "migrate" | "reconcile", env: Record<string, string>): Promise<string>;
   /** Runs `migrate` of the release after it, which contracts the schema. Its other programs are not built. */
   migrateLater(databaseUrl: string): Promise<string>;
 };
@@ -53,7 +53,7 @@ export async function buildNextRelease(): Promise<NextRelease> {
   await start(["--input-type=module", "-e", build]);
   return {
     build: join(folder, "dist"),
-    migrate: (databaseUrl) => start(["dist/migrate.js"], { DATABASE_URL: databaseUrl }),
+    run: (program, env) => start([`dist/${program}.js`], env),
     async migrateLater(databaseUrl) {
       await addMigration("require-source.ts", laterMigration);
       return await start(["db/main.ts"], { DATABASE_URL: databaseUrl });
