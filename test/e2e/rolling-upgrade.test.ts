@@ -4,7 +4,7 @@ import { checkSchema } from "../../db/check-schema.ts";
 import { openDb } from "../../db/open.ts";
 import { cancel } from "../../local/buyer-client.ts";
 import { addCleanup } from "../support/cleanups.ts";
-import { fundBuyers, networksFileFor, startChain } from "../support/evm-chain.ts";
+import { fundBuyers, startChain } from "../support/evm-chain.ts";
 import { execute } from "../support/execute-sql.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { expectSound, waitUntilIdle } from "../support/fleet-invariants.ts";
@@ -106,7 +106,6 @@ test("a release is rolled out, back and out again under load, and no request and
   for (const { id } of open) await cancel(shop, String(id));
   await waitUntilIdle(fleet);
   await expectSound(fleet, chain, { succeeded: counts.paid });
-  await next.run("reconcile", { DATABASE_URL: fleet.databaseUrl, NETWORKS_FILE: await networksFileFor(chain) });
 }, 900_000);
 
 /** Expects that both releases have created payments and run jobs, and that this one does not start any more. */

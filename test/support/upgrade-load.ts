@@ -10,10 +10,10 @@ export type Load = {
   /** Lets every buyer finish the payment that they have begun, and resolves when all have. */
   stop(): Promise<void>;
   /**
-   * The numbers of payments that succeeded, and beside them of status requests, of checkout pages with their script, and of
-   * payments that were created without an idempotency key.
+   * The numbers of payments that succeeded, and beside them of status requests, of checkout pages with their script (and of those
+   * that were loaded again for it), and of payments that were created without an idempotency key.
    */
-  readonly counts: Readonly<Record<"paid" | "polls" | "pages" | "withoutKey", number>>;
+  readonly counts: Readonly<Record<"paid" | "polls" | "pages" | "reloads" | "withoutKey", number>>;
   /** One sentence for every request that failed. No request is repeated. */
   readonly failures: readonly string[];
 };
@@ -29,7 +29,7 @@ const CREATE_EVERY_MS = 100;
  * create payments that nothing pays. No request is repeated, so a failure is one that the service has caused.
  */
 export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly PrivateKeyAccount[]): Load {
-  const counts = { paid: 0, polls: 0, pages: 0, withoutKey: 0 };
+  const counts = { paid: 0, polls: 0, pages: 0, reloads: 0, withoutKey: 0 };
   const failures: string[] = [];
   const stopped = new AbortController();
   let newest: string | undefined;
@@ -62,12 +62,17 @@ export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly Pri
     if (newest !== undefined) await getStatus(shop, newest);
     counts.polls += 1;
   };
-  // As a browser: the page, then the script that it names.
-  const visit = async () => {
+  // As a browser: the page, then the script that it names. When the last api of the page's release has left in between, no api
+  // has the script, and the buyer loads the page again.
+  const visit = async (isReload = false): Promise<void> => {
     if (newest === undefined) return;
     const page = await fetch(`${shop.baseUrl}/?pid=${newest}`);
     const script = /src="([^"]*\/assets\/[^"]+)"/.exec(await page.text())?.[1] ?? "/no script";
     const { status } = await fetch(new URL(new URL(script, page.url).pathname, page.url));
+    if (status === 404 && !isReload) {
+      counts.reloads += 1;
+      return visit(true);
+    }
     if (status !== 200) throw new Error(`${script} answered ${status}`);
     counts.pages += 1;
   };
@@ -78,7 +83,7 @@ export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly Pri
   const all = Promise.all([
     ...buyers.map((buyer) => repeat("payment", 0, () => buy(buyer))),
     repeat("status", POLL_EVERY_MS, poll),
-    repeat("page", VISIT_EVERY_MS, visit),
+    repeat("page", VISIT_EVERY_MS, () => visit()),
     repeat("creation", CREATE_EVERY_MS, createWithoutKey),
   ]);
   return {

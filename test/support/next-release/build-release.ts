@@ -22,7 +22,7 @@ export type NextRelease = {
   /** The folder of its built programs. */
   build: string;
   /** Runs one of its programs until it ends. Returns what it printed, and rejects when it fails. */
-  run(program: "migrate" | "reconcile", env: Record<string, string>): Promise<string>;
+  run(program: "migrate", env: Record<string, string>): Promise<string>;
   /** Runs `migrate` of the release after it, which contracts the schema. Its other programs are not built. */
   migrateLater(databaseUrl: string): Promise<string>;
 };
