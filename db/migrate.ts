@@ -15,8 +15,18 @@ import {
 import { listTransitions } from "./states.ts";
 import type { Pool } from "./tables.ts";
 
-/** A migration runs in one transaction. Its indexes on tables that existed before are built after that transaction. */
-export type OurMigration = Migration & { concurrentIndexes?: ConcurrentIndexes };
+/**
+ * A migration runs in one transaction. `npm run check` refuses one that the former release cannot work with
+ * (docs/operations/upgrades.md).
+ */
+export type OurMigration = Migration & {
+  /** Indexes on tables that existed before. They are built after the transaction. */
+  concurrentIndexes?: ConcurrentIndexes;
+  /** Declares that the migration removes something: the migration of the earlier release that stopped using it. */
+  contracts?: string;
+  /** Why the former release works with a new constraint, value, reference or changed rows, by the name that the check asks for. */
+  documented?: Readonly<Record<string, string>>;
+};
 /** Migrations by name; they run in the order of their names. */
 export type Migrations = Readonly<Record<string, OurMigration>>;
 

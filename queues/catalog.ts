@@ -1,7 +1,11 @@
 import { z } from "zod";
 import { memberNames } from "../runtime/member-names.ts";
 
-/** The payload of a queue's jobs, and how workers run them. Payloads hold ids only: Postgres is the source of truth. */
+/**
+ * The payload of a queue's jobs, and how workers run them. Payloads hold ids only: Postgres is the source of truth. During a
+ * rollout a worker also gets the jobs of the next release and of the former one. So a schema ignores members that it does
+ * not know, and a member that a release adds is optional (docs/operations/upgrades.md).
+ */
 type JobSpec<D> = {
   data: z.ZodType<D>;
   /**
@@ -24,7 +28,7 @@ const trace = z.string().max(64);
 const withRequest = { requestId: z.string().max(128).optional(), trace: trace.optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
 /** Attempts that were confirmed at the same moment, their requests and their sampled traces. The first attempt gives the job its id. */
-const attemptRefs = z.strictObject({
+const attemptRefs = z.object({
   attemptIds: z.tuple([id("att")], id("att")),
   requestIds: z.array(withRequest.requestId.unwrap()).optional(),
   traces: z.array(trace).optional(),
@@ -32,22 +36,22 @@ const attemptRefs = z.strictObject({
 });
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
 /** `transferId` is the transfer that caused the job. The worker that runs the job relays every ready transfer of the chain. */
-const transferRef = z.strictObject({ chain: chainId, transferId: id("trf"), ...withRequest });
-const paymentRef = z.strictObject({ paymentId: id("pay"), ...withRequest });
+const transferRef = z.object({ chain: chainId, transferId: id("trf"), ...withRequest });
+const paymentRef = z.object({ paymentId: id("pay"), ...withRequest });
 /** Payouts that became due together. The first one gives the job its id. */
-const settlementRefs = z.strictObject({ settlementIds: z.tuple([id("stl")], id("stl")), ...withRequest });
+const settlementRefs = z.object({ settlementIds: z.tuple([id("stl")], id("stl")), ...withRequest });
 /** Refunds that can start. The first one gives the job its id. */
-const refundRefs = z.strictObject({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...withRequest });
+const refundRefs = z.object({ refundIds: z.tuple([id("rfnd")], id("rfnd")), ...withRequest });
 /** `block` is the block that the watcher waits for. */
-const blockRef = z.strictObject({ chain: chainId, block: z.number().int().min(0), ...withRequest });
+const blockRef = z.object({ chain: chainId, block: z.number().int().min(0), ...withRequest });
 /** The worker that runs the job sends every due event of the endpoint. */
-const endpointRef = z.strictObject({ endpointId: id("whe"), ...withRequest });
+const endpointRef = z.object({ endpointId: id("whe"), ...withRequest });
 /** One reconciliation of the ledger with a chain, or one look at the treasury's excess there. `at` is the Unix time in seconds at which it was enqueued. */
-const reconcileRef = z.strictObject({ chain: chainId, at: z.number().int().min(0), ...withRequest });
+const reconcileRef = z.object({ chain: chainId, at: z.number().int().min(0), ...withRequest });
 /** One read of the treasury's history on a Solana cluster. `at` is the Unix time in seconds at which it was enqueued. */
 const historyRef = reconcileRef;
 /** `at` is a Unix time in seconds. All worker processes use the same value, so together they enqueue one job per second. */
-const tick = z.strictObject({ at: z.number().int().min(0), ...withRequest });
+const tick = z.object({ at: z.number().int().min(0), ...withRequest });
 
 const job = <D>(spec: JobSpec<D>): JobSpec<D> => spec;
 

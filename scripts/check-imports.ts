@@ -14,7 +14,7 @@ export const allowedImports: Readonly<Record<string, readonly string[]>> = {
   // A package of its own, which runs in browsers too: it imports nothing of the service.
   client: [],
   // Top modules: no module imports them. `ops` has the commands that deploy contracts and create keys.
-  scripts: ["runtime"],
+  scripts: ["db", "runtime"],
   // The command line of merchants' developers, which reaches the service only over HTTP.
   cli: ["client"],
   local: ["payments", "signer", ...belowPayments, "runtime"],

@@ -3,7 +3,8 @@ import { assetPattern } from "../runtime/caip-patterns.ts";
 import { refusalReasons } from "./refusals.ts";
 
 // The messages between workers and the signer: JSON over HTTP. Amounts are strings of minor units on the wire and bigint in
-// code. Every schema is strict: a member that the signer does not know is an error, never ignored.
+// code. Requests are strict: a member that the signer does not know is an error, never ignored. Responses are not: workers of
+// the former release ignore what a newer signer adds.
 
 /** Most payouts of one request. */
 export const MAX_PAYOUTS = 200;
@@ -61,7 +62,7 @@ const payoutRequest = z.discriminatedUnion("kind", [
 export const payoutsRequest = z.strictObject({ payouts: z.array(payoutRequest).min(1).max(MAX_PAYOUTS) });
 export const depositsRequest = z.strictObject({ deposits: deposits.min(1) });
 
-const refused = z.strictObject({ ok: z.literal(false), reason: z.enum(refusalReasons), detail: z.string() });
+const refused = z.object({ ok: z.literal(false), reason: z.enum(refusalReasons), detail: z.string() });
 
 /**
  * The signature of a payout, 0x hex. Null on Solana, where the payout is recorded as authorized and the transaction that
@@ -71,13 +72,13 @@ const signature = z
   .string()
   .regex(/^0x[0-9a-f]+$/)
   .nullable();
-const signed = z.strictObject({ ok: z.literal(true), signature });
+const signed = z.object({ ok: z.literal(true), signature });
 
 /** One result for each payout, in the order of the request. */
-export const payoutsResponse = z.strictObject({ results: z.array(z.discriminatedUnion("ok", [signed, refused])) });
+export const payoutsResponse = z.object({ results: z.array(z.discriminatedUnion("ok", [signed, refused])) });
 /** One result for each deposit, in the order of the request. */
-export const depositsResponse = z.strictObject({
-  results: z.array(z.discriminatedUnion("ok", [z.strictObject({ ok: z.literal(true) }), refused])),
+export const depositsResponse = z.object({
+  results: z.array(z.discriminatedUnion("ok", [z.object({ ok: z.literal(true) }), refused])),
 });
 
 export const destination = z.strictObject({ merchantId: id, asset, receiver: address });
@@ -94,12 +95,12 @@ export const destinationsRequest = z.strictObject({
   approvalKeys: z.array(approvalKey).max(MAX_PAYOUTS),
   revokedKeys: z.array(approvalKey).max(MAX_PAYOUTS),
 });
-export const destinationsResponse = z.strictObject({
+export const destinationsResponse = z.object({
   /** The state of each destination of the request, in its order. `appliesAt` is in Unix milliseconds. */
   destinations: z.array(
-    z.strictObject({ state: z.enum(["applied", "waiting", "rejected"]), appliesAt: z.number().int().nullable() }),
+    z.object({ state: z.enum(["applied", "waiting", "rejected"]), appliesAt: z.number().int().nullable() }),
   ),
-  statements: z.array(z.strictObject({ ok: z.boolean(), detail: z.string() })),
+  statements: z.array(z.object({ ok: z.boolean(), detail: z.string() })),
 });
 
 /** Asks whether the treasury holds more of an asset than it should. The signer alone decides the amount and the receiver. */
@@ -112,10 +113,10 @@ export const excessRequest = z.strictObject({
     .transform(BigInt),
 });
 export const excessResponse = z.discriminatedUnion("ok", [
-  z.strictObject({
+  z.object({
     ok: z.literal(true),
     /** Null while nothing has to move. The same transfer is returned until the chain shows it in the final state. */
-    transfer: z.strictObject({ number: number.min(1), amount, receiver: address, signature }).nullable(),
+    transfer: z.object({ number: number.min(1), amount, receiver: address, signature }).nullable(),
   }),
   refused,
 ]);
@@ -125,9 +126,9 @@ export const auditHeadRequest = z.strictObject({
   known: z.strictObject({ day: z.iso.date(), sequence: number }).nullable(),
 });
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-export const auditHeadResponse = z.strictObject({
+export const auditHeadResponse = z.object({
   /** Null when someone has deleted the log: it begins with the store. */
-  head: z.strictObject({ day: z.iso.date(), sequence: number, hash }).nullable(),
+  head: z.object({ day: z.iso.date(), sequence: number, hash }).nullable(),
   /** Null if the log has no such entry. */
   knownHash: hash.nullable(),
 });

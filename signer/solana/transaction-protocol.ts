@@ -3,6 +3,7 @@ import { assetPattern } from "../../runtime/caip-patterns.ts";
 import { refusalReasons } from "../refusals.ts";
 
 // The messages about transactions that the treasury signs on Solana. The signer builds the bytes from these members itself.
+// Requests are strict, as in protocol.ts.
 
 /** Most payouts of one transaction; fewer fit into its bytes. */
 const MAX_PAYOUTS = 16;
@@ -51,18 +52,18 @@ export const markerClosingRequest = z.strictObject({
   markers: z.array(z.strictObject({ address, lamports })).min(1).max(MAX_MARKERS),
 });
 
-const refused = z.strictObject({ ok: z.literal(false), reason: z.enum(refusalReasons), detail: z.string() });
+const refused = z.object({ ok: z.literal(false), reason: z.enum(refusalReasons), detail: z.string() });
 /** Base64 of 64 bytes. */
 const signature = z.string().length(88);
 
 /** The treasury's signature of the transaction. */
 export const payoutTransactionResponse = z.discriminatedUnion("ok", [
-  z.strictObject({ ok: z.literal(true), signature }),
+  z.object({ ok: z.literal(true), signature }),
   refused,
 ]);
 /** The treasury's signature of the transaction that closes these of the requested markers, in this order. */
 export const markerClosingResponse = z.discriminatedUnion("ok", [
-  z.strictObject({ ok: z.literal(true), signature, addresses: z.array(address) }),
+  z.object({ ok: z.literal(true), signature, addresses: z.array(address) }),
   refused,
 ]);
 

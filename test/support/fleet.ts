@@ -44,8 +44,9 @@ export type Fleet = {
   workers: SpawnedProcess[];
   databaseUrl: string;
   redis: RedisNamespace;
-  addApi(env?: Record<string, string>): Promise<SpawnedProcess>;
-  addWorker(env?: Record<string, string>): Promise<SpawnedProcess>;
+  /** `build` is the folder of another release's build. */
+  addApi(env?: Record<string, string>, build?: string): Promise<SpawnedProcess>;
+  addWorker(env?: Record<string, string>, build?: string): Promise<SpawnedProcess>;
 };
 
 /** Starts real api and worker processes on their own database, Redis prefix and chains. They end with the test or the file. */
@@ -77,7 +78,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     role: "api" | "worker",
     to: SpawnedProcess[],
     more: Record<string, string>,
-    place: { port?: number } = {},
+    place: { port?: number; build?: string } = {},
   ) => {
     // Without a reachable PUBLIC_URL, workers do not check the published pages.
     const withoutPages = options.ownUrl ? {} : { PUBLIC_URL: "" };
@@ -97,8 +98,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     ),
     ...Array.from({ length: options.workers ?? 2 }, () => add("worker", workers, {})),
   ]);
-  const addApi = (more: Record<string, string> = {}) => add("api", apis, more);
-  const addWorker = (more: Record<string, string> = {}) => add("worker", workers, more);
+  const ofBuild = (build?: string) => (build === undefined ? {} : { build });
+  const addApi = (more: Record<string, string> = {}, build?: string) => add("api", apis, more, ofBuild(build));
+  const addWorker = (more: Record<string, string> = {}, build?: string) => add("worker", workers, more, ofBuild(build));
   const destination = newKey().address;
   const solanaDestination = newSolanaKey().address;
   const evm = [...(options.chain ? [options.chain] : []), ...(options.also ?? []).map(({ chain }) => chain)];

@@ -5,7 +5,10 @@ import { addCleanup } from "./cleanups.ts";
 import { inRole } from "./database-roles.ts";
 import { inRedisRole } from "./redis-roles.ts";
 
-type Options = Omit<ProcessOptions, "build">;
+type Options = Omit<ProcessOptions, "build"> & {
+  /** The folder of another release's build; this release's own when unset. */
+  build?: string | undefined;
+};
 
 /** Node's arguments in tests: processes write their compile cache soon after their start, because most are killed. */
 export const testNodeArgs = ["--import", fileURLToPath(new URL("./compile-cache-preload.js", import.meta.url))];
@@ -34,7 +37,7 @@ export async function spawnUnready(options: Options): Promise<SpawnedProcess> {
   // The signer opens neither the database nor Redis.
   const given =
     role === "signer" ? options.env : await inRedisRole(roles[role], await inRole(roles[role], options.env));
-  const started = await launchProcess({ ...options, env: given, build: builtService, nodeArgs: testNodeArgs });
+  const started = await launchProcess({ build: builtService, ...options, env: given, nodeArgs: testNodeArgs });
   addCleanup(() => started.kill("SIGKILL"));
   return { ...started, records: () => started.lines.flatMap(parseLine) };
 }

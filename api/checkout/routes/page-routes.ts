@@ -24,6 +24,14 @@ type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query;
 
 type CollectParams = { id: string; optionId: string; by: string };
 
+/**
+ * During a rollout, a page of one release may ask an api of the other release for its script. That api sends the browser on to
+ * another one, so many times at most. Browsers follow 20 redirects.
+ */
+const MOST_TRIES = 12;
+const SCRIPT = "^(?:checkout|collect)\\.[0-9a-f]{16}\\.js$";
+type ScriptRequest = { Params: { file: string }; Querystring: { tried?: string } };
+
 const DAY_MS = 24 * 60 * 60_000;
 const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 
@@ -55,6 +63,13 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   });
   for (const asset of Object.values(assets))
     app.get(`/assets/${asset.file}`, async (request, reply) => sendAsset(request, reply, asset));
+  app.get<ScriptRequest>(`/assets/:file(${SCRIPT})`, async ({ params, query }, reply) => {
+    const tried = Number(query.tried ?? 0) + 1;
+    if (!(tried <= MOST_TRIES)) return reply.callNotFound();
+    // The load balancer chooses again for a new connection.
+    reply.headers({ "cache-control": "no-store", connection: "close" });
+    return reply.redirect(`${params.file}?tried=${tried}`, 307);
+  });
   serveCheckoutApi(app, deps);
   serveReports(app, deps);
 }

@@ -308,6 +308,16 @@ test("pages and scripts are compressed, and scripts are cached forever under the
   expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js`)).status).toBe(404);
 });
 
+test("a browser that asks an api of another release for a script is sent to other apis, and is refused after twelve", async () => {
+  const first = await fetch(`${api.url}/assets/checkout.0000000000000000.js`, { redirect: "manual" });
+  expect(first.status).toBe(307);
+  expect(first.headers.get("location")).toBe("checkout.0000000000000000.js?tried=1");
+  expect(first.headers.get("cache-control")).toBe("no-store");
+  for (const query of ["?tried=12", "?tried=x", "?tried=1&tried=2"])
+    expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js${query}`)).status).toBe(404);
+  expect((await fetch(`${api.url}/assets/other.js`)).status).toBe(404);
+});
+
 test("a server error is shown to a buyer in words, without its cause", async () => {
   const broken = await startApi();
   const id = await makePayment(broken, await makeMerchant(broken));

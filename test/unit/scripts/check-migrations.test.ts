@@ -1,0 +1,148 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { type OurMigration, readMigrations } from "../../../db/migrate.ts";
+import { parseMigrations } from "../../../scripts/check-migrations.ts";
+import { findMigrationErrors } from "../../../scripts/migration-rules.ts";
+import * as paymentSource from "../../support/next-release/payment-source.ts";
+import * as requireSource from "../../support/next-release/require-source.ts";
+
+type Declared = Omit<OurMigration, "up">;
+
+/** Returns a migration with these statements. */
+function write(texts: readonly string[], declared: Declared = {}): OurMigration {
+  const up: OurMigration["up"] = async (db) => {
+    for (const text of texts) await sql.raw(text).execute(db);
+  };
+  return { up, ...declared };
+}
+
+/** Returns what is wrong with a migration of version 3, after the first version and an expanding one. */
+async function check(texts: readonly string[], declared: Declared = {}): Promise<string[]> {
+  const migrations = {
+    "0001_initial": write(["create table payment (id text primary key, note text)", "drop table elsewhere"]),
+    "0002_expand": write(["alter table payment add column text text"]),
+    "0003_tested": write(texts, declared),
+  };
+  const errors = findMigrationErrors(await parseMigrations(migrations));
+  return errors.map((error) => error.replace("0003_tested ", ""));
+}
+
+test("the migrations of this repository keep the rules, and so do those that the upgrade test adds", async () => {
+  const next = {
+    "0002_payment_source": paymentSource,
+    "0003_require_source": { ...requireSource, contracts: "0002_payment_source" },
+  };
+  const { "0001_initial": initial = write([]) } = await readMigrations();
+  expect(findMigrationErrors(await parseMigrations(await readMigrations()))).toEqual([]);
+  expect(findMigrationErrors(await parseMigrations({ "0001_initial": initial, ...next }))).toEqual([]);
+});
+
+test.each([
+  ["a nullable column", "alter table payment add column memo text"],
+  ["a column with a constant default", "alter table payment add column tries integer not null default 0"],
+  [
+    "a column with the time of the migration",
+    "alter table payment add column seen_at timestamptz not null default now()",
+  ],
+  ["a table", "create table memo (id text primary key, payment_id text not null references payment)"],
+  ["an index on a new table", "create table memo (id text primary key); create index memo_id on memo (id)"],
+  ["a reference that follows deletions", "create table memo (id text references collected_data on delete cascade)"],
+  ["a function and a trigger", "create or replace trigger t after insert on payment for each row execute function f()"],
+  ["a default for a column", "alter table payment alter column note set default ''"],
+  ["settings of a table", "alter table payment set (fillfactor = 90)"],
+  ["the validation of an earlier constraint", "alter table payment validate constraint payment_note"],
+  [
+    "what the same release adds, and changes",
+    "create table memo (id text); alter table memo add unique (id); drop table memo",
+  ],
+])("a migration may add %s", async (_what, text) => {
+  expect(await check([text])).toEqual([]);
+});
+
+test.each([
+  ["drops the table payment", "drop table payment"],
+  ["drops the column payment.note", "alter table payment drop column note"],
+  ["drops the trigger t", "drop trigger t on payment"],
+  ["drops the function f", "drop function f(text)"],
+  ["drops the index payment_note", "drop index payment_note"],
+  ["drops the constraint payment_note_check of payment", "alter table payment drop constraint payment_note_check"],
+  ["makes payment.note NOT NULL", "alter table payment alter column note set not null"],
+  ["makes payment.id nullable", "alter table payment alter column id drop not null"],
+  ["drops the default of payment.note", "alter table payment alter column note drop default"],
+])("a migration that %s has to declare which release stopped using it", async (problem, text) => {
+  expect(await check([text])).toEqual([expect.stringMatching(`^${problem}.*does not declare`)]);
+  expect(await check([text], { contracts: "0002_expand" })).toEqual([]);
+});
+
+test.each([
+  ["renames", "alter table payment rename column note to memo"],
+  ["renames", "alter table payment rename to sale"],
+  ["renames", "alter index payment_note rename to other"],
+  ["renames the value open", "alter type state rename value 'open' to 'new'"],
+  ["changes the type of payment.note", "alter table payment alter column note type jsonb using note::jsonb"],
+  ["NOT NULL without a default", "alter table payment add column memo text not null"],
+  ["rewrites the table", "alter table payment add column memo uuid default gen_random_uuid()"],
+  ["rewrites the table", "alter table payment add column memo text generated always as (note || note) stored"],
+  ["rewrites the table", "alter table payment add column memo bigserial"],
+  ["reads every row", "alter table payment add column memo text check (memo <> '')"],
+  ["reads every row", "alter table payment add constraint c check (note <> '')"],
+  ["builds an index", "alter table payment add column memo text unique"],
+  ["builds an index", "alter table payment add constraint c unique (note)"],
+  ["concurrentIndexes", "create index payment_note on payment (note)"],
+  ["concurrentIndexes", "create unique index concurrently payment_note on payment (note)"],
+  ["DO block", "do $$ begin execute 'drop table payment'; end $$"],
+  ["does not know (TruncateStmt)", "truncate payment"],
+  ["does not know (LockStmt)", "lock table payment"],
+  ["does not know (ClusterStmt)", "cluster payment using payment_pkey"],
+  ["does not know (AT_SetTableSpace)", "alter table payment set tablespace other"],
+  ["db/grants.ts", "revoke select on payment from pay_api"],
+])("nothing allows a migration that %s: %s", async (problem, text) => {
+  const declared = { contracts: "0002_expand" };
+  expect(await check([text], declared)).toContainEqual(expect.stringContaining(problem));
+});
+
+test.each([
+  ["payment_note_check", "alter table payment add constraint payment_note_check check (note <> '') not valid"],
+  [
+    "payment_note_check",
+    "alter table payment drop constraint payment_note_check, add constraint payment_note_check check (note in ('a', 'b')) not valid",
+  ],
+  ["collected_data", "alter table payment add column data_id text references collected_data"],
+  ["collected_data", "create table memo (id text, data_id text, foreign key (data_id) references collected_data (id))"],
+  ["state", "alter type state add value 'held'"],
+  ["merchant", "update merchant set name = ''"],
+  ["merchant", "delete from merchant"],
+])("a migration has to explain %s: %s", async (name, text) => {
+  expect(await check([text])).toEqual([expect.stringContaining(`does not explain ${name}`)]);
+  expect(await check([text], { documented: { [name]: "The former release only reads it." } })).toEqual([]);
+});
+
+test("a constraint is not validated by the release that adds it", async () => {
+  const add = "alter table payment add constraint c check (note <> '') not valid";
+  const errors = await check([add, "alter table payment validate constraint c"], {
+    documented: { c: "No empty notes." },
+  });
+  expect(errors).toEqual([expect.stringContaining("validates c in the release that adds it")]);
+});
+
+test("a declaration names a migration of an earlier release, and allows something", async () => {
+  const drop = ["alter table payment drop column note"];
+  expect(await check(drop, { contracts: "0002_gone" })).toEqual([expect.stringContaining("is no migration")]);
+  expect(await check(drop, { contracts: "0003_tested" })).toEqual([
+    expect.stringContaining("not of an earlier release"),
+  ]);
+  expect(await check([], { contracts: "0002_expand" })).toEqual(["declares `contracts` and removes nothing"]);
+  expect(await check([], { documented: { merchant: "Small." } })).toEqual([
+    expect.stringContaining("needs no explanation"),
+  ]);
+});
+
+test("versions follow each other without a gap", async () => {
+  const migrations = await parseMigrations({ "0001_initial": write([]), "0003_later": write([]) });
+  expect(findMigrationErrors(migrations)).toEqual([expect.stringContaining("version 3 does not follow another one")]);
+});
+
+test("a mistake in the definition of a concurrent index is found", async () => {
+  const migrations = { "0001_initial": write([], { concurrentIndexes: { payment_note: "payment (note)" } }) };
+  await expect(parseMigrations(migrations)).rejects.toThrow("syntax error");
+});
