@@ -705,6 +705,26 @@ create table refund (
   UNIQUE (payment_id, number)
 );
 
+create table retained_payment (
+  relation text not null,
+  payment_id text not null,
+  retry_at timestamp with time zone not null,
+  error text,
+  FOREIGN KEY (relation) REFERENCES retention(relation),
+  PRIMARY KEY (relation, payment_id)
+);
+
+create table retention (
+  relation text not null,
+  days integer,
+  after_payment text not null default ''::text,
+  removed bigint not null default 0,
+  ran_at timestamp with time zone,
+  CHECK ((days > 0)),
+  CHECK ((relation = ANY (ARRAY['attempt'::text, 'webhook_event'::text, 'event'::text, 'payment_option'::text]))),
+  PRIMARY KEY (relation)
+);
+
 create table settlement (
   id text not null,
   merchant_id text not null,
@@ -1034,6 +1054,8 @@ CREATE INDEX refund_merchant ON public.refund USING btree (merchant_id, created_
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
+CREATE INDEX retained_payment_failing ON public.retained_payment USING btree (relation) WHERE (error IS NOT NULL);
+CREATE INDEX retained_payment_retry ON public.retained_payment USING btree (relation, retry_at);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
@@ -1345,6 +1367,35 @@ AS $function$
   $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.payments_at_rest(of_payments text[], before timestamp with time zone)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    select p.id from payment p
+    where p.id = any(of_payments) and p.state in ('succeeded', 'failed', 'expired', 'cancelled')
+      and p.created_at < before and p.updated_at < before and p.expires_at < before
+      and (p.state <> 'succeeded' or p.direct or p.mode = 'test' or exists (
+        select from settlement s where s.id = p.settlement_id
+          and (s.state = 'paid' and s.paid_at < before or s.state = 'netted' and s.closed_at < before)))
+      and not exists (select from settlement s where s.id = p.settlement_id and s.state not in ('paid', 'netted'))
+      and not exists (select from webhook_fanout f where f.settlement_id = p.settlement_id)
+      and not exists (select from refund r where r.payment_id = p.id
+        and (r.state not in ('paid', 'marked', 'withdrawn') or r.updated_at >= before))
+      and not exists (select from transfer t where t.payment_id = p.id and t.purpose = 'payment'
+        and t.state not in ('confirmed', 'ended'))
+      and not exists (select from attempt a where a.payment_id = p.id and (a.state = 'waiting' or a.created_at >= before))
+      and (p.mode = 'test' or not exists (
+        select from payment_option o left join chain_cursor c on c.chain = o.chain
+        where o.payment_id = p.id and (c.chain_time > p.expires_at + interval '1 hour') is not true))
+      -- An asset that is read again from an earlier block may still bring money for a quote.
+      and not exists (
+        select from payment_option o join asset_backfill b on b.chain = o.chain and b.asset = o.asset
+        where o.payment_id = p.id)
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1459,6 +1510,18 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.reject_event_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if tg_op = 'DELETE' and current_setting('pay.removes_history', true) = 'on' then
+      return null;
+    end if;
+    raise exception '% is append only', tg_table_name;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.reject_quote_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1490,6 +1553,93 @@ AS $function$
         using message = format('%s cannot move from %s to %s', unknown.machine, unknown.from_state, unknown.to_state);
     end if;
     return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.remove_attempt_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET "pay.removes_history" TO 'on'
+AS $function$
+  begin
+    delete from event where machine = 'attempt' and subject in (select id from gone);
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.remove_history(of_relation text, of_payments text[], before timestamp with time zone, exported boolean)
+ RETURNS TABLE(relation text, removed bigint, lines text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET "pay.removes_history" TO 'on'
+AS $function$
+  #variable_conflict use_column
+  declare
+    oldest constant timestamptz := least(before, clock_timestamp() - interval '7 days');
+    resting constant text[] := array(select payments_at_rest(of_payments, oldest));
+  begin
+    case of_relation
+    when 'attempt' then
+      return query with gone as (
+        delete from attempt a where a.payment_id = any(resting)
+          and not exists (select from collected_data d where d.attempt_id = a.id)
+        returning a.*
+      ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+    when 'webhook_event' then
+      -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
+      return query with leaving as (
+        select v.id from webhook_event v
+        where (v.payment_id = any(resting) or v.refund_id = any(array(select r.id from refund r where r.payment_id = any(resting))))
+          and v.at < oldest
+          and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
+          and not exists (select from webhook_event_list l
+            where l.account_id = v.account_id and l.mode = v.mode and l.last_position = v.position)
+        for update
+      ), sent as (
+        delete from webhook_attempt a using leaving l where a.event_id = l.id returning a.*
+      ), gone as (
+        delete from webhook_delivery d using leaving l where d.event_id = l.id and d.state <> 'pending' returning d.*
+      ), events as (
+        delete from webhook_event v using leaving l where v.id = l.id returning v.*
+      )
+      select 'webhook_attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id, g.id) end
+        from sent g
+      union all
+      select 'webhook_delivery', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id) end
+        from gone g
+      union all
+      select 'webhook_event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from events g;
+    when 'event' then
+      -- The events of payouts and refunds stay. The payload of a webhook event says when its payment moved.
+      return query with subjects as (
+        select p.id, 'payment' as machine from unnest(resting) as p (id)
+        where not exists (select from webhook_event v where v.payment_id = p.id)
+          and not exists (select from webhook_event v join refund r on r.id = v.refund_id where r.payment_id = p.id)
+      ), moves as (
+        select s.id, s.machine from subjects s
+        union all
+        select t.id, 'transfer' from subjects s join transfer t on t.payment_id = s.id and t.purpose = 'payment'
+        union all
+        select x.hash, 'transaction' from subjects s join transfer t on t.payment_id = s.id and t.purpose = 'payment'
+          join transaction x on x.lane_id = t.lane_id and x.nonce = t.lane_nonce and x.state in ('final', 'replaced', 'expired')
+      ), gone as (
+        delete from event e where e.at < oldest and (e.subject, e.machine) in (select m.id, m.machine from moves m)
+        returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+    when 'payment_option' then
+      -- The quote that paid stays, and a quote whose money came without paying: an exception then names its payment.
+      return query with gone as (
+        delete from payment_option o using payment p
+        where o.payment_id = any(resting) and p.id = o.payment_id and p.option_id is distinct from o.id and o.created_at < oldest
+          and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
+          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce)
+          and not exists (select from transfer t where t.authorization_nonce = o.authorization_nonce and t.payment_id = o.payment_id)
+        returning o.*
+      ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+    end case;
   end $function$
 ;
 
@@ -1590,6 +1740,7 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
+CREATE TRIGGER attempt_delete_events AFTER DELETE ON public.attempt REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION remove_attempt_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
@@ -1598,7 +1749,7 @@ CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destinati
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
-CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_event_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
