@@ -24,7 +24,9 @@ export function openHistoryExport(folder: string): ExportHistory {
   return async ({ relation, firstPayment, rows }) => {
     const text = rows.map(toLines).join("");
     const hash = createHash("sha256").update(text).digest("hex").slice(0, 16);
-    const file = join(folder, relation, monthOf(firstPayment), `${firstPayment}-${hash}.jsonl.gz`);
+    // The database may hold any text as an id.
+    const id = /^pay_[0-9a-f]{32}$/.test(firstPayment) ? firstPayment : "pay_00000000";
+    const file = join(folder, relation, monthOf(id), `${id}-${hash}.jsonl.gz`);
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await writeDurably(file, await compress(text));
   };
@@ -38,8 +40,7 @@ function toLines({ relation, lines }: RemovedRows): string {
 
 /** Returns the UTC month (YYYY-MM) of an id, which begins with its second (payments/ids.ts). */
 function monthOf(id: string): string {
-  const seconds = Number.parseInt(id.slice(id.indexOf("_") + 1).slice(0, 8), 16);
-  return Number.isNaN(seconds) ? "unknown" : new Date(seconds * 1_000).toISOString().slice(0, 7);
+  return new Date(Number.parseInt(id.slice("pay_".length, "pay_".length + 8), 16) * 1_000).toISOString().slice(0, 7);
 }
 
 /** Writes a whole file, so that it is either complete or absent after a crash. */

@@ -65,16 +65,35 @@ async function measure(db: Pool, { history, say }: { history: number; say: Say }
   });
   const sum = (sizes: ReadonlyMap<string, number>) => [...sizes.values()].reduce((one, other) => one + other, 0);
   const young = (sum(before) / history) * (history - old);
-  lines.push(["all", `${(sum(before) / history).toFixed(0)} bytes a payment, ${((sum(rewritten) - young) / old).toFixed(0)} after ${RETENTION_DAYS} days`]);
-  lines.push(["files", `${[before, vacuumed, rewritten].map((sizes) => `${(sum(sizes) / 2 ** 20).toFixed(0)} MB`).join(", then ")}`]);
-  lines.push(["removal", `${removed} rows of ${old} payments in ${seconds.toFixed(1)} s; ${(wal / old).toFixed(0)} bytes of WAL a payment`]);
+  lines.push([
+    "all",
+    `${(sum(before) / history).toFixed(0)} bytes a payment, ${((sum(rewritten) - young) / old).toFixed(0)} after ${RETENTION_DAYS} days`,
+  ]);
+  lines.push([
+    "files",
+    `${[before, vacuumed, rewritten].map((sizes) => `${(sum(sizes) / 2 ** 20).toFixed(0)} MB`).join(", then ")}`,
+  ]);
+  lines.push([
+    "removal",
+    `${removed} rows of ${old} payments in ${seconds.toFixed(1)} s; ${(wal / old).toFixed(0)} bytes of WAL a payment`,
+  ]);
   printTable(lines);
   say("done");
 }
 
 async function removeAll(db: Pool, say: Say): Promise<number> {
-  const days = { attempt: RETENTION_DAYS, webhook_event: RETENTION_DAYS, event: RETENTION_DAYS, payment_option: RETENTION_DAYS };
-  const deps = { db, now: () => new Date(Date.now() + DAYS_LATER * 86_400_000), log: pino({ level: "warn" }), metrics: createMetrics(new Registry(), "worker") };
+  const days = {
+    attempt: RETENTION_DAYS,
+    webhook_event: RETENTION_DAYS,
+    event: RETENTION_DAYS,
+    payment_option: RETENTION_DAYS,
+  };
+  const deps = {
+    db,
+    now: () => new Date(Date.now() + DAYS_LATER * 86_400_000),
+    log: pino({ level: "warn" }),
+    metrics: createMetrics(new Registry(), "worker"),
+  };
   for (let before = -1; ; ) {
     await removeHistory(deps, { days, exportHistory: undefined });
     const { rows } = await sql<{ removed: number }>`select sum(removed)::bigint as removed from retention`.execute(db);
