@@ -134,9 +134,12 @@ const days = z.union([z.literal("forever").transform(() => null), z.coerce.numbe
 const retentionDays = z
   .string()
   .default("")
-  .transform((text) =>
-    Object.fromEntries(text.split(",").flatMap((part) => (part.trim() ? [part.trim().split("=")] : []))),
-  )
+  .transform((text) => {
+    const parts = text.split(",").map((part) => part.trim());
+    // A table without days gets an empty text, which is refused.
+    const pairs = parts.filter(Boolean).map((part) => /^([^=]*)=?(.*)$/.exec(part)?.slice(1) ?? []);
+    return Object.fromEntries(pairs);
+  })
   .pipe(
     z
       .strictObject({

@@ -67,6 +67,7 @@ const reads = [
   "payouts blocked",
   "policies list",
   "refunds list",
+  "retention status",
   "refunds show",
   "statement",
   "webhooks deliveries",

@@ -18,6 +18,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { findEventPayload, listEvents } from "../../../../payments/webhooks/list-events.ts";
 import { memberNames } from "../../../../runtime/member-names.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
+import { adminIn } from "../../../support/admin.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
@@ -182,6 +183,14 @@ test("nothing of a payment leaves before it is paid or has ended, and is paid ou
   expect(await listRetained(db, "webhook_event")).toEqual([open, processing, owed, refunding, undelivered].sort());
   expect(await listRetained(db, "event")).toEqual([open, processing, owed, refunding, undelivered].sort());
   expect(await listRetained(db, "payment_option")).toEqual([]);
+
+  const { stdout } = await adminIn({ DATABASE_URL: fixture.databaseUrl })("retention", "status", "--json");
+  expect(JSON.parse(stdout)).toMatchObject([
+    { table: "attempt", days: 30, due: 0, kept: 3, failing: 0 },
+    { table: "event", kept: 5, oldest: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) },
+    { table: "payment_option", kept: 0 },
+    { table: "webhook_event", kept: 5, removed: 0 },
+  ]);
 });
 
 test("a quote that was not paid leaves once its chain was read, and late money for it is booked as an exception", async () => {
