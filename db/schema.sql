@@ -1561,10 +1561,11 @@ CREATE OR REPLACE FUNCTION public.remove_attempt_events()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET "pay.removes_history" TO 'on'
 AS $function$
   begin
+    perform set_config('pay.removes_history', 'on', true);
     delete from event where machine = 'attempt' and subject in (select id from gone);
+    perform set_config('pay.removes_history', 'off', true);
     return null;
   end $function$
 ;
@@ -1574,7 +1575,6 @@ CREATE OR REPLACE FUNCTION public.remove_history(of_relation text, of_payments t
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
- SET "pay.removes_history" TO 'on'
 AS $function$
   #variable_conflict use_column
   declare
@@ -1622,11 +1622,13 @@ AS $function$
         union all
         select x.hash from transfer t join transaction x on x.lane_id = t.lane_id and x.nonce = t.lane_nonce
         where t.payment_id = any(leaving) and t.purpose = 'payment' and x.state in ('final', 'replaced', 'expired'));
+      perform set_config('pay.removes_history', 'on', true);
       return query with gone as (
         delete from event e where e.subject = any(leaving) and e.machine in ('payment', 'transfer', 'transaction')
           and e.at < oldest
         returning e.*
       ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'payment_option' then
       -- The quote that paid stays, and a quote whose money came without paying: an exception then names its payment.
       leaving := array(

@@ -24,9 +24,11 @@ create index retained_payment_failing on retained_payment (relation) where error
 
 -- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
 create function remove_attempt_events() returns trigger language plpgsql
-  security definer set search_path = pg_catalog, public, pg_temp set pay.removes_history = 'on' as $$
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
+    perform set_config('pay.removes_history', 'on', true);
     delete from event where machine = 'attempt' and subject in (select id from gone);
+    perform set_config('pay.removes_history', 'off', true);
     return null;
   end $$;
 create trigger attempt_delete_events after delete on attempt referencing old table as gone
@@ -66,7 +68,7 @@ create function payments_at_rest(of_payments text[], before timestamptz) returns
 -- that says that a payout was sent.
 create function remove_history(of_relation text, of_payments text[], before timestamptz, exported boolean)
   returns table (relation text, removed bigint, lines text) language plpgsql
-  security definer set search_path = pg_catalog, public, pg_temp set pay.removes_history = 'on' as $$
+  security definer set search_path = pg_catalog, public, pg_temp as $$
   #variable_conflict use_column
   declare
     oldest constant timestamptz := least(before, clock_timestamp() - interval '7 days');
@@ -113,11 +115,13 @@ create function remove_history(of_relation text, of_payments text[], before time
         union all
         select x.hash from transfer t join transaction x on x.lane_id = t.lane_id and x.nonce = t.lane_nonce
         where t.payment_id = any(leaving) and t.purpose = 'payment' and x.state in ('final', 'replaced', 'expired'));
+      perform set_config('pay.removes_history', 'on', true);
       return query with gone as (
         delete from event e where e.subject = any(leaving) and e.machine in ('payment', 'transfer', 'transaction')
           and e.at < oldest
         returning e.*
       ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'payment_option' then
       -- The quote that paid stays, and a quote whose money came without paying: an exception then names its payment.
       leaving := array(
