@@ -44,7 +44,6 @@ create function payments_at_rest(of_payments text[], before timestamptz) returns
       and (p.state <> 'succeeded' or p.direct or p.mode = 'test' or exists (
         select from settlement s where s.id = p.settlement_id
           and (s.state = 'paid' and s.paid_at < before or s.state = 'netted' and s.closed_at < before)))
-      and not exists (select from settlement s where s.id = p.settlement_id and s.state not in ('paid', 'netted'))
       and not exists (select from webhook_fanout f where f.settlement_id = p.settlement_id)
       and not exists (select from refund r where r.payment_id = p.id
         and (r.state not in ('paid', 'marked', 'withdrawn') or r.updated_at >= before))
