@@ -416,6 +416,14 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   ledger_group: { ...readers, worker: append, board: read, admin: append },
   ledger_entry: { ...readers, worker: append, board: read, admin: append },
   ledger_day: readers,
+  // What workers have removed. They may not delete the rows of payments themselves: `remove_history` does so for them.
+  retention: {
+    worker: { select: "all", update: ["days", "after_payment", "removed", "ran_at"] },
+    admin: read,
+    board: read,
+    reader: read,
+  },
+  retained_payment: { worker: writeAndDelete, admin: read, board: read, reader: read },
   reconciliation: {
     ...readers,
     worker: { ...append, delete: true },
@@ -484,6 +492,7 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 export const callable: Readonly<Record<string, readonly Role[]>> = {
   "ledger_day_of(timestamptz)": ["api", "worker", "admin", "reader"],
   "database_identity(oid)": ["api", "worker", "admin", "reader"],
+  "remove_history(text, text[], timestamptz, boolean)": ["worker"],
   "lock_audit_chain()": ["worker", "admin"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
   "record_retried_jobs(bytea, text, text, integer)": ["board"],

@@ -441,7 +441,7 @@ create table ledger_group (
   note text,
   at timestamp with time zone not null,
   PRIMARY KEY (id),
-  UNIQUE (kind, subject)
+  UNIQUE (subject, kind)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table logo (
@@ -713,6 +713,26 @@ create table refund (
   PRIMARY KEY (id),
   UNIQUE (exception_id),
   UNIQUE (payment_id, number)
+);
+
+create table retained_payment (
+  relation text not null,
+  payment_id text not null,
+  retry_at timestamp with time zone not null,
+  error text,
+  FOREIGN KEY (relation) REFERENCES retention(relation),
+  PRIMARY KEY (relation, payment_id)
+);
+
+create table retention (
+  relation text not null,
+  days integer,
+  after_payment text not null default ''::text,
+  removed bigint not null default 0,
+  ran_at timestamp with time zone,
+  CHECK ((days > 0)),
+  CHECK ((relation = ANY (ARRAY['attempt'::text, 'webhook_event'::text, 'event'::text, 'payment_option'::text]))),
+  PRIMARY KEY (relation)
 );
 
 create table rpc_endpoint (
@@ -1019,13 +1039,13 @@ CREATE INDEX dust_open ON public.dust USING btree (chain, day) WHERE (group_id I
 CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
-CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset, id);
+CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset, id) WHERE ((account ~~ 'payable:%'::text) OR (account = 'exceptions'::text));
 CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
 CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX ledger_group_exception ON public.ledger_group USING btree (id) WHERE (kind = ANY (ARRAY['unmatched'::text, 'exception'::text, 'overpaid'::text, 'dust'::text]));
-CREATE INDEX ledger_group_subject ON public.ledger_group USING btree (subject);
+CREATE INDEX ledger_group_resolution ON public.ledger_group USING btree (id) WHERE (kind = 'exception_resolved'::text);
 CREATE INDEX merchant_balance_asset ON public.merchant_balance USING btree (asset);
 CREATE INDEX merchant_listed ON public.merchant USING btree (account_id, mode, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
 CREATE INDEX merchant_named ON public.merchant USING btree (account_id, mode, lower(email), lower(name)) WHERE (deleted_at IS NULL);
@@ -1060,6 +1080,8 @@ CREATE INDEX refund_merchant ON public.refund USING btree (merchant_id, created_
 CREATE INDEX refund_queue ON public.refund USING btree (COALESCE(merchant_id, ''::text), COALESCE(owed_asset, asset), split_part(asset, '/'::text, 1), due_retries, due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX refund_unpaid ON public.refund USING btree (id) WHERE (state = ANY (ARRAY['due'::text, 'held'::text, 'paying'::text]));
 CREATE INDEX refund_waiting ON public.refund USING btree (merchant_id) WHERE (state = 'due'::text);
+CREATE INDEX retained_payment_failing ON public.retained_payment USING btree (relation) WHERE (error IS NOT NULL);
+CREATE INDEX retained_payment_retry ON public.retained_payment USING btree (relation, retry_at);
 CREATE INDEX settlement_converted ON public.settlement USING btree (asset) WHERE (converted AND (state = ANY (ARRAY['due'::text, 'accumulating'::text])));
 CREATE INDEX settlement_deduction_payment ON public.settlement_deduction USING btree (payment_id);
 CREATE INDEX settlement_destination_direct ON public.settlement_destination USING btree (destination) WHERE direct;
@@ -1371,6 +1393,34 @@ AS $function$
   $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.payments_at_rest(of_payments text[], before timestamp with time zone)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    select p.id from payment p
+    where p.id = any(of_payments) and p.state in ('succeeded', 'failed', 'expired', 'cancelled')
+      and p.created_at < before and p.updated_at < before and p.expires_at < before
+      and (p.state <> 'succeeded' or p.direct or p.mode = 'test' or exists (
+        select from settlement s where s.id = p.settlement_id
+          and (s.state = 'paid' and s.paid_at < before or s.state = 'netted' and s.closed_at < before)))
+      and not exists (select from webhook_fanout f where f.settlement_id = p.settlement_id)
+      and not exists (select from refund r where r.payment_id = p.id
+        and (r.state not in ('paid', 'marked', 'withdrawn') or r.updated_at >= before))
+      and not exists (select from transfer t where t.payment_id = p.id and t.purpose = 'payment'
+        and t.state not in ('confirmed', 'ended'))
+      and not exists (select from attempt a where a.payment_id = p.id and (a.state = 'waiting' or a.created_at >= before))
+      and (p.mode = 'test' or not exists (
+        select from payment_option o left join chain_cursor c on c.chain = o.chain
+        where o.payment_id = p.id and (c.chain_time > p.expires_at + interval '1 hour') is not true))
+      -- An asset that is read again from an earlier block may still bring money for a quote.
+      and not exists (
+        select from payment_option o join asset_backfill b on b.chain = o.chain and b.asset = o.asset
+        where o.payment_id = p.id)
+  $function$
+;
+
 CREATE OR REPLACE FUNCTION public.queue_new_settlements()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1524,6 +1574,18 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.reject_event_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    if tg_op = 'DELETE' and current_setting('pay.removes_history', true) = 'on' then
+      return null;
+    end if;
+    raise exception '% is append only', tg_table_name;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.reject_quote_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1555,6 +1617,94 @@ AS $function$
         using message = format('%s cannot move from %s to %s', unknown.machine, unknown.from_state, unknown.to_state);
     end if;
     return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.remove_attempt_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    perform set_config('pay.removes_history', 'on', true);
+    delete from event where machine = 'attempt' and subject in (select id from gone);
+    perform set_config('pay.removes_history', 'off', true);
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.remove_history(of_relation text, of_payments text[], before timestamp with time zone, exported boolean)
+ RETURNS TABLE(relation text, removed bigint, lines text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  #variable_conflict use_column
+  declare
+    oldest constant timestamptz := least(before, clock_timestamp() - interval '7 days');
+    resting constant text[] := array(select payments_at_rest(of_payments, oldest));
+    refunds constant text[] := array(select id from refund where payment_id = any(resting));
+    -- The rows that leave, by the column that an index finds them by: an array keeps the plan from reading whole tables.
+    leaving text[];
+  begin
+    case of_relation
+    when 'attempt' then
+      return query with gone as (
+        delete from attempt a where a.payment_id = any(resting)
+          and not exists (select from collected_data d where d.attempt_id = a.id)
+        returning a.*
+      ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+    when 'webhook_event' then
+      -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
+      leaving := array(
+        select v.id from webhook_event v
+        where (v.payment_id = any(resting) or v.refund_id = any(refunds)) and v.at < oldest
+          and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
+          and not exists (select from webhook_event_list l
+            where l.account_id = v.account_id and l.mode = v.mode and l.last_position = v.position)
+        for update);
+      return query with gone as (
+        delete from webhook_attempt a where a.event_id = any(leaving) returning a.*
+      ) select 'webhook_attempt', count(*), case when exported then
+          string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id, g.id) end from gone g;
+      return query with gone as (
+        delete from webhook_delivery d where d.event_id = any(leaving) and d.state <> 'pending' returning d.*
+      ) select 'webhook_delivery', count(*), case when exported then
+          string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id) end from gone g;
+      return query with gone as (
+        delete from webhook_event v where v.id = any(leaving) returning v.*
+      ) select 'webhook_event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+    when 'event' then
+      -- The events of payouts and refunds stay. The payload of a webhook event says when its payment moved.
+      leaving := array(
+        select id from unnest(resting) as p (id)
+        where not exists (select from webhook_event v where v.payment_id = p.id)
+          and not exists (select from refund r join webhook_event v on v.refund_id = r.id where r.payment_id = p.id));
+      leaving := leaving || array(
+        select t.id from transfer t where t.payment_id = any(leaving) and t.purpose = 'payment'
+        union all
+        select x.hash from transfer t join transaction x on x.lane_id = t.lane_id and x.nonce = t.lane_nonce
+        where t.payment_id = any(leaving) and t.purpose = 'payment' and x.state in ('final', 'replaced', 'expired'));
+      perform set_config('pay.removes_history', 'on', true);
+      return query with gone as (
+        delete from event e where e.subject = any(leaving) and e.machine in ('payment', 'transfer', 'transaction')
+          and e.at < oldest
+        returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
+    when 'payment_option' then
+      -- The quote that paid stays, and a quote whose money came without paying: an exception then names its payment.
+      leaving := array(
+        select o.id from payment_option o join payment p on p.id = o.payment_id
+        where o.payment_id = any(resting) and p.option_id is distinct from o.id and o.created_at < oldest
+          and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
+          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null));
+      return query with gone as (
+        delete from payment_option o where o.id = any(leaving) returning o.*
+      ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end
+        from gone g;
+    end case;
   end $function$
 ;
 
@@ -1655,6 +1805,7 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
+CREATE TRIGGER attempt_delete_events AFTER DELETE ON public.attempt REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION remove_attempt_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
@@ -1663,7 +1814,7 @@ CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destinati
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
-CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_event_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();

@@ -7,6 +7,7 @@ import type { MerchantTables } from "./tables/merchant-tables.ts";
 import type { OperatorTables } from "./tables/operator-tables.ts";
 import type { PaymentTables } from "./tables/payment-tables.ts";
 import type { PayoutTables } from "./tables/payout-tables.ts";
+import type { RetentionTables } from "./tables/retention-tables.ts";
 import type { SolanaTables } from "./tables/solana-tables.ts";
 import type { TransferTables } from "./tables/transfer-tables.ts";
 import type { WebhookTables } from "./tables/webhook-tables.ts";
@@ -20,6 +21,7 @@ export type {
   Purpose,
   Verification,
 } from "./tables/column-types.ts";
+export type { RetainedRelation } from "./tables/retention-tables.ts";
 
 /** Every table by its name; db/migrations creates them. */
 export type Tables = AccountTables &
@@ -32,7 +34,8 @@ export type Tables = AccountTables &
   SolanaTables &
   WebhookTables &
   AuditTables &
-  OperatorTables;
+  OperatorTables &
+  RetentionTables;
 
 /** A connection pool or an open transaction. The caller owns the transaction. */
 export type Db = Kysely<Tables> | Transaction<Tables>;

@@ -91,6 +91,15 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
   onScrape(metrics.auditEntryAgeSeconds, async (set) => set({}, (await read()).auditEntrySeconds));
   onScrape(metrics.signerLogContradicted, async (set) => set({}, Number((await read()).isSignerLogContradicted)));
+  onScrape(metrics.retentionOldestSeconds, async (set) => {
+    for (const { relation, oldestSeconds } of (await read()).retention) set({ relation }, oldestSeconds);
+  });
+  onScrape(metrics.retentionBehindSeconds, async (set) => {
+    for (const { relation, behindSeconds } of (await read()).retention) set({ relation }, behindSeconds);
+  });
+  onScrape(metrics.retentionFailing, async (set) => {
+    for (const { relation, failing } of (await read()).retention) set({ relation }, failing);
+  });
   onScrape(metrics.laneNextNonce, async (set) => {
     for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
   });

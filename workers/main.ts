@@ -55,7 +55,7 @@ import { findNeeds } from "./queue-keys.ts";
 import { removeRecoveredJobs } from "./recovered-jobs.ts";
 import { serve } from "./serve-queues.ts";
 import { startChains } from "./start-chains.ts";
-import { startTimers } from "./timers.ts";
+import { startRetention, startTimers } from "./timers.ts";
 
 /** How often a process that waits for its clock or for the schema checks them, milliseconds. */
 const START_CHECK_MS = 200;
@@ -142,6 +142,7 @@ async function work(config: WorkerConfig): Promise<void> {
   if (served.includes("sweep")) {
     const listOpen = (rows: readonly string[]) => listOpenRows(db, rows);
     shutdown.onClose("failed jobs", removeRecoveredJobs({ queues, listOpen, log, now: clock.now }));
+    startRetention(shutdown, deps, { days: config.RETENTION_DAYS, exportFolder: config.RETENTION_EXPORT_FOLDER });
   }
   startTimers(shutdown, { ...deps, auditSink: config.AUDIT_SINK ? openAuditSink(config.AUDIT_SINK) : undefined });
   if (served.includes("watch-chain")) shutdown.onClose("issuers", watchIssuers(deps));

@@ -49,7 +49,7 @@ export async function findUnexplainedSettlements(db: Db, scope: CheckScope): Pro
         - (select coalesce(sum(p.part), 0) from settlement s cross join lateral ${parts} p
            where s.merchant_id = o.merchant_id and s.asset = o.asset)
         = (select coalesce(sum(-e.amount), 0) from ledger_entry e join ledger_group g on g.id = e.group_id
-           where e.account = 'payable:' || o.merchant_id and e.asset = o.asset
+           where e.account = 'payable:' || o.merchant_id and e.account like 'payable:%' and e.asset = o.asset
              and g.kind in ('exception_resolved', 'exception_reversed', 'refund_begun', 'refund_reduced'))
         + (select coalesce(sum(d.amount), 0) from settlement s join settlement_deduction d on d.settlement_id = s.id
            where s.merchant_id = o.merchant_id and s.asset = o.asset)

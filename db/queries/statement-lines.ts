@@ -22,12 +22,15 @@ export type StatementRow = {
   tx_hash: string | null;
 };
 
-/** A ledger account in one asset, over UTC days, both inclusive. */
+/** What a merchant is owed (`payable:` and its id) in one asset, over UTC days, both inclusive. */
 export type StatementPeriod = { account: string; asset: string; from: string; until: string };
 
 /** A condition on the days of a ledger group `g`, UTC, both inclusive. It fits the index by time. */
 const bookedBetween = (from: string, until: string) =>
   sql`g.at >= ${from}::date::timestamp at time zone 'UTC' and g.at < (${until}::date + 1)::timestamp at time zone 'UTC'`;
+
+/** The condition of the index by account. */
+const isPayable = sql`e.account like 'payable:%'`;
 
 /** Returns the changes of a ledger account in an asset after an entry, in the order of booking. */
 export async function listStatementRows(
@@ -59,7 +62,7 @@ export function selectStatementRows({
     from (
       select e.id, e.group_id, e.amount from ledger_entry e
       join ledger_group g on g.id = e.group_id
-      where e.account = ${account} and e.asset = ${asset} and e.id > ${after}
+      where e.account = ${account} and ${isPayable} and e.asset = ${asset} and e.id > ${after}
         and ${bookedBetween(from, until)}
       order by e.id limit ${limit}
     ) e
@@ -85,7 +88,7 @@ export async function sumStatementRows(
   const { rows } = await sql<{ sum: bigint }>`
     select coalesce(sum(-e.amount), 0) as sum from ledger_entry e
     join ledger_group g on g.id = e.group_id
-    where e.account = ${account} and e.asset = ${asset} and e.id <= ${through}
+    where e.account = ${account} and ${isPayable} and e.asset = ${asset} and e.id <= ${through}
       and ${bookedBetween(from, until)}`.execute(db);
   return rows[0]?.sum ?? 0n;
 }

@@ -120,6 +120,7 @@ function describeReport({
   moves,
   ledger,
   webhooks,
+  removed,
 }: PaymentReport): string[] {
   const history = moves.map(({ at, machine, subject, from, to, detail }) => ({
     at,
@@ -128,8 +129,10 @@ function describeReport({
     subject,
     detail: detail === null ? "" : show(detail),
   }));
+  const left = removed.length > 0 ? [`rows that have left after their retention: ${removed.join(", ")}`] : [];
   return [
     ...describe(payment),
+    ...left,
     ...table("History", history),
     ...table("Attempts", attempts),
     ...table("Transfers", transfers),

@@ -21,6 +21,7 @@ import { addPageCommands } from "./page-commands.ts";
 import { addPaymentCommands } from "./payment-commands.ts";
 import { addPayoutCommands } from "./payout-commands.ts";
 import { addRefundCommands } from "./refund-commands.ts";
+import { addRetentionCommands } from "./retention-commands.ts";
 import { addStatementCommands } from "./statement-commands.ts";
 import { addWebhookCommands } from "./webhook-commands.ts";
 
@@ -57,6 +58,7 @@ const groups = [
   addPageCommands,
   addNetworkCommands,
   addAuditCommands,
+  addRetentionCommands,
   addOperatorCommands,
 ];
 

@@ -6,6 +6,7 @@ import {
   type ReportedPayment,
   type ReportedTransfer,
 } from "../../db/queries/payment-reports.ts";
+import { listRemovedHistory } from "../../db/queries/retention.ts";
 import type { Db } from "../../db/tables.ts";
 import { type History, listHistory } from "./payment-history.ts";
 
@@ -58,6 +59,8 @@ export type PaymentReport = History & {
     lastOutcome: string | null;
     dueAt: Date | null;
   }[];
+  /** The tables that rows of the payment have left after their retention. */
+  removed: string[];
 };
 
 /** Returns the report of a payment; undefined when there is no such payment. */
@@ -87,6 +90,7 @@ export async function readPaymentReport({ db }: { db: Db }, paymentId: string): 
       dueAt: row.due_at,
     })),
     ...(await listHistory({ db }, paymentId)),
+    removed: await listRemovedHistory(db, paymentId),
   };
 }
 

@@ -16,6 +16,7 @@ import { countEntries } from "../../db/queries/history-entries.ts";
 import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
+import { listRetentionAges } from "../../db/queries/retention.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
@@ -63,6 +64,8 @@ export type SystemStatus = {
   auditEntrySeconds: number;
   /** True while the signer's audit log contradicts what it was. */
   isSignerLogContradicted: boolean;
+  /** Age of the oldest row of each table of history, and for how long rows could have left. */
+  retention: { relation: string; oldestSeconds: number; behindSeconds: number; failing: number }[];
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
@@ -102,6 +105,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const changes = await countWaitingChanges(deps.db);
   const steppedBackAt = await findLastRewind(deps.db);
   const unread = new Set(await listUnreadChains(deps.db));
+  const ages = await listRetentionAges(deps.db);
   const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
     const chain = deps.chains.get(lane.chain);
     return chain !== undefined && getTransferDriver(chain).isLaneHeld(lane, status);
@@ -153,6 +157,12 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     oldestEventSeconds: secondsSince(oldestEvent),
     auditHeadSeconds: secondsSince(auditHead),
     auditEntrySeconds: secondsSince(auditEntry),
+    retention: ages.map(({ relation, days, oldest_at, next_at, failing }) => ({
+      relation,
+      oldestSeconds: secondsSince(oldest_at),
+      behindSeconds: days === null ? 0 : Math.max(0, secondsSince(next_at) - days * 86_400),
+      failing,
+    })),
     isSignerLogContradicted: await isSignerLogContradicted(deps),
   };
 }

@@ -36,6 +36,28 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_signer_log_contradicted",
     "1 while the signer's audit log lacks its earlier newest entry, or has another one in its place",
   ),
+  retentionRemoved: counter(
+    "pay_retention_rows_removed_total",
+    "Rows of history that have left after their retention",
+    ["relation"],
+  ),
+  retentionFailures: counter(
+    "pay_retention_failures_total",
+    "Runs that could not remove or export history; the rows are still there",
+  ),
+  retentionOldestSeconds: systemGauge(
+    "pay_retention_oldest_row_age_seconds",
+    "Age of the oldest row of a table of history",
+    ["relation"],
+  ),
+  retentionBehindSeconds: systemGauge(
+    "pay_retention_behind_seconds",
+    "For how long rows of history could have left; 0 when none can, or when they stay forever",
+    ["relation"],
+  ),
+  retentionFailing: systemGauge("pay_retention_failing_payments", "Payments whose history cannot be removed", [
+    "relation",
+  ]),
   chainRereadPending: systemGauge(
     "pay_chain_reread_pending",
     "1 while a chain has to be read again because the database lost committed transactions; nothing is signed on it",

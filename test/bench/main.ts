@@ -16,6 +16,7 @@ import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPeer } from "./bench-peer.ts";
 import { benchPolls } from "./bench-polls.ts";
+import { benchRetention } from "./bench-retention.ts";
 import { benchScaling, type FleetSize } from "./bench-scaling.ts";
 import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
@@ -58,7 +59,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --ledger          measure instead balances and bookings in a ledger of ten million entries, with their plans
   --wal             measure instead the WAL of a payment of --payments on an empty database and on one with a history, for
                     ids that begin with their time and for random ones, without and with wal_compression
-  --history N       payments before those of --wal (default 300000)
+  --retention       measure instead the bytes of a payment of --history in each table before and after retention
+  --history N       payments before those of --wal and of --retention (default 300000)
   --entries N       entries of --ledger (default 10000000)
   --waiters N       concurrent long polls of --polls (default 20000); needs as many open files (ulimit -n)
   --seconds N       duration of each part of --http and --polls (default 15)
@@ -92,6 +94,7 @@ const { values } = parseArgs({
     pictures: { type: "string" },
     ledger: { type: "boolean", default: false },
     wal: { type: "boolean", default: false },
+    retention: { type: "boolean", default: false },
     history: { type: "string", default: "300000" },
     entries: { type: "string", default: "10000000" },
     waiters: { type: "string", default: "20000" },
@@ -139,6 +142,10 @@ for (const [name, count] of Object.entries(counts))
 const progress = createProgress();
 if (values.wal) {
   await benchWal({ history: counts.history, payments: counts.payments, say: progress.say });
+  process.exit(0);
+}
+if (values.retention) {
+  await benchRetention({ history: counts.history, say: progress.say });
   process.exit(0);
 }
 if (values.ledger) {

@@ -7,6 +7,7 @@ import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
+import { retentionMutations } from "./retention-mutations.ts";
 import { secretMutations } from "./secret-mutations.ts";
 import { signerMutations } from "./signer-mutations.ts";
 import { solanaMutations } from "./solana-mutations.ts";
@@ -22,6 +23,7 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...solanaMutations,
   ...payoutMutations,
   ...refundMutations,
+  ...retentionMutations,
   ...bookingMutations,
   ...secretMutations,
   ...keyMutations,

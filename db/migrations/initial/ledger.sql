@@ -11,11 +11,12 @@ create table ledger_group (
   log_index integer,
   note text,
   at timestamptz not null,
-  unique (kind, subject)
+  -- The subject comes first, so that the index also serves searches by the subject alone.
+  unique (subject, kind)
 );
-create index ledger_group_subject on ledger_group (subject);
 create index ledger_group_at on ledger_group (at);
 create index ledger_group_block on ledger_group (chain, block_number) where block_number is not null;
+create index ledger_group_resolution on ledger_group (id) where kind = 'exception_resolved';
 create index ledger_group_exception on ledger_group (id) where kind in ('unmatched', 'exception', 'overpaid', 'dust');
 
 create table ledger_entry (
@@ -26,7 +27,10 @@ create table ledger_entry (
   amount numeric(78,0) not null check (amount <> 0)
 );
 create index ledger_entry_group on ledger_entry (group_id);
-create index ledger_entry_account on ledger_entry (account, asset, id);
+-- Statements of what merchants are owed, and corrections. Every payment books on other accounts too, of which no row is read
+-- by its account.
+create index ledger_entry_account on ledger_entry (account, asset, id)
+  where account like 'payable:%' or account = 'exceptions';
 -- Outflows from the treasury that no transfer explains; the inventory of an asset subtracts them.
 create index ledger_entry_unexplained_outflow on ledger_entry (asset) where account = 'exceptions' and amount > 0;
 

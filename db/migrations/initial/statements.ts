@@ -18,6 +18,7 @@ const files = [
   "refund-events",
   "audit",
   "operators",
+  "retention",
   "storage",
 ];
 

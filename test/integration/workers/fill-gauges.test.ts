@@ -141,6 +141,7 @@ const setOnlyOnErrors = [
   "pay_database_lost_commits_timestamp_seconds",
   "pay_endpoint_disagreements_total",
   "pay_rate_limited_total",
+  "pay_retention_failures_total",
   "pay_enqueue_failures_total",
   "pay_screening_failures_total",
   "pay_inventory_short_total",
@@ -166,6 +167,9 @@ const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 
 /** It is set where an endpoint has a WebSocket: test/integration/chains/evm/head-wakes.test.ts covers it. */
 const ofWebSockets = ["pay_head_subscription"];
+
+/** Set when history leaves, which takes days: test/integration/payments/maintenance/remove-history.test.ts covers it. */
+const ofRetention = ["pay_retention_rows_removed_total"];
 
 /** It is set when an operator acts on the console: test/integration/ops/console/actions.test.ts covers it. */
 const ofOperators = ["pay_operator_requests_total"];
@@ -219,6 +223,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofWebSockets,
     ...ofSigner,
     ...ofOperators,
+    ...ofRetention,
   ];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);

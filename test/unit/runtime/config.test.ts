@@ -75,6 +75,23 @@ test.each(["", "a:short", "no-name", `${testKeys.BUYER_DATA_PUBLIC_KEY}x`, `a b:
   },
 );
 
+test("history leaves after 30 days, unless a table names other days or forever", () => {
+  const all = { attempt: 30, webhook_event: 30, event: 30, payment_option: 30 };
+  expect(readWorkerConfig(env).RETENTION_DAYS).toEqual(all);
+  const given = readWorkerConfig({ ...env, RETENTION_DAYS: "event=forever, webhook_event=90" });
+  expect(given.RETENTION_DAYS).toEqual({ ...all, event: null, webhook_event: 90 });
+});
+
+test.each([
+  ["webhook_event=31", "RETENTION_DAYS.event: expected at least the days of webhook_event"],
+  ["attempt=forever", "RETENTION_DAYS.payment_option: expected at least the days of attempt"],
+  ["event=6,webhook_event=6", "RETENTION_DAYS.event: "],
+  ["transfer=30", "RETENTION_DAYS: "],
+  ["event", "RETENTION_DAYS.event: "],
+])("the configuration rejects %s as a retention", (text, error) => {
+  expect(() => readWorkerConfig({ ...env, RETENTION_DAYS: text })).toThrow(error);
+});
+
 describe("variables in files", () => {
   const file = async (text: string) => {
     const dir = await mkdtemp(join(tmpdir(), "secrets "));

@@ -68,6 +68,7 @@ const reads = [
   "payouts blocked",
   "policies list",
   "refunds list",
+  "retention status",
   "refunds show",
   "webhooks deliveries",
   "webhooks delivery",
