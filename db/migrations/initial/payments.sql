@@ -16,7 +16,9 @@ create table payment (
   failure_code text check (failure_code is null or state = 'failed'),
   cancelled_reason text check (cancelled_reason is null or state = 'cancelled'),
   checkout jsonb,
+  -- The option that the buyer pays by, and its asset. A simulated payment has an asset only.
   option_id text,
+  asset text,
   tx_id text,
   paid_asset text,
   paid_amount numeric(78,0),
@@ -35,8 +37,11 @@ create table payment (
   check (state <> 'succeeded' or (tx_id is not null and paid_asset is not null and paid_amount is not null)),
   check (requester is not null or not has_other_requesters)
 );
-create index payment_account on payment (account_id, mode, created_at desc, id desc);
-create index payment_merchant on payment (merchant_id, created_at desc, id desc);
+-- Lists merge the payments of each state and asset, newest first (db/queries/payment-filters.ts). The id is left out to
+-- save WAL: few payments have the same time.
+create index payment_account on payment (account_id, mode, state, coalesce(asset, ''), created_at desc);
+create index payment_merchant on payment (merchant_id, state, coalesce(asset, ''), created_at desc);
+create index payment_amount on payment (account_id, mode, value, id);
 create index payment_metadata on payment using gin (metadata jsonb_path_ops) where metadata is not null;
 create index payment_reference on payment (reference_id) where reference_id is not null;
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
@@ -148,6 +153,6 @@ create index collected_data_delete on collected_data (delete_at);
 create function record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
   returns setof text language sql
   security definer set search_path = pg_catalog, public, pg_temp as $$
-    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    update payment set tx_id = with_tx, asset = with_asset, paid_asset = with_asset, paid_amount = with_amount
     where id = of_payment and mode = 'test' and state = 'processing' returning id
   $$;
