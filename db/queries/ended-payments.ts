@@ -18,13 +18,15 @@ export async function listAccountsToSum(db: Db, { atLeast }: { atLeast: number }
     .execute();
 }
 
-/** Inserts the row that `lockSums` locks, unless the account has one. Commit it before: another worker waits for an insert. */
-export async function insertSummedAccount(db: Pool, account: SummedAccount): Promise<void> {
-  await db
-    .insertInto("summed_account")
-    .values(account)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
+/**
+ * Inserts the row that `lockSums` locks, unless the account has one. It has to be committed before, because other workers wait
+ * for an insert. The query comes first, because the insert would wait for the worker that changes the row.
+ */
+export async function insertSummedAccount(db: Pool, { account_id, mode }: SummedAccount): Promise<void> {
+  await sql`
+    insert into summed_account (account_id, mode) select ${account_id}, ${mode}
+    where not exists (select from summed_account where account_id = ${account_id} and mode = ${mode})
+    on conflict do nothing`.execute(db);
 }
 
 /**
