@@ -1038,6 +1038,7 @@ CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merch
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
 CREATE INDEX audit_entry_subject ON public.audit_entry USING btree (subject);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
+CREATE INDEX collected_data_account ON public.collected_data USING btree (account);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);

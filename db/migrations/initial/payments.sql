@@ -146,6 +146,7 @@ create table collected_data (
 create unique index collected_data_posted on collected_data (payment_id, account, requester) where attempt_id is null;
 create unique index collected_data_attempt on collected_data (attempt_id, requester) where attempt_id is not null;
 create index collected_data_payment on collected_data (payment_id);
+create index collected_data_account on collected_data (account);
 create index collected_data_delete on collected_data (delete_at);
 
 -- Records what a simulated buyer has paid. The api calls it for payments of test mode; of live payments it cannot write
