@@ -91,6 +91,7 @@ function fromSums(
 /**
  * SQL: a query named `single` with the payments of a filter that are not in the sums of its whole days: those of the rest of
  * the time, those that are open, and those that have ended since the last fold. With a filter by text, all its payments.
+ * `offset 0` makes Postgres read each part by its index, however many payments it expects in it.
  */
 function readOneByOne(filter: PaymentFilter, { edges, days }: SplitTime): RawBuilder<unknown> {
   const columns = sql`p.unit, p.state, p.value, p.option_id`;
@@ -108,6 +109,7 @@ function readOneByOne(filter: PaymentFilter, { edges, days }: SplitTime): RawBui
       on not r.is_open or l.state = any(${openPaymentStates})
     cross join lateral (
       select ${columns} from payment p where ${isInList(owners)} and p.created_at >= r."from" and p.created_at < r.before
+      offset 0
     ) p
     ${days ? ofDays : sql``}
   )`;
