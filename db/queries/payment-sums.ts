@@ -65,11 +65,15 @@ async function countCustomers(db: Db, all: PaymentFilter): Promise<number> {
   const { rows } = await sql<{ customers: number }>`
     with recursive ${readOneByOne(filter, time)}, known as materialized (${known}), payer as (
       select distinct o.payer from single p join payment_option o on o.id = p.option_id
+    ), numbered as materialized (
+      select (
+        select c.number from customer c
+        where c.account_id = ${filter.accountId} and c.mode = ${filter.mode} and c.payer = p.payer
+      ) as number from payer p
     )
     select (select coalesce(sum(bit_count(bits)), 0) from known)::bigint + count(*) as customers
-    from payer left join customer c on (c.account_id, c.mode, c.payer) = (${filter.accountId}, ${filter.mode}, payer.payer)
-      left join known k on k.chunk = c.number / ${sql.lit(CHUNK)}
-    where c.number is null or k.bits is null or get_bit(k.bits, c.number % ${sql.lit(CHUNK)}) = 0`.execute(db);
+    from numbered n left join known k on k.chunk = n.number / ${sql.lit(CHUNK)}
+    where n.number is null or k.bits is null or get_bit(k.bits, n.number % ${sql.lit(CHUNK)}) = 0`.execute(db);
   return rows[0]?.customers ?? 0;
 }
 
