@@ -264,7 +264,9 @@ test("unfiltered lists are read through an index, however many payments there ar
     for (const dir of ["asc", "desc"] as const)
       for (const after of [undefined, [day, "pay_1"] as const]) {
         const filter = { accountId, mode: "test" as const, merchantIds };
-        const plan = await explain(selectPage(api.db, filter, { order: { by: "date", dir, after }, limit: 51, matching: 1 }));
+        const plan = await explain(
+          selectPage(api.db, filter, { order: { by: "date", dir, after }, limit: 51, matching: 1 }),
+        );
         expect(plan).toMatch(/Index Scan (Backward )?using payment_(account|merchant) /);
         expect(plan).not.toContain("Seq Scan on payment p");
         // A later page starts at its cursor and does not read the pages before.
@@ -285,11 +287,7 @@ test("the payout of each listed payment is found through an index, however many 
       select 'settlement_paid', 'trf_' || i, now() from generate_series(1, 20000) i`.execute(db);
     await sql`analyze transfer, ledger_group`.execute(db);
     return explain(
-      selectPage(
-        db,
-        { accountId, mode: "live" },
-        { order: { by: "date", dir: "desc" }, limit: 51, matching: 1 },
-      ),
+      selectPage(db, { accountId, mode: "live" }, { order: { by: "date", dir: "desc" }, limit: 51, matching: 1 }),
     );
   });
   expect(plan).toContain("using transfer_settlement");
