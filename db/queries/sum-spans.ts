@@ -1,7 +1,7 @@
 /** A part of a filter's time that sums answer: spans that begin from `from` and before `before`, dates of Postgres. */
-export type SpanRange = { span: "day" | "month"; from: string; before: string };
+type SpanRange = { span: "day" | "month"; from: string; before: string };
 /** A part of a filter's time, of which payments are read one by one. Texts of Postgres timestamps. */
-export type TimeRange = { from: string; before: string };
+type TimeRange = { from: string; before: string };
 
 /** How a filter's time is read: whole UTC days by sums, what remains at its ends by payments. */
 export type SplitTime = { edges: TimeRange[]; days: TimeRange | undefined; spans: SpanRange[] };
