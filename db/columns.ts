@@ -33,6 +33,7 @@ export const paymentColumns = columnsOf<"payment">()([
   "direct",
   "settlement_id",
   "option_id",
+  "asset",
   "cancelled_reason",
   "requester",
   "has_other_requesters",

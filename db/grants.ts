@@ -140,6 +140,7 @@ const shownPayment = [
   "failure_code",
   "cancelled_reason",
   "option_id",
+  "asset",
   "tx_id",
   "sent_by_others",
   "paid_asset",
@@ -354,6 +355,12 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     board: { select: shownPayment },
     admin: { select: "all", update: ["settlement_id", "due_at", "due_retries"] },
   },
+  // The api ends payments too: it cancels them.
+  ended_payment: { ...readers, api: append, worker: { ...append, delete: true } },
+  summed_account: ofWorkers,
+  payment_sum: ofWorkers,
+  customer: { ...readers, worker: append },
+  customer_set: ofWorkers,
   payment_option: {
     ...readers,
     api: { ...append, update: ["blockhash_until"] },

@@ -239,6 +239,29 @@ create table created_account (
   PRIMARY KEY (chain, address)
 );
 
+create table customer (
+  account_id text not null,
+  mode text not null,
+  payer text not null,
+  number integer not null,
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode, payer)
+);
+
+create table customer_set (
+  account_id text not null,
+  mode text not null,
+  merchant_id text not null,
+  span text not null,
+  starts_on date not null,
+  asset text not null,
+  chunk integer not null,
+  bits bit(32768) not null,
+  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text]))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode, merchant_id, span, starts_on, asset, chunk)
+) with (toast_tuple_target=128);
+
 create table database_epoch (
   singleton boolean not null default true,
   id text not null,
@@ -297,6 +320,13 @@ create table dust (
   PRIMARY KEY (id),
   UNIQUE (chain, asset, day)
 );
+
+create table ended_payment (
+  account_id text not null,
+  mode text not null,
+  payment_id text not null,
+  PRIMARY KEY (account_id, mode, payment_id)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000);
 
 create table event (
   id bigint generated always as identity not null,
@@ -571,6 +601,7 @@ create table payment (
   cancelled_reason text,
   checkout jsonb,
   option_id text,
+  asset text,
   tx_id text,
   sent_by_others boolean not null default false,
   paid_asset text,
@@ -599,7 +630,7 @@ create table payment (
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id)
-) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_option (
   id text not null,
@@ -641,6 +672,22 @@ create table payment_option (
   UNIQUE (payment_id, id),
   UNIQUE (payment_id, payer, asset, number)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
+
+create table payment_sum (
+  account_id text not null,
+  mode text not null,
+  merchant_id text not null,
+  span text not null,
+  starts_on date not null,
+  state text not null,
+  asset text not null,
+  unit text not null,
+  count bigint not null,
+  value numeric(78,0) not null,
+  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text]))),
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode, merchant_id, span, starts_on, state, asset, unit)
+);
 
 create table payout_marker (
   chain text not null,
@@ -819,6 +866,14 @@ create table signed_statement (
   outcome text,
   PRIMARY KEY (id),
   UNIQUE (text, signer)
+);
+
+create table summed_account (
+  account_id text not null,
+  mode text not null,
+  customers integer not null default 0,
+  FOREIGN KEY (account_id) REFERENCES account(id),
+  PRIMARY KEY (account_id, mode)
 );
 
 create table transaction (
@@ -1028,6 +1083,7 @@ CREATE INDEX attempt_due_by_merchant ON public.attempt USING btree (chain, merch
 CREATE INDEX attempt_refused ON public.attempt USING btree (created_at) WHERE (state = 'refused'::text);
 CREATE INDEX audit_entry_subject ON public.audit_entry USING btree (subject);
 CREATE INDEX burned_gas_recent ON public.burned_gas USING btree (chain, at);
+CREATE INDEX collected_data_account ON public.collected_data USING btree (account);
 CREATE INDEX collected_data_delete ON public.collected_data USING btree (delete_at);
 CREATE INDEX collected_data_payment ON public.collected_data USING btree (payment_id);
 CREATE INDEX collection_policy_merchant ON public.collection_policy USING btree (merchant_id);
@@ -1061,10 +1117,11 @@ CREATE INDEX operator_request_operator ON public.operator_request USING btree (o
 CREATE INDEX operator_request_subject ON public.operator_request USING btree (subject, requested_at);
 CREATE INDEX operator_request_waiting ON public.operator_request USING btree (requested_at) WHERE (state = 'requested'::text);
 CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator);
-CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, created_at DESC, id DESC);
+CREATE INDEX payment_account ON public.payment USING btree (account_id, mode, state, COALESCE(asset, ''::text), created_at DESC);
+CREATE INDEX payment_amount ON public.payment USING btree (account_id, mode, value, id);
 CREATE INDEX payment_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, due_at) WHERE (due_at IS NOT NULL);
-CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, created_at DESC, id DESC);
+CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, state, COALESCE(asset, ''::text), created_at DESC);
 CREATE INDEX payment_metadata ON public.payment USING gin (metadata jsonb_path_ops) WHERE (metadata IS NOT NULL);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
 CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
@@ -1532,7 +1589,7 @@ CREATE OR REPLACE FUNCTION public.record_simulated_payment(of_payment text, with
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
-    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    update payment set tx_id = with_tx, asset = with_asset, paid_asset = with_asset, paid_amount = with_amount
     where id = of_payment and mode = 'test' and state = 'processing' returning id
   $function$
 ;

@@ -113,6 +113,10 @@ export function isFinalPaymentState(state: PaymentState): boolean {
   return machines.payment[state].length === 0;
 }
 
+/** The states of a payment, and those of them that it never leaves. */
+export const paymentStates = memberNames(machines.payment).filter((state) => state !== "new");
+export const openPaymentStates = paymentStates.filter((state) => !isFinalPaymentState(state));
+
 /** Returns all moves as rows of the table `transition`. */
 export function listTransitions(): { machine: Machine; from_state: string; to_state: string }[] {
   const all: Record<Machine, Record<string, readonly string[]>> = machines;

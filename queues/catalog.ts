@@ -164,6 +164,7 @@ const jobs = {
     backoffMs: 1_000,
     concurrency: 1,
   }),
+  "sum-payments": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
   "check-pages": job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
   "report-destinations": job({
     data: tick,

@@ -30,6 +30,7 @@ const parts: { readonly [N in QueueName]: Part<N> } = {
   reconcile: { component: "reconciliation", ...ofChain },
   "deliver-webhook": { component: "webhooks", rows: () => [], topic: ({ endpointId }) => endpointId },
   "move-excess": { component: "hot balance", ...ofChain },
+  "sum-payments": { component: "sums of payments", ...ofTick },
   "check-pages": { component: "check of the buyers' pages", ...ofTick },
   "report-destinations": { component: "signer", ...ofTick },
   sweep: { component: "sweep", ...ofTick },

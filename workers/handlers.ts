@@ -7,6 +7,7 @@ import { createVerify } from "../payments/lifecycle/verify-batches.ts";
 import { createHistoryReader, createWatch } from "../payments/lifecycle/watch-chain.ts";
 import { cleanUp } from "../payments/maintenance/clean-up.ts";
 import { recordSignerHead } from "../payments/maintenance/signer-log.ts";
+import { sumEndedPayments } from "../payments/maintenance/sum-payments.ts";
 import { applyDueChanges } from "../payments/merchants/decide-changes.ts";
 import { hasUnreportedDestinations, reportDestinations } from "../payments/merchants/report-destinations.ts";
 import { runOperatorRequests } from "../payments/operators/run-requests.ts";
@@ -42,6 +43,9 @@ const HISTORY_EVERY_S = 2;
 
 /** Interval between looks at what the treasury holds above its ceilings, seconds. */
 const EXCESS_EVERY_S = 60;
+
+/** Interval at which payments that have ended are added to the sums of lists, seconds. */
+const SUM_EVERY_S = 10;
 
 /** Interval between checks of the buyers' pages, seconds. */
 const PAGES_EVERY_S = 120;
@@ -92,6 +96,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
     if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
     if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
+    if (at % SUM_EVERY_S === 0) await deps.enqueue("sum-payments", [{ data: { at } }]);
     if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
   };
 
@@ -153,6 +158,7 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       if (!mustWait(chain)) await deps.withoutRequestContext(() => moveExcess(deps, chain));
       return done;
     },
+    "sum-payments": async () => ((await sumEndedPayments(deps)) === "more" ? rerun : done),
     "check-pages": async () => {
       await deps.checkPages();
       return done;

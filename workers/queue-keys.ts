@@ -28,6 +28,7 @@ const needsOfQueue: Readonly<Record<QueueName, Partial<Record<Namespace, readonl
   "move-excess": { eip155: ["signer"] },
   "deliver-webhook": {},
   "report-destinations": { eip155: ["signer"], solana: ["signer"] },
+  "sum-payments": {},
   "check-pages": {},
   sweep: {},
 };

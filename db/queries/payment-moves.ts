@@ -18,13 +18,14 @@ export async function moveToProcessing(db: Db, payments: readonly VerifiedPaymen
   const ids = payments.map(({ id }) => id);
   const attemptIds = payments.map(({ attemptId }) => attemptId);
   const optionIds = payments.map(({ option }) => option.id);
+  const assets = payments.map(({ option }) => option.asset);
   return moveRows(db, "payment", {
     ids,
     from: "requires_action",
     to: "processing",
     at,
-    set: { due_at: null, option_id: sql<string>`given.option_id` },
-    given: sql`unnest(${ids}::text[], ${optionIds}::text[]) as given (id, option_id)`,
+    set: { due_at: null, option_id: sql<string>`given.option_id`, asset: sql<string>`given.asset` },
+    given: sql`unnest(${ids}::text[], ${optionIds}::text[], ${assets}::text[]) as given (id, option_id, asset)`,
     where: sql`exists (select from attempt a
       where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
       and ${isStillDestination(payments)}`,

@@ -2,8 +2,9 @@ import { type Selectable, sql } from "kysely";
 import { batchStatements } from "../batch-calls.ts";
 import { paymentColumns } from "../columns.ts";
 import { sortByText } from "../sort-by-text.ts";
-import type { PaymentState } from "../states.ts";
+import { type PaymentState, paymentStates } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
+import { isInList, type ListOwners, listParts } from "./payment-filters.ts";
 import { deducted } from "./settlement-deductions.ts";
 
 export type PaymentRow = Selectable<Tables["payment"]>;
@@ -193,23 +194,29 @@ type LineRow = Pick<PaymentRow, (typeof lineColumns)[number]>;
 /** Returns payments, newest first, with the columns of a line of a list. */
 export async function listNewestPayments(db: Db, filter: NewestFilter): Promise<LineRow[]> {
   const { ids, accountId, merchantId, state, since, limit } = filter;
-  const newest = sql`order by p.created_at desc, p.id desc limit ${limit}`;
   const conditions = [
-    ...(ids ? [sql`p.id = any(${ids})`] : []),
     ...(accountId ? [sql`p.account_id = ${accountId}`] : []),
     ...(merchantId ? [sql`p.merchant_id = ${merchantId}`] : []),
     ...(state ? [sql`p.state = ${state}`] : []),
     ...(since ? [sql`p.created_at >= ${since}`] : []),
   ];
   const where = sql.join([sql`true`, ...conditions], sql` and `);
+  const newest = sql`order by p.created_at desc, p.id desc limit ${limit}`;
   const columns = sql.join(lineColumns.map((column) => sql.ref(`p.${column}`)));
-  const ofOne = sql<LineRow>`select ${columns} from payment p where ${where} ${newest}`;
-  if (ids || merchantId) return (await ofOne.execute(db)).rows;
-  // The indexes order the payments of each account and mode by time: these are the newest of the newest ones of each.
-  const { rows } = await sql<LineRow>`
-    select p.* from account a cross join (values ('test'), ('live')) as m (mode) cross join lateral (
-      select ${columns} from payment p where p.account_id = a.id and p.mode = m.mode and ${where} ${newest}
-    ) p ${newest}`.execute(db);
+  const owners: ListOwners = merchantId
+    ? { by: "merchant", rows: sql`select id, mode from merchant where id = ${merchantId}` }
+    : {
+        by: "account",
+        rows: sql`select a.id, m.mode from account a cross join (values ('test'), ('live')) m (mode)
+          where ${accountId ? sql`a.id = ${accountId}` : sql`true`}`,
+      };
+  const { rows } = ids
+    ? await sql<LineRow>`select ${columns} from payment p where p.id = any(${ids}) and ${where} ${newest}`.execute(db)
+    : await sql<LineRow>`
+        with recursive ${listParts(owners, state ? [state] : paymentStates, {})}
+        select p.* from list l
+        cross join lateral (select ${columns} from payment p where ${isInList(owners)} and ${where} ${newest}) p
+        ${newest}`.execute(db);
   return rows;
 }
 

@@ -33,6 +33,8 @@ export type PaymentTables = {
     settlement_id: string | null;
     /** The option of the verified attempt. */
     option_id: string | null;
+    /** The asset of that option, or of a simulated payment (CAIP-19). */
+    asset: Optional<string>;
     cancelled_reason: "cancelled_by_user" | "cancelled_by_merchant" | null;
     /** The wallet instance or checkout session that requested options first. */
     requester: Optional<string>;
@@ -84,6 +86,38 @@ export type PaymentTables = {
     /** Solana: when the most recently returned blockhash expires. Not part of the quote. */
     blockhash_until: Optional<Date>;
     created_at: Date;
+  };
+  /** Payments that have ended and are not in the sums yet. */
+  ended_payment: { account_id: string; mode: Mode; payment_id: string };
+  /** The accounts whose payments have been summed, with the number of their customers. */
+  summed_account: { account_id: string; mode: Mode; customers: Generated<number> };
+  /** Payments that have ended, by the UTC day and month of their creation. */
+  payment_sum: {
+    account_id: string;
+    mode: Mode;
+    /** Empty: all merchants of the account. */
+    merchant_id: string;
+    span: "day" | "month";
+    starts_on: Date;
+    state: PaymentState;
+    /** Empty when no buyer has begun to pay. */
+    asset: string;
+    unit: string;
+    count: number;
+    value: bigint;
+  };
+  /** The payers of succeeded payments of an account, numbered from 0. */
+  customer: { account_id: string; mode: Mode; payer: string; number: number };
+  /** The customers of a day or month, of which one bit stands for each. */
+  customer_set: {
+    account_id: string;
+    mode: Mode;
+    merchant_id: string;
+    span: "day" | "month";
+    starts_on: Date;
+    asset: string;
+    chunk: number;
+    bits: string;
   };
   attempt: {
     id: string;

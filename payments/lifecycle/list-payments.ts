@@ -1,11 +1,7 @@
 import { hasMerchant } from "../../db/queries/merchants.ts";
-import {
-  type ListedPayment,
-  listPaymentRows,
-  type PaymentFilter,
-  type PaymentOrder,
-  sumPayments,
-} from "../../db/queries/payment-lists.ts";
+import type { PaymentFilter } from "../../db/queries/payment-filters.ts";
+import { type ListedPayment, listPaymentRows, type PaymentOrder } from "../../db/queries/payment-lists.ts";
+import { sumPayments } from "../../db/queries/payment-sums.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { canonicalUnit, currencyDecimals } from "../money.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
@@ -75,13 +71,13 @@ export async function listPaymentViews(
   if (!after.ok) return after;
   const filter = { ...rest, assets: symbols && listAssets(deps, symbols) };
   const order = { by, dir, after: after.value };
-  const rows = await listPaymentRows(deps.db, filter, order, limit + 1);
+  const sums = await sumPayments(deps.db, filter);
+  const rows = await listPaymentRows(deps.db, filter, { order, limit: limit + 1, matching: sums.transactions });
   const keyOf = (row: ListedPayment): [string, string] => [
     by === "date" ? row.created_at.toISOString() : row.value.toString(),
     row.id,
   ];
   const { items, nextCursor } = toPage(rows, limit, keyOf);
-  const sums = await sumPayments(deps.db, filter);
   const stats = {
     totalRevenue: addUp(sums.revenue).map(({ unit, value }) => toRevenue(deps, unit, value)),
     totalTransactions: sums.transactions,
@@ -115,8 +111,8 @@ export function toDecimal(value: bigint, decimals: number): string {
 }
 
 function toListView(deps: Deps, row: ListedPayment): PaymentListView {
-  const paid = row.option_asset !== null && row.option_amount !== null;
-  const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.option_asset}`, value) : null);
+  const paid = row.asset !== null && row.option_amount !== null;
+  const moneyOf = (value: bigint) => (paid ? toMoney(deps, `caip19/${row.asset}`, value) : null);
   const amount = row.option_amount ?? 0n;
   const owed = findCredit(row);
   const [total, fixed] = [moneyOf(row.option_fee), moneyOf(row.option_fee_fixed)];

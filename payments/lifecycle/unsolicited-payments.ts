@@ -41,7 +41,7 @@ export async function openUnsolicitedPayments(
   const at = deps.now();
   const opened: OptionRow[] = [];
   for (const option of quotes) {
-    const set = { due_at: null, option_id: option.id };
+    const set = { due_at: null, option_id: option.id, asset: option.asset };
     const ids = [option.payment_id];
     const moved = await moveRows(db, "payment", { ids, from: "requires_action", to: "processing", at, set });
     if (moved.length === 0) continue;

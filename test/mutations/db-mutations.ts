@@ -4,6 +4,38 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
+    file: "db/queries/ended-payments.ts",
+    tests: ["test/integration/db/queries/payment-sums.test.ts"],
+    mutations: [
+      {
+        name: "several workers sum the payments of an account at once",
+        find: "    .forUpdate()\n    .skipLocked()\n",
+        replace: "",
+      },
+      {
+        name: "a worker waits for the one that sums the payments of the account",
+        find: "    .skipLocked()\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payment-sums.ts",
+    tests: ["test/integration/db/queries/payment-sums.test.ts"],
+    mutations: [
+      {
+        name: "totals count an open payment that was created in the first or last day twice",
+        find: "on not r.is_open or l.state",
+        replace: "on l.state",
+      },
+      {
+        name: "totals miss the payments that have ended since the last fold",
+        find: "${days ? ofDays : sql``}",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/chain-families.ts",
     tests: ["test/unit/db/chain-families.test.ts"],
     mutations: [

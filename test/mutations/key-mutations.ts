@@ -63,13 +63,13 @@ export const keyMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "db/queries/payment-lists.ts",
+    file: "db/queries/payment-filters.ts",
     tests: restriction,
     mutations: [
       {
         name: "a list has payments of merchants that the key does not reach",
-        find: 'if (onlyMerchants) query = query.where("p.merchant_id", "in", [...onlyMerchants]);',
-        replace: "",
+        find: "new Set(onlyMerchants ?? merchantIds)",
+        replace: "new Set(merchantIds ?? onlyMerchants)",
       },
     ],
   },

@@ -16,7 +16,9 @@ create table payment (
   failure_code text check (failure_code is null or state = 'failed'),
   cancelled_reason text check (cancelled_reason is null or state = 'cancelled'),
   checkout jsonb,
+  -- The option that the buyer pays by, and its asset. A simulated payment has an asset only.
   option_id text,
+  asset text,
   tx_id text,
   -- The buyer or another relayer has sent the transaction `tx_id`, not one of our lanes.
   sent_by_others boolean not null default false,
@@ -37,8 +39,11 @@ create table payment (
   check (state <> 'succeeded' or (tx_id is not null and paid_asset is not null and paid_amount is not null)),
   check (requester is not null or not has_other_requesters)
 );
-create index payment_account on payment (account_id, mode, created_at desc, id desc);
-create index payment_merchant on payment (merchant_id, created_at desc, id desc);
+-- Lists merge the payments of each state and asset, newest first (db/queries/payment-filters.ts). The id is left out to
+-- save WAL: few payments have the same time.
+create index payment_account on payment (account_id, mode, state, coalesce(asset, ''), created_at desc);
+create index payment_merchant on payment (merchant_id, state, coalesce(asset, ''), created_at desc);
+create index payment_amount on payment (account_id, mode, value, id);
 create index payment_metadata on payment using gin (metadata jsonb_path_ops) where metadata is not null;
 create index payment_reference on payment (reference_id) where reference_id is not null;
 create index payment_sent_by_others on payment (tx_id) where sent_by_others;
@@ -146,6 +151,7 @@ create table collected_data (
 create unique index collected_data_posted on collected_data (payment_id, account, requester) where attempt_id is null;
 create unique index collected_data_attempt on collected_data (attempt_id, requester) where attempt_id is not null;
 create index collected_data_payment on collected_data (payment_id);
+create index collected_data_account on collected_data (account);
 create index collected_data_delete on collected_data (delete_at);
 
 -- Records what a simulated buyer has paid. The api calls it for payments of test mode; of live payments it cannot write
@@ -153,6 +159,6 @@ create index collected_data_delete on collected_data (delete_at);
 create function record_simulated_payment(of_payment text, with_tx text, with_asset text, with_amount numeric)
   returns setof text language sql
   security definer set search_path = pg_catalog, public, pg_temp as $$
-    update payment set tx_id = with_tx, paid_asset = with_asset, paid_amount = with_amount
+    update payment set tx_id = with_tx, asset = with_asset, paid_asset = with_asset, paid_amount = with_amount
     where id = of_payment and mode = 'test' and state = 'processing' returning id
   $$;

@@ -9,6 +9,7 @@ const files = [
   "ledger",
   "settlements",
   "payments",
+  "payment-sums",
   "refunds",
   "payout-queue",
   "transfers",

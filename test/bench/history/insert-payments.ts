@@ -6,7 +6,7 @@ export const insertPaymentStatements: Insert[] = [
   [
     "payment",
     `insert into payment (id, account_id, merchant_id, mode, reference_id, description, metadata, unit, value, state,
-       state_version, failure_code, cancelled_reason, option_id, tx_id, paid_asset, paid_amount, fee, settlement_id,
+       state_version, failure_code, cancelled_reason, option_id, asset, tx_id, paid_asset, paid_amount, fee, settlement_id,
        requester, created_at, updated_at, expires_at, due_at)
      select p.id, p.account_id, p.merchant_id, 'live', case when p.n % 10 > 0 then 'order-' || p.n end,
        case when p.n % 3 = 0 then 'Order ' || p.n || ', two articles' end,
@@ -15,6 +15,7 @@ export const insertPaymentStatements: Insert[] = [
        case p.state when 'succeeded' then 2 when 'failed' then 2 when 'requires_action' then 0 else 1 end,
        case p.state when 'failed' then 'declined_user' end, case p.state when 'cancelled' then 'cancelled_by_merchant' end,
        case when p.state in ('succeeded', 'failed', 'processing') then p.option_id end,
+       case when p.state in ('succeeded', 'failed', 'processing') then p.asset end,
        s.tx_hash, case when s.n is not null then p.asset end, s.amount, coalesce(s.fee, 0),
        case when s.n is not null then history.settlement_id(s.merchant_id, s.asset, ledger_day_of(s.succeeded_at)) end,
        'client ' || p.payer_no, p.at,
@@ -22,6 +23,11 @@ export const insertPaymentStatements: Insert[] = [
          else p.confirmed_at end,
        p.expires_at, case p.state when 'requires_action' then p.expires_at end
      from history.payment p left join history.succeeded s using (n) order by p.n`,
+  ],
+  [
+    "ended_payment",
+    `insert into ended_payment (account_id, mode, payment_id)
+     select account_id, 'live', id from history.payment where state not in ('requires_action', 'processing') order by n`,
   ],
   [
     // Every payment that was confirmed has an option, and so have half of the others. A third has a second one.

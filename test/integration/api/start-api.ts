@@ -312,7 +312,7 @@ export async function movePaymentSilently<S extends StateOf<"payment">>(
   from: S,
   to: NextOf<"payment", S>,
 ) {
-  const paid = { tx_id: `test:${id}`, paid_asset: asset, paid_amount: 5_000_000n };
+  const paid = { tx_id: `test:${id}`, asset, paid_asset: asset, paid_amount: 5_000_000n };
   const set = to === "succeeded" ? paid : {};
   const moved = await moveRows(api.db, "payment", { ids: [id], from, to, at: new Date(), set });
   if (moved.length !== 1) throw new Error(`${id} did not move from ${from} to ${to}`);

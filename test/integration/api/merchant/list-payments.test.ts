@@ -75,7 +75,7 @@ test("a paid payment names its payer, asset and network, and the totals cover al
   await makePayment(api, { headers } as never);
   const options = await api.post(`/v1/gateway/payment/${id}/options`, wallet, { accounts: [buyer] });
   const [option] = options.body["options"] as [{ id: string }];
-  await api.db.updateTable("payment").set({ option_id: option.id }).where("id", "=", id).execute();
+  await api.db.updateTable("payment").set({ option_id: option.id, asset }).where("id", "=", id).execute();
   await movePayment(api, id, "requires_action", "processing");
   await movePayment(api, id, "processing", "succeeded");
   const page = await list("/v1/merchants/payments?status=succeeded&token_symbol=USDC&network=eip155:31337", headers);
@@ -220,7 +220,7 @@ test("each currency has its own exact total, and a returning buyer counts as one
       const accounts = [`eip155:31337:0x${payer.repeat(20)}`];
       const { body } = await api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts });
       const option_id = (body["options"] as [{ id: string }])[0].id;
-      await api.db.updateTable("payment").set({ option_id }).where("id", "=", id).execute();
+      await api.db.updateTable("payment").set({ option_id, asset }).where("id", "=", id).execute();
     }
     await movePayment(api, id, "requires_action", "processing");
     await movePayment(api, id, "processing", "succeeded");
@@ -264,11 +264,13 @@ test("unfiltered lists are read through an index, however many payments there ar
     for (const dir of ["asc", "desc"] as const)
       for (const after of [undefined, [day, "pay_1"] as const]) {
         const filter = { accountId, mode: "test" as const, merchantIds };
-        const plan = await explain(selectPage(api.db, filter, { by: "date", dir, after }, 51));
+        const plan = await explain(
+          selectPage(api.db, filter, { order: { by: "date", dir, after }, limit: 51, matching: 1 }),
+        );
         expect(plan).toMatch(/Index Scan (Backward )?using payment_(account|merchant) /);
         expect(plan).not.toContain("Seq Scan on payment p");
         // A later page starts at its cursor and does not read the pages before.
-        if (after) expect(plan).toMatch(/Index Cond: .*ROW\(/);
+        if (after) expect(plan).toMatch(/Index Cond: .*created_at [<>]=/);
       }
 });
 
@@ -284,7 +286,9 @@ test("the payout of each listed payment is found through an index, however many 
     await sql`insert into ledger_group (kind, subject, at)
       select 'settlement_paid', 'trf_' || i, now() from generate_series(1, 20000) i`.execute(db);
     await sql`analyze transfer, ledger_group`.execute(db);
-    return explain(selectPage(db, { accountId, mode: "live" }, { by: "date", dir: "desc" }, 51));
+    return explain(
+      selectPage(db, { accountId, mode: "live" }, { order: { by: "date", dir: "desc" }, limit: 51, matching: 1 }),
+    );
   });
   expect(plan).toContain("using transfer_settlement");
   expect(plan).not.toMatch(/Seq Scan on (transfer|ledger_group)/);

@@ -1,0 +1,259 @@
+import { sql } from "kysely";
+import { expect, test } from "vitest";
+import { moveRows } from "../../../../db/moves.ts";
+import { openDb } from "../../../../db/open.ts";
+import { addToSums, insertSummedAccount, lockSums } from "../../../../db/queries/ended-payments.ts";
+import type { PaymentFilter } from "../../../../db/queries/payment-filters.ts";
+import { listPaymentRows, type PaymentOrder } from "../../../../db/queries/payment-lists.ts";
+import { type PaymentTotals, sumPayments } from "../../../../db/queries/payment-sums.ts";
+import type { Db } from "../../../../db/tables.ts";
+import { sumEndedPayments } from "../../../../payments/maintenance/sum-payments.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { createDatabase } from "../../../support/test-database.ts";
+
+const db = openDb(await createDatabase(), { max: 10 });
+addCleanup(() => db.destroy());
+
+const assets = ["eip155:1/erc20:0xaa", "eip155:1/erc20:0xbb", "solana:5ey/token:cc"] as const;
+const newest = Date.parse("2026-06-15T15:00:00Z");
+const DAY_MS = 86_400_000;
+const live = "live" as const;
+/** The payments of all tests, which are numbered. */
+const made = { payments: 0 };
+
+/** A repeatable series of numbers below a bound. */
+function makeRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * below);
+  };
+}
+
+async function addAccount(name: string): Promise<{ accountId: string; merchants: string[] }> {
+  const accountId = `acct_${name}`;
+  const merchants = [1, 2, 3].map((n) => `mrch_${name}${n}`);
+  const created_at = new Date(0);
+  await db.insertInto("account").values({ id: accountId, name, created_at }).execute();
+  const named = { account_id: accountId, mode: live, name, email: "a@example.test", created_at, ...none };
+  await db
+    .insertInto("merchant")
+    .values(merchants.map((id) => ({ id, ...named })))
+    .execute();
+  return { accountId, merchants };
+}
+const none = { icon_url: null, logo_id: null, deleted_at: null };
+
+/** Creates payments of the 100 days before `newest`, each with an option, in this many of three merchants. */
+async function addPayments(
+  { accountId }: { accountId: string },
+  count: number,
+  value = "1 + n % 97",
+): Promise<string[]> {
+  const first = made.payments + 1;
+  made.payments += count;
+  await sql`
+    insert into payment (id, account_id, merchant_id, mode, reference_id, unit, value, state, created_at, updated_at, expires_at)
+    select 'pay_' || n, ${accountId}, replace(${accountId}, 'acct', 'mrch') || 1 + n % 3, 'live', 'order ' || n,
+      case when n % 4 = 0 then 'iso4217/EUR' else 'iso4217/USD' end, ${sql.raw(value)}, 'requires_action',
+      ${new Date(newest)}::timestamptz - (n * 7919 % 8640000) * interval '1 second', now(), now() + interval '1 day'
+    from generate_series(${first}::bigint, ${first + count - 1}::bigint) n`.execute(db);
+  await sql`
+    insert into payment_option (id, payment_id, account, chain, asset, token, payer, receiver, amount, authorization_nonce,
+      valid_before, kind, created_at)
+    select 'opt_' || n, 'pay_' || n, 'a', split_part(asset, '/', 1), asset, 't', 'payer ' || n * 31 % 150, 'r', 5, n::text, 1, 'eip3009', now()
+    from (select n, (${[...assets]}::text[])[1 + n % 3] as asset from generate_series(${first}::bigint, ${first + count - 1}::bigint) n) o`.execute(
+    db,
+  );
+  return Array.from({ length: count }, (_, n) => `pay_${first + n}`);
+}
+
+/** Moves a payment as buyers, the clock and merchants do: 6 of 10 succeed, one remains open. */
+async function end(id: string, draw: number): Promise<void> {
+  const at = new Date();
+  const ids = [id];
+  const optionId = id.replace("pay", "opt");
+  const asset = assets[Number(id.slice(4)) % 3] as string;
+  const move = { ids, at };
+  await db.transaction().execute(async (db) => {
+    if (draw === 0) return;
+    if (draw === 1) await moveRows(db, "payment", { ...move, from: "requires_action", to: "expired" });
+    else if (draw === 2) await moveRows(db, "payment", { ...move, from: "requires_action", to: "cancelled" });
+    else {
+      await moveRows(db, "payment", {
+        ...move,
+        from: "requires_action",
+        to: "processing",
+        set: { option_id: optionId, asset },
+      });
+      if (draw === 3) await moveRows(db, "payment", { ...move, from: "processing", to: "failed" });
+      const paid = { tx_id: "0x", paid_asset: asset, paid_amount: 5n };
+      if (draw > 3) await moveRows(db, "payment", { ...move, from: "processing", to: "succeeded", set: paid });
+    }
+  });
+}
+
+/** The totals by the plainest statements. */
+async function sumPlainly(db: Db, filter: PaymentFilter): Promise<PaymentTotals> {
+  const merchants = [filter.onlyMerchants, filter.merchantIds].filter((ids) => ids);
+  const selected = sql`
+    from payment p left join payment_option o on o.id = p.option_id
+    where p.account_id = ${filter.accountId} and p.mode = 'live'
+      and ${sql.join([sql`true`, ...merchants.map((ids) => sql`p.merchant_id = any(${ids})`)], sql` and `)}
+      and p.created_at >= coalesce(${filter.from}::timestamptz, '-infinity')
+      and p.created_at < coalesce(${filter.before}::timestamptz, 'infinity')
+      and (${filter.states}::text[] is null or p.state = any(${filter.states}))
+      and (${filter.chains}::text[] is null or o.chain = any(${filter.chains}))
+      and (${filter.assets}::text[] is null or o.asset = any(${filter.assets}))
+      and (${filter.reference}::text is null or p.reference_id ilike '%' || ${filter.reference} || '%')`;
+  const { rows } = await sql<{ unit: string; value: bigint }>`
+    select p.unit, sum(p.value) as value ${selected} and p.state = 'succeeded' group by 1 order by 1`.execute(db);
+  const counts = await sql<{ transactions: number; customers: number }>`
+    select count(*) as transactions, count(distinct o.payer) filter (where p.state = 'succeeded') as customers ${selected}`.execute(
+    db,
+  );
+  return { revenue: rows, ...(counts.rows[0] as { transactions: number; customers: number }) };
+}
+
+/** Draws a filter: each member is set in one of three. */
+function drawFilter(random: (below: number) => number, own: { accountId: string; merchants: string[] }): PaymentFilter {
+  const pick = <T>(from: readonly T[]): T[] => [...from, ...from].filter(() => random(3) === 0);
+  const maybe = <T>(value: T) => (random(3) === 0 ? value : undefined);
+  const from = newest - random(110 * 86_400) * 1_000;
+  const length = random(2) ? random(110 * 86_400) * 1_000 : random(100) * DAY_MS;
+  return {
+    accountId: own.accountId,
+    mode: live,
+    onlyMerchants: maybe(pick([...own.merchants, "mrch_stranger"])) ?? null,
+    merchantIds: maybe(pick([...own.merchants, "mrch_other1"])),
+    from: maybe(random(2) ? new Date(from) : new Date(from - (from % DAY_MS))),
+    before: maybe(new Date(from + length)),
+    states: maybe(pick(["requires_action", "processing", "succeeded", "failed", "expired", "cancelled"] as const)),
+    chains: maybe(pick(["eip155:1", "solana:5ey"])),
+    assets: maybe(pick(assets)),
+    reference: random(12) === 0 ? "ORDER 1" : undefined,
+  };
+}
+
+const inSnapshot = <T>(work: (db: Db) => Promise<T>) =>
+  db.transaction().setIsolationLevel("repeatable read").execute(work);
+
+/** Expects that both ways return the same totals of some filters, in one snapshot. */
+async function expectSameTotals(
+  random: (below: number) => number,
+  own: Awaited<ReturnType<typeof addAccount>>,
+  count: number,
+) {
+  for (let n = 0; n < count; n += 1) {
+    const filter = n === 0 ? { accountId: own.accountId, mode: live } : drawFilter(random, own);
+    await inSnapshot(async (db) =>
+      expect(await sumPayments(db, filter), JSON.stringify(filter)).toEqual(await sumPlainly(db, filter)),
+    );
+  }
+}
+
+test("totals are exact for every filter while payments end and several workers add them to the sums", async () => {
+  const own = await addAccount("one");
+  const other = await addAccount("other");
+  // The numbers of customers cross the end of a chunk.
+  await db.insertInto("summed_account").values({ account_id: own.accountId, mode: live, customers: 32_700 }).execute();
+  const random = makeRandom(1);
+  const ids = [...(await addPayments(own, 900)), ...(await addPayments(other, 60))];
+  let isEnding = true;
+  const ending = async (from: number) => {
+    for (let n = from; n < ids.length; n += 3) await end(ids[n] as string, random(10));
+  };
+  const summing = async () => {
+    while (isEnding) await sumEndedPayments({ db }, { atLeast: 3, batch: 50 });
+  };
+  const reading = async () => {
+    while (isEnding) await expectSameTotals(random, own, 4);
+  };
+  const endings = Promise.all([ending(0), ending(1), ending(2)]).finally(() => {
+    isEnding = false;
+  });
+  await Promise.all([endings, summing(), summing(), reading()]);
+  while ((await sumEndedPayments({ db }, { atLeast: 1, batch: 50 })) === "more");
+  expect(await db.selectFrom("ended_payment").selectAll().execute()).toEqual([]);
+  await expectSameTotals(random, own, 100);
+  await expectSameTotals(random, other, 10);
+});
+
+test("a page lists the same payments as a plain statement, for every filter and order", async () => {
+  const own = { accountId: "acct_one", merchants: ["mrch_one1", "mrch_one2", "mrch_one3"] };
+  const random = makeRandom(2);
+  for (let n = 0; n < 30; n += 1) {
+    const { reference, ...filter } = drawFilter(random, own);
+    const { rows: all } = await sql<{
+      id: string;
+      created_at: Date;
+      value: bigint;
+      merchant_id: string;
+      state: string;
+      asset: string;
+    }>`
+      select p.id, p.created_at, p.value, p.merchant_id, p.state, o.asset from payment p left join payment_option o on o.id = p.option_id
+      where p.account_id = ${own.accountId}`.execute(db);
+    const chainOf = (asset: string | null) => asset?.split("/")[0] ?? "";
+    const selected = all.filter(
+      (row) =>
+        [filter.onlyMerchants, filter.merchantIds].every((ids) => !ids || ids.includes(row.merchant_id)) &&
+        (!filter.from || row.created_at >= filter.from) &&
+        (!filter.before || row.created_at < filter.before) &&
+        (!filter.states || filter.states.some((state) => state === row.state)) &&
+        (!filter.chains || filter.chains.includes(chainOf(row.asset))) &&
+        (!filter.assets || filter.assets.includes(row.asset)),
+    );
+    for (const by of ["date", "amount"] as const)
+      for (const dir of ["asc", "desc"] as const)
+        for (const matching of [1, 50_000]) {
+          const keyOf = (row: (typeof all)[number]) => (by === "date" ? row.created_at.getTime() : Number(row.value));
+          const sorted = selected.toSorted((a, b) => keyOf(a) - keyOf(b) || (a.id < b.id ? -1 : 1));
+          const expected = (dir === "asc" ? sorted : sorted.toReversed()).map(({ id }) => id);
+          const start = random(expected.length + 1);
+          const last = selected.find(({ id }) => id === expected[start - 1]);
+          const after =
+            last && ([by === "date" ? last.created_at.toISOString() : String(last.value), last.id] as const);
+          const order: PaymentOrder = { by, dir, after };
+          const rows = await listPaymentRows(db, filter, { order, limit: 11, matching });
+          expect(rows.map(({ id }) => id)).toEqual(expected.slice(start, start + 11));
+        }
+  }
+});
+
+test("a worker that is killed before its commit changes no sum", async () => {
+  const own = await addAccount("killed");
+  for (const id of await addPayments(own, 30)) await end(id, 9);
+  const account = { account_id: own.accountId, mode: live };
+  await insertSummedAccount(db, account);
+  const killed = db.transaction().execute(async (trx) => {
+    expect(await lockSums(trx, account)).toBe(true);
+    expect(await addToSums(trx, account, 20)).toBe(20);
+    // Meanwhile another worker finds the account locked and does not wait.
+    expect(await sumEndedPayments({ db }, { atLeast: 1 })).toBe("done");
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);
+    await sql`select pg_terminate_backend(${rows[0]?.pid})`.execute(db);
+    await sql`select 1`.execute(trx);
+  });
+  await expect(killed).rejects.toThrow();
+  await expectSameTotals(makeRandom(3), own, 20);
+  expect(await sumEndedPayments({ db }, { atLeast: 1 })).toBe("done");
+  await expectSameTotals(makeRandom(3), own, 20);
+});
+
+test("an account whose payments cannot be summed does not stop the others, and its totals stay exact", async () => {
+  const [bad, good] = [await addAccount("bad"), await addAccount("good")];
+  // Two of these do not fit into a column of amounts.
+  for (const id of await addPayments(bad, 24, "repeat('9', 78)::numeric")) await end(id, 9);
+  for (const id of await addPayments(good, 3)) await end(id, 9);
+  await expect(sumEndedPayments({ db }, { atLeast: 1 })).rejects.toThrow("numeric field overflow");
+  const left = await db.selectFrom("ended_payment").select("account_id").distinct().execute();
+  expect(left).toEqual([{ account_id: bad.accountId }]);
+  await expectSameTotals(makeRandom(4), bad, 10);
+});
+
+test("a merchant of another account adds nothing, and a merchant named twice counts once", async () => {
+  const totals = (merchantIds: string[]) => sumPayments(db, { accountId: "acct_one", mode: live, merchantIds });
+  expect((await totals(["mrch_other1"])).transactions).toBe(0);
+  expect(await totals(["mrch_one1", "mrch_one1"])).toEqual(await totals(["mrch_one1"]));
+});
