@@ -166,6 +166,9 @@ const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 /** It is set where an endpoint has a WebSocket: test/integration/chains/evm/head-wakes.test.ts covers it. */
 const ofWebSockets = ["pay_head_subscription"];
 
+/** It is set where the networks file names its feed: test/integration/payments/options/native-prices.test.ts covers it. */
+const ofNativePrices = ["pay_native_price"];
+
 /** It is set when an operator acts on the console: test/integration/ops/console/actions.test.ts covers it. */
 const ofOperators = ["pay_operator_requests_total"];
 
@@ -216,6 +219,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofChanges,
     ...ofSeveralEndpoints,
     ...ofWebSockets,
+    ...ofNativePrices,
     ...ofSigner,
     ...ofOperators,
   ];
