@@ -22,9 +22,11 @@ const writeText = (x: number, y: number, text: string, attributes = ""): string 
 export function drawPanel(panel: Panel, answers: readonly Series[][], box: Box): string {
   const { x, y, width, height } = box;
   const frame = `<rect x="${x}" y="${y}" width="${width}" height="${height}" class="panel"/>`;
-  const title = writeText(x + 6, y + 14, shortenTo(panel.title, width / 5.4), 'class="title"');
+  const title = wrap(panel.title, (width - 12) / 6)
+    .map((line, index) => writeText(x + 6, y + 14 + 12 * index, line, 'class="title"'))
+    .join("");
   const lines = listLines(panel, answers);
-  const inside = { x: x + 6, y: y + 20, width: width - 12, height: height - 26 };
+  const inside = { x: x + 6, y: y + 30, width: width - 12, height: height - 36 };
   return frame + title + drawContent(panel, lines, inside);
 }
 
@@ -50,11 +52,22 @@ function listLines(panel: Panel, answers: readonly Series[][]): Line[] {
 
 /** Returns the name of a series as Grafana makes it from its labels. */
 function nameOf(format: string, labels: Record<string, string>): string {
-  const { __name__: _, ...own } = labels;
-  if (format !== "__auto") return format.replaceAll(/\{\{(\w+)\}\}/g, (_whole, label: string) => labels[label] ?? "");
+  const { __name__: _, ...long } = labels;
+  const own = Object.fromEntries(Object.entries(long).map(([label, value]) => [label, shortenIds(value)]));
+  if (format !== "__auto") return format.replaceAll(/\{\{(\w+)\}\}/g, (_whole, label: string) => own[label] ?? "");
   return Object.entries(own)
     .map(([label, value]) => `${label} ${value}`)
     .join(", ");
+}
+
+/** Shortens addresses, and the hashes in the names of Solana's chains. */
+const shortenIds = (text: string): string => text.replaceAll(/(\w{6})\w{20,}/g, "$1…");
+
+/** Breaks a text into at most two lines. */
+function wrap(text: string, most: number): string[] {
+  if (text.length <= most) return [text];
+  const at = text.lastIndexOf(" ", most);
+  return at === -1 ? [shortenTo(text, most)] : [text.slice(0, at), shortenTo(text.slice(at + 1), most)];
 }
 
 function drawChart(lines: readonly Line[], unit: string, box: Box): string {
@@ -83,7 +96,7 @@ function drawChart(lines: readonly Line[], unit: string, box: Box): string {
       box.x,
       box.y + box.height - legend + 10 + 11 * index,
       shortenTo(text, box.width / 5),
-      `fill="${colors[index]}"`,
+      `style="fill:${colors[index]}"`,
     );
   });
   const rest = lines.length - MOST_NAMES;
