@@ -32,7 +32,7 @@ const variables: Readonly<Record<string, string>> = {
   chain: ".*",
   queue: ".*",
   job: ".*",
-  __rate_interval: "10s",
+  __rate_interval: "30s",
 };
 
 /** Returns a panel's expression with its variables replaced. Throws when it names another variable. */

@@ -5,6 +5,7 @@ import type { LocalSolana } from "../../local/local-solana.ts";
 import type { Say } from "../../local/service.ts";
 import { type Stack, startStack } from "../../local/stack.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { waitUntil } from "../../local/wait-until.ts";
 import { buildService, builtService } from "../support/built-service.ts";
 import { deployTestContract, testContract } from "../support/test-contracts.ts";
 import { sendMixedLoad } from "./mixed-load.ts";
@@ -37,6 +38,7 @@ export async function fillDashboards(args: { dir: string; seconds: number; say: 
       const from = Date.now() / 1_000;
       say("paying under mixed load");
       await sendMixedLoad(stack, { seconds });
+      await waitForScrapes(prometheus);
       return await query(prometheus, { from, to: Date.now() / 1_000 });
     } finally {
       await prometheus.close();
@@ -67,6 +69,19 @@ async function describePrices(
 export function listTargets(stack: Stack): Targets {
   const [api = "", worker = "", board = "", signer = ""] = stack.file().metricsUrls.map((url) => new URL(url).host);
   return { api: [api], worker: [worker], "bull-board": [board], signer: [signer] };
+}
+
+/** Scrapes of each process without which rates have no value, the recorded ones among them. */
+const LEAST_SCRAPES = 6;
+
+/** Waits until each process was scraped some times; on a busy machine scrapes time out. */
+async function waitForScrapes(prometheus: Prometheus): Promise<void> {
+  const hasEnough = async () => {
+    const now = Date.now() / 1_000;
+    const [least] = await prometheus.queryRange("min(sum_over_time(up[10m]))", { from: now, to: now });
+    return (least?.points[0]?.[1] ?? 0) >= LEAST_SCRAPES;
+  };
+  await waitUntil("every process is scraped", hasEnough, { withinMs: 60_000, everyMs: 200 });
 }
 
 async function query(prometheus: Prometheus, range: { from: number; to: number }): Promise<FilledDashboard[]> {

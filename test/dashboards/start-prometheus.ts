@@ -33,8 +33,8 @@ const Answer = z.discriminatedUnion("status", [
 const shipped = (name: string) => readFile(new URL(`../../ops/prometheus/${name}`, import.meta.url), "utf8");
 
 /**
- * Starts Prometheus with the shipped rules. It scrapes once a second, and evaluates once a second what takes longer in
- * production, so that a run of some seconds shows on the dashboards.
+ * Starts Prometheus with the shipped rules. It scrapes and evaluates every two seconds, so that a run of some seconds shows on
+ * the dashboards.
  */
 export async function startPrometheus(targets: Targets): Promise<Prometheus> {
   const program = await findPrometheus();
@@ -44,13 +44,18 @@ export async function startPrometheus(targets: Targets): Promise<Prometheus> {
     static_configs: [{ targets: addresses }],
   }));
   const config = {
-    global: { scrape_interval: "1s", evaluation_interval: "1s", external_labels: { board: "http://127.0.0.1:8081" } },
+    global: {
+      scrape_interval: "2s",
+      scrape_timeout: "2s",
+      evaluation_interval: "2s",
+      external_labels: { board: "http://127.0.0.1:8081" },
+    },
     rule_files: ["recordings.yml", "alerts.yml"],
     scrape_configs: jobs,
   };
   await writeFile(join(folder, "prometheus.yml"), JSON.stringify(config));
   for (const name of ["recordings.yml", "alerts.yml"])
-    await writeFile(join(folder, name), (await shipped(name)).replaceAll("interval: 30s", "interval: 1s"));
+    await writeFile(join(folder, name), (await shipped(name)).replaceAll("interval: 30s", "interval: 2s"));
   const address = `127.0.0.1:${await freePort()}`;
   const child = await startChild(program, [
     `--config.file=${folder}/prometheus.yml`,
