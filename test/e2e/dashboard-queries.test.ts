@@ -9,8 +9,6 @@ import { addCleanup } from "../support/cleanups.ts";
 const silent: Readonly<Record<string, string>> = {
   "Calls that the budget of an endpoint allows now, worst process: {{chain}} {{endpoint}}":
     "no endpoint of the local stack has `callsPerMinute`",
-  "Blocks that an endpoint is behind the highest one (< 10): {{chain}} {{endpoint}}":
-    "each local chain has one endpoint, which is compared with no other",
   "Fees kept, by asset: {{asset}}": "no fee is set",
   "Destination changes that wait (0): service, {{mode}}": "shown only while a change waits",
   "Destination changes that wait (0): signer": "shown only while a change waits",
