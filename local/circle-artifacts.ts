@@ -52,6 +52,7 @@ export const usdcAbi = parseAbi([
   "function initializeV2_2(address[], string)",
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
   "function blacklist(address)",
+  "function unBlacklist(address)",
   "function pause()",
   "event Transfer(address indexed from, address indexed to, uint256 value)",
   "event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)",

@@ -84,15 +84,15 @@ function describeChain(
   return { chain, contracts, keys, rpcUrls: [EVM_RPC_URL ?? url], wsUrl, blockMs, change: { batchGas: BATCH_GAS } };
 }
 
-/** Writes the networks file of the stack and returns its path. */
+/** Writes the networks file of the stack into a folder, with further members of the document. Returns its path. */
 export async function writeNetworks(
   chain: LocalChain,
   solana: LocalSolana,
-  { STACK_DIR }: StackSettings,
+  { dir, members = {} }: { dir: string; members?: Record<string, unknown> | undefined },
 ): Promise<string> {
-  const document = await networksDocument("local", [chain.network], [solana.network]);
-  await mkdir(STACK_DIR, { recursive: true });
-  const file = join(STACK_DIR, "networks.json");
+  const document = { ...(await networksDocument("local", [chain.network], [solana.network])), ...members };
+  await mkdir(dir, { recursive: true });
+  const file = join(dir, "networks.json");
   await writeFile(file, `${JSON.stringify(document, null, 2)}\n`);
   return file;
 }

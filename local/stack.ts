@@ -49,13 +49,15 @@ export type StackOptions = {
   signal?: AbortSignal;
   /** The folder of a build (scripts/build.ts), which is run instead of the sources. */
   build?: string;
+  /** Returns further members of the networks document, such as price feeds, when the chains are set up. */
+  describeMore?: (chain: LocalChain, solana: LocalSolana) => Promise<Record<string, unknown>>;
 };
 
 /** Starts the whole stack and writes its file. Stops it again when a step fails or the signal is aborted meanwhile. */
 export async function startStack(
   settings: StackSettings,
   say: Say,
-  { signal, build }: StackOptions = {},
+  { signal, ...more }: StackOptions = {},
 ): Promise<Stack> {
   const dir = resolve(settings.STACK_DIR);
   const before = await findRunningStack(dir);
@@ -76,7 +78,7 @@ export async function startStack(
       signal?.throwIfAborted();
       say(line);
     };
-    return await startEnvironment({ settings, build, dir, say: sayNext, report: say, opened, stop });
+    return await startEnvironment({ ...more, settings, dir, say: sayNext, report: say, opened, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -92,9 +94,8 @@ async function checkPorts(settings: StackSettings): Promise<void> {
   for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
 }
 
-type EnvironmentOptions = {
+type EnvironmentOptions = Pick<StackOptions, "build" | "describeMore"> & {
   settings: StackSettings;
-  build: string | undefined;
   dir: string;
   say: Say;
   report: Say;
@@ -120,7 +121,8 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   const solanaService = await keep("Solana", startStackSolana(settings, say));
   const chain = await setUpChain(anvil, settings, say);
   const solana = await setUpSolana(solanaService, settings, say);
-  const networksFile = await writeNetworks(chain, solana, settings);
+  const members = await options.describeMore?.(chain, solana);
+  const networksFile = await writeNetworks(chain, solana, { dir: settings.STACK_DIR, members });
   say("migrating the database");
   await migrateDatabase(postgres.url);
   const logins = await createLogins(postgres.url);

@@ -77,6 +77,17 @@ export function fillGauges(deps: Deps): void {
     for (const { kind, count } of (await read()).findings) set({ kind }, count);
   });
   onScrape(metrics.ledgerCheckAgeSeconds, async (set) => set({}, (await read()).ledgerCheckSeconds));
+  onScrape(metrics.ledgerBalance, async (set) => {
+    for (const { account, asset, amount } of (await read()).balances)
+      set({ account, chain: asset.slice(0, asset.indexOf("/")), asset }, Number(amount));
+  });
+  onScrape(metrics.exceptionsOpen, async (set) => {
+    for (const { kind, count } of (await read()).exceptions) set({ kind }, count);
+  });
+  onScrape(metrics.refundsUnfinished, async (set) => {
+    for (const { state, count } of (await read()).refunds) set({ state }, count);
+  });
+  onScrape(metrics.oldestUnfinishedSeconds, async (set) => set({}, (await read()).oldestPaymentSeconds));
   onScrape(metrics.failedBookings, async (set) => {
     for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
   });

@@ -15,6 +15,7 @@ import { listOpenRows } from "../db/queries/open-rows.ts";
 import type { Pool } from "../db/tables.ts";
 import { isTransient } from "../payments/is-transient.ts";
 import { findAnyPayment } from "../payments/lifecycle/checkout-view.ts";
+import { watchNativePrices } from "../payments/options/native-prices.ts";
 import { isQueueName, type QueueName, queueNames } from "../queues/catalog.ts";
 import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
 import { createEpochStore } from "../queues/epoch-store.ts";
@@ -112,6 +113,7 @@ async function work(config: WorkerConfig): Promise<void> {
     const gas = watchGasBalances(deps);
     state.listShort = gas.listShort;
     shutdown.onClose("gas balances", gas.stop);
+    shutdown.onClose("native prices", watchNativePrices(deps));
   }
   const startedChains = await startEachChain(opened, deps, served);
   if (shutdown.signal.aborted) return;

@@ -57,8 +57,9 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
   const groups = [...paid.groups, ...outgoing];
   await insertGroups(db, groups, deps.now());
   return () => {
-    for (const { payment, confirmedAt, chain } of paid.succeeded) {
+    for (const { payment, confirmedAt, chain, asset, amount } of paid.succeeded) {
       deps.metrics.paymentTransitions.inc({ mode: payment.mode, from: "processing", to: "succeeded" });
+      deps.metrics.received.inc({ chain, asset }, Number(amount));
       deps.metrics.confirmToSucceeded.observe({ chain }, (deps.now().getTime() - confirmedAt.getTime()) / 1000);
     }
     if (settled > 0) deps.metrics.settlementTransitions.inc({ mode: "live", from: "paying", to: "paid" }, settled);

@@ -11,16 +11,16 @@ export type Refused = { whole: AttemptWithContext; reason: string };
  */
 export async function refuseAttempts(deps: PaymentDeps, refusals: readonly Refused[]): Promise<Map<string, unknown>> {
   const failed = new Map<string, unknown>();
-  let refused = 0;
   for (const [reason, group] of Map.groupBy(refusals, ({ reason }) => reason)) {
     const ids = group.map(({ whole }) => whole.attempt.id);
     const move = { ids, from: "waiting" as const, to: "refused" as const, at: deps.now(), detail: { reason } };
     try {
-      refused += (await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } })).length;
+      const moved = new Set(await moveRows(deps.db, "attempt", { ...move, set: { refusal: reason, due_at: null } }));
+      for (const { attempt, option } of group.map(({ whole }) => whole))
+        if (moved.has(attempt.id)) deps.metrics.attempts.inc({ outcome: "refused", kind: option.kind });
     } catch (error) {
       for (const id of ids) failed.set(id, error);
     }
   }
-  if (refused > 0) deps.metrics.attempts.inc({ outcome: "refused" }, refused);
   return failed;
 }

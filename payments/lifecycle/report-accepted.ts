@@ -11,13 +11,13 @@ export async function reportAccepted(
 ): Promise<void> {
   const accepted = attempts.filter(({ attempt }) => transfers.has(attempt.id));
   if (accepted.length === 0) return;
-  for (const { payment } of accepted) count(deps, payment.mode);
+  for (const whole of accepted) count(deps, whole);
   const ready = accepted.flatMap((whole) => toReady(whole, { transfers, outcomes }) ?? []);
   await Promise.all([deps.publishPaymentChanges(accepted.map(({ payment }) => payment.id)), wakeRelays(deps, ready)]);
 }
 
-function count({ metrics }: PaymentDeps, mode: AttemptWithContext["payment"]["mode"]): void {
-  metrics.attempts.inc({ outcome: "verified" });
+function count({ metrics }: PaymentDeps, { payment: { mode }, option }: AttemptWithContext): void {
+  metrics.attempts.inc({ outcome: "verified", kind: option.kind });
   metrics.paymentTransitions.inc({ mode, from: "requires_action", to: "processing" });
   if (mode === "test") metrics.paymentTransitions.inc({ mode, from: "processing", to: "succeeded" });
 }

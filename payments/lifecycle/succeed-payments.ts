@@ -7,8 +7,11 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { accrue, type Credit } from "../payouts/accrue.ts";
 import { type DirectPayment, settleDirect } from "../payouts/settle-direct.ts";
 
-/** A payment that has just succeeded, with the time of its confirm. */
-type Succeeded = { payment: Pick<PayingPayment, "id" | "mode">; confirmedAt: Date; chain: string };
+/** A payment that has just succeeded, with the time of its confirm and the money that it moved. */
+type Succeeded = { payment: Pick<PayingPayment, "id" | "mode">; confirmedAt: Date } & Pick<
+  ConfirmedTransfer,
+  "chain" | "asset" | "amount"
+>;
 /** The result of booking buyers' confirmed transfers. `due` lists settlements that can begin now. */
 export type Paid = { succeeded: Succeeded[]; groups: Group[]; due: string[] };
 
@@ -67,6 +70,8 @@ export async function succeedPayments(
     payment,
     confirmedAt: payment.confirmed_at ?? payment.created_at,
     chain: transfer.chain,
+    asset: transfer.asset,
+    amount: transfer.amount,
   }));
   return { succeeded, groups, due };
 }

@@ -53,7 +53,7 @@ export async function openUnsolicitedPayments(
   return () => {
     if (opened.length === 0) return;
     deps.log.info({ chain, payments: opened.map((one) => one.payment_id) }, "unsolicited payments received");
-    deps.metrics.attempts.inc({ outcome: "verified" }, opened.length);
+    for (const { kind } of opened) deps.metrics.attempts.inc({ outcome: "verified", kind });
     deps.metrics.paymentTransitions.inc({ mode: "live", from: "requires_action", to: "processing" }, opened.length);
     void deps.publishPaymentChanges(opened.map((one) => one.payment_id));
   };

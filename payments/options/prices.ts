@@ -46,22 +46,27 @@ const joins = (base: string, quote: string, one: string, other: string) =>
   (base === one && quote === other) || (base === other && quote === one);
 
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
-  const { chain, feed, sequencer } = source;
-  const driver = getChainDriver(chain);
-  const found = await withCallPriority("convenience", () =>
-    driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed }),
-  );
-  const error = validatePriceFeed(source, found, deps.now());
-  if (error) {
-    deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);
-    return undefined;
-  }
+  const found = await readValidFeed(deps, source);
+  if (!found) return undefined;
   const { answer, decimals, description, updatedAt } = found;
   const one = 10n ** BigInt(decimals);
   const text = `${description} ${answer} / 10^${decimals} at ${updatedAt.toISOString()}`;
   return source.base === unit
     ? { numerator: answer, denominator: one, source: text }
     : { numerator: one, denominator: answer, source: text };
+}
+
+/** Reads a feed. Returns undefined, with a log line, for a price that must not be used. Throws ChainError. */
+export async function readValidFeed(deps: Omit<Deps, "networks">, source: PriceFeed): Promise<FeedState | undefined> {
+  const { chain, feed, sequencer } = source;
+  const driver = getChainDriver(chain);
+  const found = await withCallPriority("convenience", () =>
+    driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed }),
+  );
+  const error = validatePriceFeed(source, found, deps.now());
+  if (!error) return found;
+  deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);
+  return undefined;
 }
 
 /** Validates a feed's response. Returns the error, or undefined. Pure. */
@@ -95,4 +100,4 @@ function validateSequencer(
   return seconds <= graceSeconds ? `the sequencer of its chain has been up for only ${seconds} seconds` : undefined;
 }
 
-const codeOf = (currency: string) => currency.slice("iso4217/".length);
+const codeOf = (currency: string) => currency.slice(currency.indexOf("/") + 1);

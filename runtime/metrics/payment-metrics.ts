@@ -9,7 +9,31 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     ["chain"],
     [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800],
   ),
-  attempts: counter("pay_attempts_total", "Verified confirms, by outcome", ["outcome"]),
+  attempts: counter("pay_attempts_total", "Verified confirms, by outcome and by how the buyer pays", [
+    "outcome",
+    "kind",
+  ]),
+  received: counter("pay_received_minor_units_total", "Money of live payments that have succeeded, minor units", [
+    "chain",
+    "asset",
+  ]),
+  oldestUnfinishedSeconds: systemGauge(
+    "pay_oldest_unfinished_payment_age_seconds",
+    "Age of the oldest live payment that was accepted and has not ended; 0 when there is none",
+  ),
+  ledgerBalance: systemGauge(
+    "pay_ledger_balance_minor_units",
+    "Balances of the ledger by kind of account, debits positive; what is owed to all merchants is one balance",
+    ["account", "chain", "asset"],
+  ),
+  exceptionsOpen: systemGauge(
+    "pay_exceptions_open",
+    "Movements of money that are assigned to no owner yet, by the kind of their booking",
+    ["kind"],
+  ),
+  refundsUnfinished: systemGauge("pay_refunds_unfinished", "Refunds that have not been sent and confirmed, by state", [
+    "state",
+  ]),
   settlementTransitions: counter("pay_settlement_transitions_total", "State transitions of settlements", [
     "mode",
     "from",

@@ -61,6 +61,11 @@ export const createTransferMetrics = ({ counter, gauge, histogram, systemGauge }
     "Native balance of the lane (on Solana: lamports), read once a minute",
     ["chain", "lane"],
   ),
+  nativePrice: gauge(
+    "pay_native_price",
+    "Price of one minor unit of the coin that pays for a chain's gas (one wei, one lamport), by its feed in the networks file",
+    ["chain", "currency"],
+  ),
   laneAtFeeCeiling: systemGauge(
     "pay_lane_at_fee_ceiling",
     "1 while a lane sends nothing because the required fee exceeds the ceiling",

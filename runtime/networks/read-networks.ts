@@ -18,9 +18,7 @@ const network = z.unknown().transform((entry, context): EvmNetwork | SolanaNetwo
 });
 
 const currency = z.string().regex(/^iso4217\/[A-Z]{3}$/, "expected a currency such as iso4217/EUR");
-/** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
-export const priceFeed = z.strictObject({
-  base: currency,
+const feedMembers = {
   quote: currency,
   chain: z.string(),
   feed: evmAddress,
@@ -31,6 +29,16 @@ export const priceFeed = z.strictObject({
    * for `graceSeconds` after it is up again, prices may be older than their timestamps and are not used.
    */
   sequencer: z.strictObject({ feed: evmAddress, graceSeconds: z.number().int().min(0).default(3_600) }).optional(),
+};
+/** A Chainlink price feed on one of the EVM chains: the price of one unit of `base` in units of `quote`. */
+export const priceFeed = z.strictObject({ base: currency, ...feedMembers });
+/** A Chainlink feed of the price of a coin that pays for gas. It serves dashboards only, never a payment. */
+export const nativePrice = z.strictObject({
+  /** As the feed's own description calls it, such as ETH in "ETH / USD". */
+  coin: z.string().regex(/^[A-Za-z0-9]{2,10}$/, "expected the symbol of a coin, such as ETH"),
+  /** The chains whose transactions the coin pays for. */
+  gasOf: z.array(z.string()).min(1),
+  ...feedMembers,
 });
 
 const Networks = z.strictObject({
@@ -39,6 +47,8 @@ const Networks = z.strictObject({
   chains: z.array(network).min(1),
   /** Sources of prices between currencies. None is needed when every payment is in the currency of its asset. */
   prices: z.array(priceFeed).default([]),
+  /** Sources of the prices of the coins that pay for gas, for the cost of payments on the dashboards. */
+  nativePrices: z.array(nativePrice).default([]),
 });
 
 export type Networks = Readonly<z.infer<typeof Networks>>;
@@ -46,6 +56,7 @@ export type { KeySource, SecretSource } from "./common-members.ts";
 export type { EvmAsset, EvmNetwork } from "./evm-network.ts";
 export type { SolanaAsset, SolanaNetwork } from "./solana-network.ts";
 export type PriceFeed = Networks["prices"][number];
+export type NativePrice = Networks["nativePrices"][number];
 /** The entry of a chain. */
 export type Network = Networks["chains"][number];
 
@@ -72,7 +83,7 @@ export function parseNetworks(document: unknown, where = "the networks document"
   return Object.freeze(parsed.data);
 }
 
-/** Checks that no chain and no pair of currencies occurs twice, and that every feed is on a chain. */
+/** Checks that no chain, pair of currencies or price of gas occurs twice, and that every feed is on a chain. */
 function checkWhole(networks: Networks, where: string): void {
   const chains = new Set<string>(networks.chains.map((network) => network.chain));
   if (chains.size !== networks.chains.length)
@@ -87,6 +98,17 @@ function checkWhole(networks: Networks, where: string): void {
       throw new ConfigError(`${at}: repeats a pair of currencies, or names one currency twice`);
     pairs.add(pair);
   }
+  const priced = new Set<string>();
+  for (const [index, { chain, gasOf }] of networks.nativePrices.entries()) {
+    const at = `${where} is invalid:\n  nativePrices.${index}`;
+    if (!chain.startsWith("eip155:") || !chains.has(chain))
+      throw new ConfigError(`${at}.chain: is not an EVM chain of this file`);
+    for (const paid of gasOf) {
+      if (!chains.has(paid)) throw new ConfigError(`${at}.gasOf: names a chain that is not in this file`);
+      if (priced.has(paid)) throw new ConfigError(`${at}.gasOf: names a chain that has a price already`);
+      priced.add(paid);
+    }
+  }
 }
 
 /**
@@ -99,7 +121,8 @@ export function readNetworks(path: string): Networks {
   const [deployment = "", ...others] = new Set(parts.map((part) => part.deployment));
   if (others.length > 0) throw new ConfigError(`${where} is invalid:\n  deployment: differs between the files`);
   const chains = parts.flatMap((part) => part.chains);
-  const networks = { deployment, chains, prices: parts.flatMap((part) => part.prices) };
+  const prices = parts.flatMap((part) => part.prices);
+  const networks = { deployment, chains, prices, nativePrices: parts.flatMap((part) => part.nativePrices) };
   checkWhole(networks, where);
   return Object.freeze(networks);
 }

@@ -170,6 +170,8 @@ const ofWebSockets = ["pay_head_subscription"];
 
 /** Set when history leaves, which takes days: test/integration/payments/maintenance/remove-history.test.ts covers it. */
 const ofRetention = ["pay_retention_rows_removed_total"];
+/** It is set where the networks file names its feed: test/integration/payments/options/native-prices.test.ts covers it. */
+const ofNativePrices = ["pay_native_price"];
 
 /** It is set when an operator acts on the console: test/integration/ops/console/actions.test.ts covers it. */
 const ofOperators = ["pay_operator_requests_total"];
@@ -221,6 +223,7 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofChanges,
     ...ofSeveralEndpoints,
     ...ofWebSockets,
+    ...ofNativePrices,
     ...ofSigner,
     ...ofOperators,
     ...ofRetention,

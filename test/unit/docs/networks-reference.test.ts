@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { evmNetwork } from "../../../runtime/networks/evm-network.ts";
-import { priceFeed } from "../../../runtime/networks/read-networks.ts";
+import { nativePrice, priceFeed } from "../../../runtime/networks/read-networks.ts";
 import { solanaNetwork } from "../../../runtime/networks/solana-network.ts";
 
 type Schema = { properties?: Record<string, Schema>; items?: Schema; anyOf?: Schema[]; oneOf?: Schema[] };
@@ -40,4 +40,5 @@ test("the reference names every member of the networks file, and no other", () =
   expect(documented("Of EVM chains")).toEqual(evm.filter((path) => !both.includes(path)));
   expect(documented("Of Solana")).toEqual(solana.filter((path) => !both.includes(path)));
   expect(documented("Prices")).toEqual(membersOf(priceFeed));
+  expect(documented("Prices of native coins")).toEqual(membersOf(nativePrice));
 });

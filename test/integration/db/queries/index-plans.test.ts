@@ -6,6 +6,11 @@ import { listClaimable } from "../../../../db/queries/claim-transfers.ts";
 import { listConfirmable } from "../../../../db/queries/confirmable-transfers.ts";
 import { listOpenExceptions } from "../../../../db/queries/exceptions.ts";
 import { listOldestOverdue } from "../../../../db/queries/gauges.ts";
+import {
+  countOpenExceptions,
+  countOpenRefunds,
+  findOldestUnfinishedPayment,
+} from "../../../../db/queries/money-gauges.ts";
 import { listUnmatched } from "../../../../db/queries/observations.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
@@ -100,6 +105,9 @@ test("the sweep, the watchers and the gauges read all of no table that grows", a
     await listConfirmable(db, { chain, upTo: 2_000_000_000, limit: 100 });
     await listUnmatched(db, { chain, upTo: 2_000_000_000, limit: 100 });
     await listOldestOverdue(db, now);
+    await countOpenExceptions(db);
+    await countOpenRefunds(db);
+    await findOldestUnfinishedPayment(db);
   });
 });
 

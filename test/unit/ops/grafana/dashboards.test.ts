@@ -11,6 +11,8 @@ type Panel = {
   title: string;
   gridPos: Grid;
   targets?: Target[];
+  description?: string;
+  links?: { url: string }[];
   datasource?: { uid: string };
 };
 type Dashboard = { uid: string; title: string; panels: Panel[]; templating: { list: { name: string }[] } };
@@ -77,17 +79,21 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     expect(new Set(panels.map(({ datasource }) => datasource?.uid))).toEqual(new Set([provisioned]));
   });
 
-  test("every runbook that a panel links to exists", () => {
-    const named = [...JSON.stringify(board).matchAll(/Runbooks?: ([a-z-]+(?:, [a-z-]+)*)/g)].flatMap(
-      (match) => match[1]?.split(", ") ?? [],
-    );
+  test("every panel links to the runbooks that its description names, and they exist", () => {
     const pages = new Set(readdirSync(new URL("runbooks/", folder)));
-    expect(named.filter((name) => !pages.has(`${name}.md`))).toEqual([]);
+    for (const { title, description = "", links = [] } of panels) {
+      const named = /Runbooks?: ([a-z-]+(?:, [a-z-]+)*)/.exec(description)?.[1]?.split(", ") ?? [];
+      expect(named.filter((name) => !pages.has(`${name}.md`))).toEqual([]);
+      expect(
+        links.map(({ url }) => url),
+        title,
+      ).toEqual(named.map((name) => `\${board}/runbooks/${name}`));
+    }
   });
 });
 
 test("every dashboard has a unique title and uid", () => {
-  expect(dashboards.length).toBeGreaterThanOrEqual(5);
+  expect(dashboards.length).toBe(6);
   expect(new Set(dashboards.map(({ board }) => board.uid)).size).toBe(dashboards.length);
   expect(new Set(dashboards.map(({ board }) => board.title)).size).toBe(dashboards.length);
 });

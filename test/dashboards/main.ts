@@ -1,0 +1,17 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { createProgress } from "../../local/progress.ts";
+import { makeScratch } from "../../local/scratch-folder.ts";
+import { drawDashboard } from "./draw-dashboard.ts";
+import { fillDashboards } from "./run-dashboards.ts";
+
+// `npm run dashboards` pays for a minute on a stack of its own and draws what the dashboards show of it.
+
+const progress = createProgress();
+const folder = new URL("../../docs/operations/dashboards/", import.meta.url);
+const dir = await makeScratch("dashboards");
+const filled = await fillDashboards({ dir, seconds: Number(process.env["SECONDS_OF_LOAD"] ?? 60), say: progress.say });
+await mkdir(folder, { recursive: true });
+for (const dashboard of filled) await writeFile(new URL(`${dashboard.name}.svg`, folder), drawDashboard(dashboard));
+await rm(dir, { recursive: true, force: true });
+progress.print("the pictures are in docs/operations/dashboards");
+process.exit(0);

@@ -1,0 +1,121 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import {
+  ask,
+  cancel,
+  confirm,
+  createPayment,
+  getStatus,
+  listOptions,
+  pay,
+  type Shop,
+  signOption,
+  waitFinal,
+} from "../../local/buyer-client.ts";
+import { usdcAbi } from "../../local/circle-artifacts.ts";
+import type { Stack } from "../../local/stack.ts";
+
+/**
+ * Sends everything that the dashboards distinguish: payments on both chain families and in test mode, refused and expired
+ * ones, refunds, webhooks that fail, requests that fail, and a deposit that belongs to no payment. Returns when all payments
+ * have ended.
+ * @param seconds how long to begin new payments
+ */
+export async function sendMixedLoad(stack: Stack, { seconds }: { seconds: number }): Promise<void> {
+  const { baseUrl, live, test } = stack.file();
+  const shop: Shop = { baseUrl, caller: live };
+  const hooks = await startReceiver();
+  await ask(shop, "POST", "/v1/webhook-endpoints", { url: hooks.url });
+  const until = Date.now() + seconds * 1_000;
+  const running: Promise<unknown>[] = [failOnce(stack, shop), depositWithoutPayment(stack)];
+  for (let round = 0; running.length === 2 || Date.now() < until; round += 1) {
+    running.push(payEach(stack, shop, round), simulate({ baseUrl, caller: test }, round));
+    await pause(1_000);
+  }
+  await Promise.all(running);
+  await hooks.close();
+}
+
+/** Pays once on each chain, and refunds the payment on EVM of every second round. */
+async function payEach(stack: Stack, shop: Shop, round: number): Promise<void> {
+  const { chain, solana } = stack;
+  const buyer = solana.buyers[round % 10];
+  if (!buyer) throw new Error("the stack has too few buyers");
+  const [one, other] = await Promise.all([
+    createPayment(shop, { referenceId: `evm ${round}`, cents: `${100 + round}` }),
+    createPayment(shop, { referenceId: `solana ${round}`, cents: `${200 + round}` }),
+  ]);
+  const held = getStatus(shop, one, 5_000);
+  await Promise.all([
+    pay(shop, one, privateKeyToAccount(readBuyer(chain, 2 + (round % 10))), chain.id),
+    pay(shop, other, buyer, solana.id),
+  ]);
+  await Promise.all([held, waitFinal(shop, one, 30_000), waitFinal(shop, other, 30_000)]);
+  if (round % 2 === 0) await ask(shop, "POST", "/v1/refunds", { paymentId: one });
+}
+
+/** Pays in test mode, where no chain is used. */
+async function simulate(shop: Shop, round: number): Promise<void> {
+  const id = await createPayment(shop, { referenceId: `test ${round}`, cents: "100" });
+  await ask(shop, "POST", `/v1/payments/${id}/simulate`, { status: "succeeded" });
+}
+
+/** Cancels one payment, lets one expire, confirms one without money, and sends requests that are refused. */
+async function failOnce({ chain }: Stack, shop: Shop): Promise<void> {
+  const make = (referenceId: string, expiresAt?: Date) =>
+    createPayment(shop, { referenceId, cents: "100", ...(expiresAt ? { expiresAt } : {}) });
+  await cancel(shop, await make("cancelled"));
+  const expiring = await make("expires", new Date(Date.now() + 3_000));
+  const payer = privateKeyToAccount(readBuyer(chain, 0));
+  const unpaid = await make("spent elsewhere");
+  const [option] = await listOptions(shop, unpaid, [`${chain.id}:${payer.address}`]);
+  if (!option) throw new Error("the service returned no option");
+  const { client, contracts } = chain;
+  const token = { address: contracts.token, abi: usdcAbi } as const;
+  const balance = await client.readContract({ ...token, functionName: "balanceOf", args: [payer.address] });
+  const args = [privateKeyToAccount(readBuyer(chain, 1)).address, balance] as const;
+  const hash = await client.writeContract({ ...token, functionName: "transfer", args, account: payer });
+  await client.waitForTransactionReceipt({ hash });
+  const results = await signOption(shop, unpaid, option, payer);
+  await confirm(shop, unpaid, { optionId: option.id, results }).catch(() => undefined);
+  await ask(shop, "GET", "/v1/payments/pay_unknown").catch(() => undefined);
+  await fetch(`${shop.baseUrl}/v1/payments`);
+  await waitFinal(shop, expiring, 30_000);
+}
+
+/** Sends tokens to the treasury that no payment asks for. */
+async function depositWithoutPayment({ chain }: Stack): Promise<void> {
+  const hash = await chain.client.writeContract({
+    address: chain.contracts.token,
+    abi: usdcAbi,
+    functionName: "mint",
+    args: [chain.keys.treasury.address, 1_230_000n],
+  });
+  await chain.client.waitForTransactionReceipt({ hash });
+}
+
+/** Starts a merchant's server that refuses every third webhook. */
+async function startReceiver() {
+  let count = 0;
+  const server = createServer((_request, response) => {
+    count += 1;
+    response.writeHead(count % 3 === 0 ? 500 : 200).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
+  const close = async () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url, close };
+}
+
+/** Returns the key of a buyer. The first two hold money for gas. */
+function readBuyer({ buyers }: Stack["chain"], index: number): Hex {
+  const key = buyers[index]?.privateKey;
+  if (!key) throw new Error("the stack has too few buyers");
+  return key;
+}

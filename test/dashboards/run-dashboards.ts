@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import type { Hex } from "viem";
+import type { LocalChain } from "../../local/local-chain.ts";
+import type { LocalSolana } from "../../local/local-solana.ts";
+import type { Say } from "../../local/service.ts";
+import { type Stack, startStack } from "../../local/stack.ts";
+import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { waitUntil } from "../../local/wait-until.ts";
+import { buildService, builtService } from "../support/built-service.ts";
+import { deployTestContract, testContract } from "../support/test-contracts.ts";
+import { sendMixedLoad } from "./mixed-load.ts";
+import { fillVariables, type Panel, readDashboards } from "./read-dashboards.ts";
+import { type Prometheus, type Series, startPrometheus, type Targets } from "./start-prometheus.ts";
+
+/** A dashboard, and the answers of Prometheus to the queries of its panels. */
+export type FilledDashboard = ReturnType<typeof readDashboards>[number] & { answers: ReadonlyMap<Panel, Series[][]> };
+
+/**
+ * Starts the local stack and Prometheus, pays under mixed load, and returns what every panel of the dashboards shows of it.
+ * @param seconds how long to begin new payments
+ */
+export async function fillDashboards(args: { dir: string; seconds: number; say: Say }): Promise<FilledDashboard[]> {
+  const { dir, seconds, say } = args;
+  await buildService();
+  const settings = await withFreePorts(
+    readSettings({
+      ...process.env,
+      STACK_DIR: join(dir, "stack"),
+      WORKERS: "1",
+      LOG_LEVEL: "warn",
+      SOLANA_SLOT_MS: "100",
+    }),
+  );
+  const stack = await startStack(settings, say, { build: builtService, describeMore: describePrices });
+  try {
+    const prometheus = await startPrometheus(listTargets(stack));
+    try {
+      const from = Date.now() / 1_000;
+      say("paying under mixed load");
+      await sendMixedLoad(stack, { seconds });
+      await waitForScrapes(prometheus);
+      return await query(prometheus, { from, to: Date.now() / 1_000 });
+    } finally {
+      await prometheus.close();
+    }
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** Deploys a feed with the price of one ether, for both chains. */
+async function describePrices(
+  { client, id: chain }: LocalChain,
+  solana: LocalSolana,
+): Promise<Record<string, unknown>> {
+  const feed = await deployTestContract(client, "Feed", "Feed");
+  const { abi } = testContract("Feed", "Feed");
+  const call = async (functionName: "set" | "describe", ...args: unknown[]) => {
+    const hash = await client.writeContract({ address: feed as Hex, abi, functionName, args });
+    await client.waitForTransactionReceipt({ hash });
+  };
+  await call("describe", "ETH / USD");
+  await call("set", 2_500n * 10n ** 8n, BigInt(Math.floor(Date.now() / 1_000)));
+  const price = { coin: "ETH", gasOf: [chain, solana.id], quote: "iso4217/USD", chain, feed, maxAgeSeconds: 86_400 };
+  return { nativePrices: [price] };
+}
+
+/** Returns the addresses of the stack's processes: the api, one worker, bull-board and the signer. */
+export function listTargets(stack: Stack): Targets {
+  const [api = "", worker = "", board = "", signer = ""] = stack.file().metricsUrls.map((url) => new URL(url).host);
+  return { api: [api], worker: [worker], "bull-board": [board], signer: [signer] };
+}
+
+/** Scrapes of each process without which rates have no value, the recorded ones among them. */
+const LEAST_SCRAPES = 6;
+
+/** Waits until each process was scraped some times; on a busy machine scrapes time out. */
+async function waitForScrapes(prometheus: Prometheus): Promise<void> {
+  const hasEnough = async () => {
+    const now = Date.now() / 1_000;
+    const [least] = await prometheus.queryRange("min(sum_over_time(up[10m]))", { from: now, to: now });
+    return (least?.points[0]?.[1] ?? 0) >= LEAST_SCRAPES;
+  };
+  await waitUntil("every process is scraped", hasEnough, { withinMs: 60_000, everyMs: 200 });
+}
+
+async function query(prometheus: Prometheus, range: { from: number; to: number }): Promise<FilledDashboard[]> {
+  const filled: FilledDashboard[] = [];
+  for (const dashboard of readDashboards()) {
+    const answers = new Map<Panel, Series[][]>();
+    for (const panel of dashboard.panels) {
+      const exprs = panel.targets.map(({ expr }) => fillVariables(expr));
+      answers.set(panel, await Promise.all(exprs.map((expr) => prometheus.queryRange(expr, range))));
+    }
+    filled.push({ ...dashboard, answers });
+  }
+  return filled;
+}

@@ -1,0 +1,46 @@
+import { rm } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { makeScratch } from "../../local/scratch-folder.ts";
+import { drawDashboard } from "../dashboards/draw-dashboard.ts";
+import { fillDashboards } from "../dashboards/run-dashboards.ts";
+import { addCleanup } from "../support/cleanups.ts";
+
+/** Queries without an answer on the local stack, by panel and by what their series are called, with the reason. */
+const silent: Readonly<Record<string, string>> = {
+  "Calls that the budget of an endpoint allows now, worst process: {{chain}} {{endpoint}}":
+    "no endpoint of the local stack has `callsPerMinute`",
+  "Fees kept, by asset: {{asset}}": "no fee is set",
+  "Destination changes that wait (0): service, {{mode}}": "shown only while a change waits",
+  "Destination changes that wait (0): signer": "shown only while a change waits",
+  "Destination changes that wait (0): signer, approval keys": "shown only while a key waits",
+  "Hot balance of the treasury: {{asset}}": "the local limits file has no `hotBalance`",
+  "Hot balance of the treasury: floor {{asset}}": "the local limits file has no `hotBalance`",
+  "Hot balance of the treasury: ceiling {{asset}}": "the local limits file has no `hotBalance`",
+  "Transfers to the cold address: {{asset}}": "the local limits file has no `cold`",
+};
+
+test("every query of the dashboards has data after a mixed load, but for those that are listed with a reason", async () => {
+  const dir = await makeScratch("dashboard-queries");
+  addCleanup(() => rm(dir, { recursive: true, force: true }));
+  const dashboards = await fillDashboards({ dir, seconds: 6, say: () => undefined });
+  const queries = dashboards.flatMap(({ answers }) =>
+    [...answers].flatMap(([{ title, targets }, series]) =>
+      targets.map(({ legendFormat }, index) => ({
+        name: `${title}: ${legendFormat}`,
+        hasData: (series[index] ?? []).length > 0,
+      })),
+    ),
+  );
+  expect(queries.length).toBeGreaterThan(120);
+  expect(
+    queries
+      .filter(({ hasData }) => !hasData)
+      .map(({ name }) => name)
+      .sort(),
+  ).toEqual(Object.keys(silent).sort());
+  for (const dashboard of dashboards) {
+    const picture = drawDashboard(dashboard);
+    expect(picture.length, dashboard.title).toBeLessThan(60_000);
+    for (const { title } of dashboard.panels) expect(picture).toContain(title.slice(0, 8).replace("<", "&lt;"));
+  }
+}, 240_000);
