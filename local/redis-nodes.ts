@@ -43,6 +43,8 @@ async function onNode<T>(
     db,
     ...(tls ? { tls: {} } : {}),
     lazyConnect: true,
+    // Clients of sentinels may not run INFO.
+    enableReadyCheck: false,
     retryStrategy: () => null,
   });
   // The call that fails reports the error.

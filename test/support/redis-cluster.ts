@@ -1,18 +1,23 @@
 import { Redis } from "ioredis";
 import { freePort } from "../../local/free-ports.ts";
 import { startRedis } from "../../local/redis.ts";
+import { onEachRedisNode } from "../../local/redis-nodes.ts";
 import type { Service } from "../../local/service.ts";
+import { asReplica, createReplicationUsers } from "./production-users.ts";
 import { waitFor } from "./wait-for.ts";
 
 const SLOTS = 16_384;
 const MASTERS = 3;
+/** Returns the first slot of a master. */
+const firstSlot = (index: number) => Math.ceil((SLOTS * index) / MASTERS);
 /** How long a master may be silent before its replica takes over, milliseconds. */
 const NODE_TIMEOUT_MS = 1_000;
 
 export type RedisCluster = {
   url: string;
-  /** The masters at the start, in the order of their slots. Each may be killed. */
-  masters: Service[];
+  servers: readonly Service[];
+  /** Returns the master that has a key at the start, and its replica. Both may be killed. */
+  ownersOf(key: string): Promise<{ master: Service; replica: Service | undefined }>;
   close(): Promise<void>;
 };
 
@@ -32,9 +37,15 @@ export async function startRedisCluster({ replicas }: { replicas: boolean }): Pr
   } finally {
     for (const { redis } of members) redis.disconnect();
   }
-  const services = members.map(({ service }) => service);
   const url = `redis+cluster://${members.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
-  return { url, masters: services.slice(0, MASTERS), close };
+  const ownersOf: RedisCluster["ownersOf"] = async (key) => {
+    const [slot = 0] = await onEachRedisNode(members[0]?.service.url ?? "", (node) => node.cluster("KEYSLOT", key));
+    const index = Array.from({ length: MASTERS }, (_, at) => firstSlot(at)).findLastIndex((from) => from <= slot);
+    const master = members[index]?.service;
+    if (!master) throw new Error("no master has the slot");
+    return { master, replica: members[MASTERS + index]?.service };
+  };
+  return { url, servers: members.map(({ service }) => service), ownersOf, close };
 }
 
 async function startMember(): Promise<Member> {
@@ -48,10 +59,11 @@ async function startMember(): Promise<Member> {
     "cluster-allow-pubsubshard-when-down": "no",
     "repl-diskless-sync-delay": "0",
   }).flatMap(([name, value]) => [`--${name}`, value]);
-  const service = await startRedis({ own: true, settings });
+  const service = await startRedis({ own: true, settings: [...settings, ...asReplica] });
   const { port } = new URL(service.url);
   const redis = new Redis(service.url);
   redis.on("error", () => undefined);
+  await createReplicationUsers(redis);
   return { service, redis, port: Number(port), bus };
 }
 
@@ -59,9 +71,8 @@ async function join(members: readonly Member[]): Promise<void> {
   const [masters, replicas] = [members.slice(0, MASTERS), members.slice(MASTERS)];
   await Promise.all(
     masters.map(async ({ redis }, index) => {
-      const from = (at: number) => Math.ceil((SLOTS * at) / MASTERS);
       await redis.call("CLUSTER", "SET-CONFIG-EPOCH", index + 1);
-      await redis.call("CLUSTER", "ADDSLOTSRANGE", from(index), from(index + 1) - 1);
+      await redis.call("CLUSTER", "ADDSLOTSRANGE", firstSlot(index), firstSlot(index + 1) - 1);
     }),
   );
   // Each pair meets, so that no member waits for the others' gossip.
