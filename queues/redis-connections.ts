@@ -9,8 +9,9 @@ type Options = Omit<RedisOptions, "replyMapping">;
 
 /** How long an answer may take before the connection is given up, milliseconds. BullMQ's longest command blocks for ten seconds. */
 const SILENCE_MS = { failing: 5_000, retrying: 20_000 };
-/** Attempts of a command on a cluster that has lost a node, 50 ms apart, before it fails. */
-const FAILING_ATTEMPTS = 4;
+/** Attempts of a command on a cluster that has lost a node, before it fails, and the delay between two, milliseconds. */
+const ATTEMPTS = { failing: 4, retrying: Number.POSITIVE_INFINITY };
+const ATTEMPT_MS = 50;
 
 /**
  * Opens a connection for adding jobs and publishing messages. It fails at once while Redis is unavailable, so that an HTTP
@@ -69,23 +70,29 @@ const open = (target: RedisTarget, ca: string | undefined, options: Options): Re
 
 function openCluster(target: RedisTarget, ca: string | undefined, options: Options): Cluster {
   const { enableOfflineQueue = true, ...ofNode } = options;
-  return new Cluster([...target.nodes], {
+  const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue,
-    maxRedirections: enableOfflineQueue ? Number.POSITIVE_INFINITY : FAILING_ATTEMPTS,
-    retryDelayOnFailover: enableOfflineQueue ? 100 : 50,
-    retryDelayOnClusterDown: enableOfflineQueue ? 100 : 50,
+    maxRedirections: enableOfflineQueue ? ATTEMPTS.retrying : ATTEMPTS.failing,
+    retryDelayOnFailover: ATTEMPT_MS,
+    retryDelayOnClusterDown: ATTEMPT_MS,
+    retryDelayOnTryAgain: ATTEMPT_MS,
+    // During a failover, two nodes may each name the other.
+    retryDelayOnMoved: ATTEMPT_MS,
     clusterRetryStrategy: retryStrategy,
     // Host names stay, because certificates contain them.
     dnsLookup: (address, callback) => callback(null, address),
     redisOptions: { ...nodeOptions(target, ca), ...ofNode },
   });
+  // Log lines show the cause.
+  cluster.on("error", (error: Error & { lastNodeError?: Error }) => {
+    error.cause ??= error.lastNodeError;
+  });
+  return cluster;
 }
 
 function openOwner(cluster: Cluster, channel: string, options: Options): Redis {
   const redis = new Redis({ ...options, retryStrategy, Connector: createOwnerConnector(cluster, channel) });
   redis.on("end", () => cluster.disconnect());
-  // The connector reports an unreachable cluster.
-  cluster.on("error", () => undefined);
   return redis;
 }
 
@@ -105,7 +112,10 @@ function serverOptions(target: RedisTarget, ca: string | undefined, options: Opt
   };
 }
 
-/** Returns what every connection to a server has in common. Users of Redis may not run CLIENT SETINFO, with which ioredis reports its version. */
+/**
+ * Returns what every connection to a server has in common. Users of Redis may not run CLIENT SETINFO, with which ioredis
+ * reports its version.
+ */
 const nodeOptions = ({ login, tls }: RedisTarget, ca: string | undefined): Options => ({
   ...login,
   disableClientInfo: true,
