@@ -75,7 +75,6 @@ function openCluster(target: RedisTarget, ca: string | undefined, options: Optio
     maxRedirections: enableOfflineQueue ? ATTEMPTS.retrying : ATTEMPTS.failing,
     retryDelayOnFailover: ATTEMPT_MS,
     retryDelayOnClusterDown: ATTEMPT_MS,
-    retryDelayOnTryAgain: ATTEMPT_MS,
     // During a failover, two nodes may each name the other.
     retryDelayOnMoved: ATTEMPT_MS,
     clusterRetryStrategy: retryStrategy,
