@@ -16,6 +16,7 @@ import { benchPages, savePageScreenshots } from "./bench-pages.ts";
 import { benchPayments } from "./bench-payments.ts";
 import { benchPeer } from "./bench-peer.ts";
 import { benchPolls } from "./bench-polls.ts";
+import { benchScaling, type FleetSize } from "./bench-scaling.ts";
 import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
 import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
@@ -49,6 +50,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --blocks N        blocks of each part of --busy (default 40), or of --downtime (default 43200; slots: 216000)
   --next-block T    measure instead, with a block every T seconds (such as 1,2,12), how many payments are in the next block
                     and how soon after it buyers are answered; starts its own stacks
+  --scaling MS      measure instead fleets of 1 to 8 workers and lanes, with every RPC call delayed by MS milliseconds, and
+                    print a table in Markdown; starts its own stacks
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -83,6 +86,7 @@ const { values } = parseArgs({
     downtime: { type: "boolean", default: false },
     blocks: { type: "string" },
     "next-block": { type: "string" },
+    scaling: { type: "string" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -124,6 +128,7 @@ const counts = {
   blocks: Number(values.blocks ?? defaultBlocks()),
   long: Number(values.long ?? 30),
   rate: Number(values.rate ?? 1),
+  scaling: Number(values.scaling ?? 100),
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
@@ -189,6 +194,20 @@ if (blockTimes) {
     isWithin = (await measured.finally(stack.stop)) && isWithin;
   }
   process.exit(isWithin ? 0 : 1);
+}
+if (values.scaling) {
+  await buildService();
+  const delayMs = counts.scaling;
+  const start = async ({ workers, lanes }: FleetSize) => {
+    const size = { WORKERS: String(workers), LANES: String(lanes), LOG_LEVEL: "warn" };
+    const settings = await withFreePorts(readSettings({ ...process.env, ...size }));
+    const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`, { delayMs });
+    const STACK_DIR = join(settings.STACK_DIR, "bench-scaling");
+    return startStack({ ...settings, STACK_DIR, EVM_RPC_URL: proxy.url }, progress.say, { build: builtService });
+  };
+  const { payments, concurrency } = counts;
+  await benchScaling(start, { payments, concurrency, delayMs, say: progress.say });
+  process.exit(0);
 }
 if (values.signer) {
   await buildService();

@@ -23,7 +23,19 @@ const Compose = z.object({
   networks: z.record(z.string(), z.object({ internal: z.union([z.boolean(), z.string()]).optional() }).nullable()),
   secrets: z.record(z.string(), z.object({ file: z.string() })),
 });
-const Local = z.object({ services: z.record(z.string(), Service.partial()) });
+const Local = z.object({
+  services: z.record(
+    z.string(),
+    Service.partial().extend({
+      networks: z
+        .union([
+          z.array(z.string()),
+          z.record(z.string(), z.object({ aliases: z.array(z.string()).default([]) }).nullable()),
+        ])
+        .optional(),
+    }),
+  ),
+});
 
 const root = new URL("../../../../", import.meta.url);
 const readText = (path: string): string => readFileSync(new URL(path, root), "utf8");
@@ -156,4 +168,12 @@ test("every image of another project is pinned by its digest, or by a version wh
   for (const image of images.filter((one) => !one.startsWith("payment-service:")))
     expect(image).toMatch(byVersion.includes(image.split(":")[0] ?? "") ? /:v\d+\.\d+\.\d+$/ : /@sha256:[0-9a-f]{64}$/);
   expect(readText("Dockerfile")).toMatch(/^ARG NODE_IMAGE=.*@sha256:[0-9a-f]{64}$/m);
+});
+
+test("workers of a trial reach the proxy by the host and port of PUBLIC_URL, and check the buyers' pages there", () => {
+  const { hostname, port } = new URL(/^PUBLIC_URL=(.+)$/m.exec(readText("ops/compose/env.local"))?.[1] ?? "");
+  const { networks, environment } = local["proxy"] ?? {};
+  expect(Array.isArray(networks) ? [] : networks?.["edge"]?.aliases).toEqual([hostname]);
+  expect(environment?.["SITE"]).toContain(`:${port}`);
+  expect(local["worker"]?.networks).toContain("edge");
 });
