@@ -25,6 +25,8 @@ import { createSafeFetch, validateUrl } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { failToStart } from "../runtime/start-failure.ts";
+import { readTraceIds } from "../runtime/tracing/spans.ts";
+import { startTracing } from "../runtime/tracing/start-tracing.ts";
 import { createLimits } from "./http/rate-limits.ts";
 import { createRequestLog } from "./http/request-log.ts";
 import { type WatchDeps, watchPayments } from "./polling/watch-payments.ts";
@@ -41,13 +43,14 @@ const STORE_KEY_USES_MS = 10_000;
 type Opened = { config: ApiConfig; log: Log; metrics: Metrics; shutdown: Shutdown };
 
 async function serve(config: ApiConfig, networks: Networks): Promise<void> {
-  const log = createLog({ level: config.LOG_LEVEL, role: "api" });
+  const log = createLog({ level: config.LOG_LEVEL, role: "api", context: () => ({ ...readTraceIds() }) });
   const shutdown = createShutdown({ log });
   installSignals(shutdown, { log });
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   setBuildInfo(metrics, process.env, releaseVersion);
   const opened: Opened = { config, log, metrics, shutdown };
+  await startTracing(config, { role: "api", log, metrics, shutdown });
   const state = { listening: false };
 
   const db = openDatabase(opened);

@@ -9,6 +9,7 @@ import { handleEarlyError, handleError, handleMalformedRequest } from "./http/er
 import { observeRequests, pickRequestId } from "./http/observe-requests.ts";
 import { serveProbes } from "./http/probe-routes.ts";
 import { setSecurityHeaders } from "./http/security-headers.ts";
+import { traceRequests } from "./http/trace-requests.ts";
 import { closeUnusedConnections } from "./http/unused-connections.ts";
 import { serveStatements } from "./merchant/serve-statements.ts";
 import { serveOperations } from "./routes.ts";
@@ -42,6 +43,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
   acceptEmptyJson(app);
   app.setErrorHandler(handleError);
   app.addHook("onRequest", (request, _reply, done) => deps.inContext({ requestId: request.id }, done));
+  traceRequests(app);
   observeRequests(app, deps);
   setSecurityHeaders(app, deps.publicUrl);
   app.addHook("onSend", async (_request, reply) => {

@@ -1,5 +1,6 @@
 import pRetry from "p-retry";
 import type { Metrics } from "../runtime/metrics.ts";
+import { inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
 import { openCallBudget } from "./call-budget.ts";
 import { readCallPriority, withCallPriority } from "./call-priority.ts";
 import { countEndpoints } from "./endpoint-agreement.ts";
@@ -184,7 +185,10 @@ function openEndpoint<Client>(
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";
     try {
-      return await query(client);
+      return await inSpan(
+        () => describeCall(network.chain, name, method),
+        () => query(client),
+      );
     } catch (cause) {
       const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
       outcome = error instanceof ChainError && error.code === "rpc_unreachable" ? "unreachable" : "error";
@@ -229,6 +233,17 @@ function openEndpoint<Client>(
       }),
   };
   return { endpoint, identify };
+}
+
+/** Returns the span of a call. The endpoint has its name of the networks file, because its URL can hold a key. */
+function describeCall(chain: string, endpoint: string, method: string): SpanDescription {
+  const attributes = {
+    "rpc.system.name": "jsonrpc",
+    "rpc.method": method,
+    "pay.chain": chain,
+    "pay.endpoint": endpoint,
+  };
+  return { name: method, kind: "client", attributes };
 }
 
 /** Runs a read up to three times while it throws ChainError `rpc_unreachable`. */

@@ -1,7 +1,9 @@
+import { currentTrace, inTracesOf } from "../runtime/tracing/spans.ts";
+
 /**
  * Turns a function over many items into a function over one item, as a DataLoader does. Calls that arrive while a run is
  * in progress are batched into the next run: a single call runs at once, and under load many calls share a statement, a
- * commit or a request. Runs never overlap.
+ * commit or a request. Runs never overlap. A run belongs to the traces of its calls.
  * @param options.most the maximum number of items in one run
  * @param options.sizeOf the number of items that an item counts as (1 when unset); one that exceeds `most` runs alone
  * @param options.keyOf limits a run to one item per key, in the order of arrival, so that many items of one key do not
@@ -18,13 +20,18 @@ export function batchCalls<I, O>(
     isOnes?: (cause: unknown) => boolean;
   },
 ): (item: I) => Promise<O> {
-  type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void };
+  type Waiting = { item: I; resolve: (value: O) => void; reject: (cause: unknown) => void; trace: string | undefined };
   let waiting: Waiting[] = [];
   let running = false;
 
   const runBatch = async (batch: readonly Waiting[]): Promise<void> => {
     try {
-      const values = await many(batch.map(({ item }) => item));
+      const run = () => many(batch.map(({ item }) => item));
+      const values = await inTracesOf(
+        batch.map(({ trace }) => trace),
+        "shared work",
+        run,
+      );
       for (const [index, { resolve }] of batch.entries()) resolve(values[index] as O);
     } catch (cause) {
       if (batch.length > 1 && options.isOnes?.(cause)) for (const one of batch) await runBatch([one]);
@@ -44,7 +51,7 @@ export function batchCalls<I, O>(
   };
   return (item) =>
     new Promise((resolve, reject) => {
-      waiting.push({ item, resolve, reject });
+      waiting.push({ item, resolve, reject, trace: currentTrace() });
       if (running) return;
       running = true;
       void drain();

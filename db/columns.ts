@@ -80,6 +80,7 @@ export const attemptColumns = columnsOf<"attempt">()([
   "merchant_id",
   "digest",
   "results",
+  "traceparent",
   "verification",
   "state",
   "refusal",

@@ -106,6 +106,7 @@ create table attempt (
   merchant_id text not null,
   digest bytea not null,
   results jsonb not null,
+  traceparent text,
   verification text not null default 'key'::text,
   state text not null,
   refusal text,

@@ -1,5 +1,7 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
+import { inSpan } from "../runtime/tracing/spans.ts";
+import { describeStatement } from "./describe-statement.ts";
 import { createStatementNames } from "./prepared-statements.ts";
 
 /**
@@ -14,7 +16,8 @@ export function wrapPool(pool: pg.Pool): PostgresPool {
     let isUnusable = false;
     const query = async (text: string, parameters: readonly unknown[]) => {
       try {
-        return await client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
+        const run = () => client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
+        return await inSpan(() => describeStatement(text), run);
       } catch (error) {
         isUnusable ||= error instanceof pg.DatabaseError && (error.severity === "FATAL" || hasStalePlan(error));
         throw error;

@@ -19,13 +19,15 @@ type JobSpec<D> = {
   merge?: (all: readonly [D, ...D[]]) => D;
 };
 
-/** The API request that caused the job, if any. Only log lines use it. */
-const withRequest = { requestId: z.string().max(128).optional() };
+const trace = z.string().max(64);
+/** The API request that caused the job, if any, which log lines use, and the trace, if it is sampled. */
+const withRequest = { requestId: z.string().max(128).optional(), trace: trace.optional() };
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}_[0-9a-f]{32}$`));
-/** Attempts that were confirmed at the same moment, and their requests. The first attempt gives the job its id. */
+/** Attempts that were confirmed at the same moment, their requests and their sampled traces. The first attempt gives the job its id. */
 const attemptRefs = z.strictObject({
   attemptIds: z.tuple([id("att")], id("att")),
   requestIds: z.array(withRequest.requestId.unwrap()).optional(),
+  traces: z.array(trace).optional(),
   ...withRequest,
 });
 const chainId = z.string().regex(/^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/);
@@ -53,9 +55,11 @@ type AttemptRefs = z.infer<typeof attemptRefs>;
 
 const mergeAttempts = (all: readonly [AttemptRefs, ...AttemptRefs[]]): AttemptRefs => {
   const [first, ...others] = all;
+  const traces = all.flatMap((one) => one.trace ?? []);
   return {
     attemptIds: [...first.attemptIds, ...others.flatMap(({ attemptIds }) => attemptIds)],
     requestIds: all.flatMap(({ requestId }) => requestId ?? []),
+    ...(traces.length > 0 ? { traces } : {}),
   };
 };
 

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Metrics } from "../runtime/metrics.ts";
 import { stackFrames } from "../runtime/redaction.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
+import { traceJob } from "./job-trace.ts";
 import { queuePrefix } from "./queue-prefix.ts";
 import type { RedisClient } from "./redis-connections.ts";
 
@@ -76,19 +77,20 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
         `not a ${name} job: ${parsed.error.issues.map((issue) => issue.path.join(".")).join(", ")}`,
       );
     }
-    let outcome: JobResult | "gave_up";
-    try {
-      const [requestId, ...others] = listRequests(job);
-      const work = () => handle(parsed.data, options.signal);
-      const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
-      outcome = await options.inContext(context, work).catch((cause: unknown) => handleError(job, cause));
-    } catch (error) {
-      end(error instanceof UnrecoverableError ? "failed" : "retried");
-      throw error;
-    }
-    if (outcome === "gave_up") return end("gave_up");
-    if ("done" in outcome) return end("done");
-    end("rerun");
+    const work = async (): Promise<JobResult | "gave_up"> => {
+      try {
+        const outcome = await handle(parsed.data, options.signal).catch((cause: unknown) => handleError(job, cause));
+        end(outcome === "gave_up" ? outcome : "done" in outcome ? "done" : "rerun");
+        return outcome;
+      } catch (error) {
+        end(error instanceof UnrecoverableError ? "failed" : "retried");
+        throw error;
+      }
+    };
+    const [requestId, ...others] = listRequests(job);
+    const context = { requestId: others.length > 0 ? undefined : requestId, job: job.id };
+    const outcome = await options.inContext(context, () => traceJob(name, job, work));
+    if (outcome === "gave_up" || "done" in outcome) return;
     await job.moveToDelayed(Date.now() + outcome.rerunInMs, token);
     throw new DelayedError();
   };

@@ -4,7 +4,9 @@ import type { Logger } from "pino";
 import type { WaitForOthers } from "../runtime/alongside.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
+import { currentTrace } from "../runtime/tracing/spans.ts";
 import { catalog, type JobData, jobId, type QueueName, queueNames } from "./catalog.ts";
+import { isRepeated } from "./job-trace.ts";
 import { queuePrefix } from "./queue-prefix.ts";
 import type { RedisClient } from "./redis-connections.ts";
 
@@ -78,13 +80,19 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
   const enqueue: Enqueue = async (name, requests) => {
     if (requests.length === 0) return;
     const request = requestId?.();
-    const withRequest = requests.map((one) =>
-      request === undefined ? one : { ...one, data: { ...one.data, requestId: request } },
-    );
+    const trace = currentTrace();
+    const withCause = requests.map((one) => ({
+      ...one,
+      data: {
+        ...one.data,
+        ...(request === undefined ? {} : { requestId: request }),
+        ...(trace === undefined || isRepeated(name, one.data) ? {} : { trace }),
+      },
+    }));
     // The sweep's retries have ids of their own, so they are not merged.
     const isFirst = requests.every(({ retry, delayMs }) => retry === undefined && delayMs === undefined);
-    if (catalog[name].merge && isFirst) await addMerged(name, withRequest);
-    else await add(name, withRequest);
+    if (catalog[name].merge && isFirst) await addMerged(name, withCause);
+    else await add(name, withCause);
   };
   /** Jobs that are enqueued while an earlier one is in progress, or at the same time, become one job. */
   const waiting = new Map<QueueName, { requests: JobRequest[]; added: Promise<void> }>();

@@ -4,6 +4,7 @@ import { appSchemes } from "./app-schemes.ts";
 import { type EncryptionKey, parseEncryptionKey } from "./encryption.ts";
 import { errorCode } from "./redaction.ts";
 import { parseRedisUrl, RedisUrlError } from "./redis-url.ts";
+import { parseOtlpHeaders } from "./tracing/otlp-headers.ts";
 
 /** A comma-separated list; empty items are dropped. */
 const list = z.string().transform((text) =>
@@ -62,6 +63,27 @@ const common = {
   METRICS_PORT: port.default(9464),
 };
 
+/** Variables of tracing, as OpenTelemetry names them. Tracing is off without an endpoint (docs/operations/tracing.md). */
+const tracing = {
+  /** The base URL of a collector that takes OTLP over HTTP. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
+  /** Headers of requests to the collector, such as a token. */
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .transform((text, context): Record<string, string> => {
+      const headers = parseOtlpHeaders(text);
+      if (headers) return headers;
+      context.addIssue("expected name=value, several separated by commas, with percent-encoded values");
+      return z.NEVER;
+    })
+    .optional(),
+  /** The name in the spans; `pay-` and the role of the process when unset. */
+  OTEL_SERVICE_NAME: z.string().min(1).max(64).optional(),
+  OTEL_TRACES_SAMPLER: z.enum(["parentbased_always_on", "parentbased_traceidratio"]).default("parentbased_always_on"),
+  /** The share of traces that `parentbased_traceidratio` records. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
+};
+
 /** Variables of processes that send requests to servers that callers name. */
 const callerServices = {
   /** Allows logos and webhooks at private addresses, and webhooks and return URLs without TLS; for development. */
@@ -111,6 +133,7 @@ const Signer = z.object({
 
 const Api = z.object({
   ...common,
+  ...tracing,
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
@@ -139,6 +162,7 @@ const Api = z.object({
 
 const Worker = z.object({
   ...common,
+  ...tracing,
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
@@ -189,6 +213,8 @@ const Preflight = z.object({ SCREENING_LIST_FILE: screeningList });
 export type ApiConfig = Readonly<z.infer<typeof Api>>;
 export type WorkerConfig = Readonly<z.infer<typeof Worker>>;
 export type SignerConfig = Readonly<z.infer<typeof Signer>>;
+/** Where a process sends its spans, and how many. */
+export type TracingConfig = Pick<WorkerConfig, keyof typeof tracing>;
 /** Where a worker reaches the signer. */
 export type SignerTarget = Pick<WorkerConfig, keyof typeof signerTarget>;
 export type BoardConfig = Readonly<z.infer<typeof Board>>;

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { readTraceIds } from "./tracing/spans.ts";
 
 /** Fields that all log lines of one request or one job share. */
 export type LogFields = { requestId?: string | undefined; job?: string | undefined };
@@ -15,7 +16,7 @@ export function withoutLogFields<T>(work: () => T): T {
   return store.exit(work);
 }
 
-/** Returns the fields of the request or job that is running. */
+/** Returns the fields of the request or job that is running, and the ids of its span if its trace is sampled. */
 export function readLogFields(): LogFields {
-  return { ...store.getStore() };
+  return { ...store.getStore(), ...readTraceIds() };
 }

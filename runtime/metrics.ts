@@ -6,6 +6,7 @@ import { createJobMetrics } from "./metrics/job-metrics.ts";
 import { createMetricFactory } from "./metrics/metric-factory.ts";
 import { createPaymentMetrics } from "./metrics/payment-metrics.ts";
 import { createSignerMetrics } from "./metrics/signer-metrics.ts";
+import { createTracingMetrics } from "./metrics/tracing-metrics.ts";
 import { createTransferMetrics } from "./metrics/transfer-metrics.ts";
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -27,5 +28,6 @@ export function createMetrics(registry: Registry, role: "api" | "worker" | "bull
     ...createHttpMetrics(factory),
     ...createDatabaseMetrics(factory),
     ...createSignerMetrics(factory),
+    ...createTracingMetrics(factory),
   };
 }

@@ -2,6 +2,7 @@ import { Pool } from "undici";
 import type { z } from "zod";
 import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
+import { inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
 import {
   auditHeadResponse,
   type DepositResult,
@@ -37,12 +38,14 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
   /** Returns the answer to a request; undefined while the signer does not answer. Throws for an answer that is not valid. */
   async function post<T>(path: string, body: unknown, schema: z.ZodType<T>): Promise<T | undefined> {
     try {
-      const answer = await pool.request({
-        path,
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
-      });
+      const ask = () =>
+        pool.request({
+          path,
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(body, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
+        });
+      const answer = await inSpan(() => describeRequest(path), ask);
       const text = await answer.body.text();
       if (answer.statusCode === 200) return schema.parse(JSON.parse(text));
       if (answer.statusCode < 500)
@@ -123,6 +126,11 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
     },
     close: () => void pool.destroy(),
   };
+}
+
+/** Returns the span of a request. The signer is not part of traces. */
+function describeRequest(path: string): SpanDescription {
+  return { name: `POST ${path}`, kind: "client", attributes: { "http.request.method": "POST", "url.path": path } };
 }
 
 /** Splits a report into reports of one item, in the order in which the signer reads them. Pure. */

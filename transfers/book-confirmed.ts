@@ -3,13 +3,14 @@ import { confirmTransfers } from "../db/queries/confirmable-transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";
 import type { BookConfirmed } from "./booking-handlers.ts";
+import { traceTransfers } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /** Confirms and books transfers in one database transaction. Stores a transfer that cannot be booked as a failed booking. */
 export async function confirmChunk(
   deps: TransferDeps,
   { chain }: Pick<Chain, "chain">,
-  confirmable: readonly { id: string }[],
+  confirmable: readonly { id: string; payment_id: string | null }[],
   args: { final: number; book: BookConfirmed },
 ): Promise<void> {
   const book = async (db: Db, rows: readonly { id: string }[]) => {
@@ -22,5 +23,8 @@ export async function confirmChunk(
       afterCommit();
     };
   };
-  await bookEach(deps, { chain, kind: "transfer", rows: confirmable, subjectOf: ({ id }) => id, book });
+  if (confirmable.length === 0) return;
+  const of = { chain, transfers: confirmable };
+  const bookAll = () => bookEach(deps, { chain, kind: "transfer", rows: confirmable, subjectOf: ({ id }) => id, book });
+  await traceTransfers(deps, "book", of, bookAll);
 }

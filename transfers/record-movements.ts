@@ -13,6 +13,7 @@ import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
 import { storeFailedBooking } from "./book-each.ts";
 import { isProof, resolveNonces } from "./match-movements.ts";
+import { traceInclusion, traceObservation } from "./trace-transfers.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
@@ -47,6 +48,7 @@ export async function recordBlocks(
   chain: Watching,
   { seen, landed, unsolicited, runRows = runInSavepoints }: Recordable & RecordOptions,
 ): Promise<() => void> {
+  const began = deps.now();
   const failed: TokenMovement[] = [];
   const parts = await runRows(db, seen, {
     work: (some) => recordMovements(db, deps, chain, some, unsolicited),
@@ -87,6 +89,9 @@ export async function recordBlocks(
   return () => {
     const { metrics } = deps;
     for (const { opened } of parts) opened();
+    const transfers = parts.flatMap((part) => part.included);
+    traceInclusion(deps, { chain: chain.chain, transfers, sent: landed.map(({ row }) => row) });
+    traceObservation(deps, { chain: chain.chain, transfers, began });
     for (const { included } of parts)
       for (const { purpose, state } of included)
         metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: state, to: "included" });

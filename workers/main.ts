@@ -35,6 +35,7 @@ import { createSafeFetch } from "../runtime/safe-fetch.ts";
 import { openScreeningList } from "../runtime/screening-list.ts";
 import { createShutdown, installSignals, type Shutdown } from "../runtime/shutdown.ts";
 import { failToStart } from "../runtime/start-failure.ts";
+import { startTracing } from "../runtime/tracing/start-tracing.ts";
 import { createKeylessSigner, openSigner } from "../signer/open-signer.ts";
 import { openTreasuryKey } from "../signer/open-treasury-keys.ts";
 import { openEpoch } from "../transfers/database-epoch.ts";
@@ -71,6 +72,7 @@ async function work(config: WorkerConfig): Promise<void> {
   const metrics = createMetrics(registry, "worker");
   setBuildInfo(metrics, process.env, releaseVersion);
   const opened: Opened = { config, networks, log, metrics, shutdown };
+  await startTracing(config, { role: "worker", log, metrics, shutdown });
 
   const db = openDatabase(opened);
   const { redis, enqueue, queues } = openProducer(opened);

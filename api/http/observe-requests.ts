@@ -49,6 +49,12 @@ export const withRequestLog = (deps: ApiDeps, request: FastifyRequest): ApiDeps 
   log: request.log as ApiDeps["log"],
 });
 
+/** Returns the id of the payment that a request's path names. */
+export function paymentOf({ params }: FastifyRequest): string | undefined {
+  const id: unknown = typeof params === "object" && params !== null && "id" in params ? params.id : undefined;
+  return typeof id === "string" && /^pay_[0-9a-f]{32}$/.test(id) ? id : undefined;
+}
+
 function record({ metrics, requestLog }: ObserveDeps, request: FastifyRequest, reply: FastifyReply, ms: number): void {
   const { method } = request;
   const route = request.routeOptions.url ?? "unknown";
@@ -60,7 +66,7 @@ function record({ metrics, requestLog }: ObserveDeps, request: FastifyRequest, r
   const times = { ms: Math.round(ms), heldMs: Math.round(request.heldMs) };
   const isDone = answered && reply.raw.statusCode < 400;
   request.log[isDone ? "debug" : "info"](
-    { method, route, status, ...times, account: caller?.accountId, mode: caller?.mode },
+    { method, route, status, ...times, payment: paymentOf(request), account: caller?.accountId, mode: caller?.mode },
     "request completed",
   );
   if (caller?.mode !== "test" || caller.keyId === null) return;

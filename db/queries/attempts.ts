@@ -8,7 +8,7 @@ import { listPaymentsOfAttempts, type PaymentRow } from "./payments.ts";
 export type AttemptRow = Selectable<Tables["attempt"]>;
 
 /** An attempt without the wallet's results, which may be long. */
-export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "chain" | "merchant_id">;
+export type AttemptHead = Omit<AttemptRow, "results" | "digest" | "chain" | "merchant_id" | "traceparent">;
 const head = [
   "id",
   "payment_id",
@@ -62,6 +62,8 @@ export type NewAttempt = {
   option_id: string;
   digest: Buffer;
   results: readonly unknown[];
+  /** The span of the request that confirms, if its trace is sampled. */
+  traceparent?: string | null;
   verification: Verification;
   created_at: Date;
   due_at: Date;
@@ -77,19 +79,19 @@ const KEY_ATTEMPTS = 10;
 export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = batchStatements(async (db, rows) => {
   const given = rows.map(({ digest, ...row }, at) => ({ ...row, at, digest: digest.toString("hex") }));
   const inserted = await sql<{ id: string }>`
-    insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, verification, state, created_at,
-      due_at)
+    insert into attempt (id, payment_id, option_id, chain, merchant_id, digest, results, traceparent, verification, state,
+      created_at, due_at)
     select numbered.id, numbered.payment_id, numbered.option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
-      verification, 'waiting', numbered.created_at, numbered.due_at
+      traceparent, verification, 'waiting', numbered.created_at, numbered.due_at
     from (
-      select given.id, given.payment_id, given.option_id, given.digest, given.results, given.verification,
-        given.created_at, given.due_at, row_number() over (partition by option_id order by at) + (
+      select given.id, given.payment_id, given.option_id, given.digest, given.results,
+        given.traceparent, given.verification, given.created_at, given.due_at, row_number() over (partition by option_id order by at) + (
         select count(*) from attempt kept where kept.payment_id = given.payment_id
           and kept.option_id = given.option_id and kept.verification = given.verification
       ) as number
       from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as given (
-        at integer, id text, payment_id text, option_id text, digest text, results jsonb, verification text,
-        created_at timestamptz, due_at timestamptz)
+        at integer, id text, payment_id text, option_id text, digest text, results jsonb, traceparent text,
+        verification text, created_at timestamptz, due_at timestamptz)
     ) as numbered
     join payment_option o on o.id = numbered.option_id join payment p on p.id = numbered.payment_id
     where numbered.number <= ${KEY_ATTEMPTS}

@@ -92,6 +92,8 @@ export type PaymentTables = {
     merchant_id: string;
     digest: Buffer;
     results: unknown;
+    /** The span of the confirm's request; null when its trace is not sampled. */
+    traceparent: Optional<string>;
     verification: Generated<Verification>;
     state: AttemptState;
     refusal: string | null;

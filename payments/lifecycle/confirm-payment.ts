@@ -13,6 +13,7 @@ import { type CurrentOption, findOption, type OptionRow } from "../../db/queries
 import { findPayment, type PaymentQuery, type PaymentRow } from "../../db/queries/payments.ts";
 import type { Db, Verification } from "../../db/tables.ts";
 import { runAlongside, type WaitForOthers } from "../../runtime/alongside.ts";
+import { currentTrace } from "../../runtime/tracing/spans.ts";
 import { REVERTED } from "../../transfers/refusal-reasons.ts";
 import { checkSignature } from "../../transfers/verifier.ts";
 import { attachData, type BuyerDataDeps, type CollectedData, findGivenData } from "../buyer-data/collected-data.ts";
@@ -119,6 +120,7 @@ async function accept(
     option_id: option.id,
     digest,
     results: args.results,
+    traceparent: currentTrace() ?? null,
     verification: chooseVerification(deps, option, args.results),
     created_at: now,
     due_at: new Date(now.getTime() + REENQUEUE_AFTER_MS),

@@ -5,6 +5,7 @@ import { moveRows } from "../../db/moves.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { QueueName } from "../../queues/catalog.ts";
+import { outsideTraces } from "../../runtime/tracing/spans.ts";
 import type { SendHandlers } from "../../transfers/booking-handlers.ts";
 import { singleFlight } from "../../transfers/single-flight.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
@@ -22,15 +23,15 @@ type RelayQueue = (typeof queues)[Sender];
 
 /**
  * Creates the function by which a sender sends its ready transfers on a chain. Senders run separately, so that transfers of
- * contract wallets delay no others. Calls made during a run share the next run. The function returns `more` when work is left
- * for another call.
+ * contract wallets delay no others. Calls made during a run share the next run, which belongs to the trace of none. The function
+ * returns `more` when work is left for another call.
  */
 export function createSend(
   deps: TransferDeps & PaymentDeps,
   sender: Sender,
 ): (chain: string) => Promise<"idle" | "more"> {
   return singleFlight(async (chain) =>
-    getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps)),
+    outsideTraces(() => getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps))),
   );
 }
 

@@ -1,5 +1,6 @@
 import { batchCalls } from "../../db/batch-calls.ts";
 import { type AttemptWithContext, listWaitingAttempts } from "../../db/queries/attempts.ts";
+import { inSharedSpan } from "../../runtime/tracing/spans.ts";
 import { type VerifyDeps, type VerifyResult, verifyBatch } from "./verify-attempts.ts";
 
 /** Contract wallets verified concurrently. */
@@ -32,7 +33,8 @@ export function createVerify(
       async (group: AttemptWithContext[]) => {
         // Two jobs of one attempt may meet in a batch: its first job and the sweep's.
         const once = new Map(group.map((whole) => [whole.attempt.id, whole]));
-        const results = await deps.withoutRequestContext(() => verifyBatch(deps, [...once.values()]));
+        const verify = () => traceVerification([...once.values()], (batch) => verifyBatch(deps, batch));
+        const results = await deps.withoutRequestContext(verify);
         return group.map(({ attempt }) => results.get(attempt.id) ?? {});
       },
       isWallet ? { ...shared, most: WALLETS, keyOf: payerOf } : shared,
@@ -47,6 +49,22 @@ export function createVerify(
     if ("error" in result) throw result.error;
     return result.byCode ? "by code" : "done";
   };
+}
+
+/** Runs the verification of a batch in the traces of its attempts. */
+function traceVerification<T>(
+  batch: readonly AttemptWithContext[],
+  work: (batch: readonly AttemptWithContext[]) => Promise<T>,
+): Promise<T> {
+  const members = batch.map(({ attempt, payment }) => ({
+    trace: attempt.traceparent,
+    attributes: { "pay.attempt.id": attempt.id, "pay.payment.id": payment.id },
+  }));
+  return inSharedSpan(
+    members,
+    () => ({ name: "verify", attributes: { "pay.batch.size": batch.length } }),
+    () => work(batch),
+  );
 }
 
 /**

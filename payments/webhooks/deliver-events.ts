@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
+import { listPaymentTraces } from "../../db/queries/payment-traces.ts";
 import {
   type DeliveryAttempt,
   type DueEvent,
@@ -13,13 +14,14 @@ import { cleanText } from "../../runtime/clean-text.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
 import { scrubText } from "../../runtime/redaction.ts";
 import type { SafeFetchError, SafeFetchResult } from "../../runtime/safe-fetch.ts";
+import { inSharedSpan, type SpanDescription, setSpanAttributes } from "../../runtime/tracing/spans.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { noteHealth } from "./disable-failing.ts";
 import { readPayloads } from "./event-payloads.ts";
 
 export type DeliveryDeps = PaymentDeps & { decryptWebhookSecret: Decrypt };
-/** A due event with the body of its request. */
-type Outgoing = { event: DueEvent; body: string };
+/** A due event with the body of its request, and the trace of its payment if that is sampled. */
+type Outgoing = { event: DueEvent; body: string; trace: string | undefined };
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -162,7 +164,30 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
   if (limit <= 0) return [];
   const events = await listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
   const bodies = await readPayloads(deps, events, payload);
-  return events.map((event, index) => ({ event, body: JSON.stringify(bodies[index]) }));
+  const traces = await listPaymentTraces(
+    deps.db,
+    events.map((event) => event.payment_id),
+  );
+  return events.map((event, index) => {
+    return { event, body: JSON.stringify(bodies[index]), trace: traces.get(event.payment_id ?? "") };
+  });
+}
+
+/** Sends one event, in the trace of its payment, and returns its delivery state. The merchant's server gets no trace. */
+function attempt(deps: PaymentDeps, target: Target, outgoing: Outgoing): Promise<DeliveryAttempt> {
+  const { event, trace } = outgoing;
+  const describe = (): SpanDescription => ({
+    name: "webhook",
+    kind: "client",
+    attributes: {
+      "http.request.method": "POST",
+      "pay.webhook.event": event.id,
+      "pay.webhook.type": event.type,
+      "pay.webhook.attempt": event.attempts_made + 1,
+      ...(event.payment_id === null ? {} : { "pay.payment.id": event.payment_id }),
+    },
+  });
+  return inSharedSpan([{ trace }], describe, () => send(deps, target, outgoing));
 }
 
 /** The outcome of an attempt that failed here: the endpoint is not to blame. */
@@ -183,8 +208,7 @@ function putOff(deps: PaymentDeps, event: DueEvent, error: unknown): DeliveryAtt
 
 const noResponse = { responseType: null, responseBody: null };
 
-/** Sends one event and returns its delivery state. */
-async function attempt(
+async function send(
   deps: PaymentDeps,
   { endpoint, signers }: Target,
   { event, body }: Outgoing,
@@ -207,6 +231,7 @@ async function attempt(
   const dueAt = isTaken ? null : (nextAttempt(attemptsMade + 1, deps.now()) ?? null);
   const state = isTaken ? "delivered" : dueAt ? "pending" : "given_up";
   const outcome = answer.ok ? String(answer.status) : errorTexts[answer.error];
+  setSpanAttributes(answer.ok ? { "http.response.status_code": answer.status } : { "error.type": answer.error });
   const fields = { event: id, type: event.type, ...subjectOf(event), outcome, attemptsMade: attemptsMade + 1 };
   // The URL may contain a token, so it is never logged.
   if (state === "given_up") deps.log.warn(fields, "webhook event given up");

@@ -21,7 +21,7 @@ type Measured = FleetSize & {
 };
 
 /** Workers with many lanes, and lanes with many workers. */
-export const FLEET_SIZES: readonly FleetSize[] = [
+const FLEET_SIZES: readonly FleetSize[] = [
   ...[1, 2, 4, 8].map((workers) => ({ workers, lanes: 8 })),
   ...[1, 2, 4].map((lanes) => ({ workers: 4, lanes })),
 ];

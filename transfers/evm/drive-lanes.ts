@@ -13,6 +13,7 @@ import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } 
 import { insertTransaction, recordBroadcast, type TransactionKey } from "../../db/queries/transactions.ts";
 import { assignTransfers, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
+import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { listCalls } from "./authorization-calls.ts";
 import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
@@ -125,8 +126,8 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
 }
 
 /**
- * Sends one transaction of a lane: picks the transfers, simulates, signs, stores and broadcasts it. Returns `waitMs` while
- * the batch forms, also when none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
+ * Sends one transaction of a lane, for the transfers that it may send next. Returns `waitMs` while the batch forms, also when
+ * none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
  */
 async function sendBatch(
   deps: TransferDeps,
@@ -134,7 +135,7 @@ async function sendBatch(
   lane: Lane,
   mayForm: boolean,
 ): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
-  const { lease, signer } = lane;
+  const { lease } = lane;
   const most = maxBatchSize(chain);
   const wanted = { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit: most };
   const work = await readLaneWork(deps.db, { ...wanted, laneId: lease.id, nonce: lease.next_nonce });
@@ -149,7 +150,18 @@ async function sendBatch(
   if (baseFee === null || !chooseFees(baseFee, chain.network.fees)) return "blocked";
   const ready = await claimNext(deps, chain, lane, work);
   if (ready.length === 0) return "idle";
+  const of = { chain: chain.chain, transfers: ready };
+  return traceTransfers(deps, "relay", of, () => sendReady(deps, chain, lane, { ready, baseFee, work }));
+}
 
+/** Sends one transaction for claimed transfers: picks a batch of them, simulates, signs, stores and broadcasts it. */
+async function sendReady(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+  { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
+): Promise<"sent" | "blocked"> {
+  const { lease, signer } = lane;
   const members: RowMember[] = [];
   for (const row of ready) {
     try {

@@ -9,6 +9,7 @@ import type { SendHandlers } from "../booking-handlers.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import { type BookDeclined, declineTransfer } from "../decline-transfer.ts";
 import { screenByList } from "../list-screening.ts";
+import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
 import { submitPayouts } from "./submit-payouts.ts";
@@ -41,7 +42,8 @@ export async function submitReady(
   await attemptAll([
     async () => {
       const payments = await ready(["payment"]);
-      note(payments, await submitPayments(deps, chain, payments, { declined: handlers.declined, epoch }));
+      const submit = () => submitPayments(deps, chain, payments, { declined: handlers.declined, epoch });
+      note(payments, await traceTransfers(deps, "relay", { chain: chain.chain, transfers: payments }, submit));
     },
     async () => {
       const payouts = await ready(["settlement", "refund", "cold"]);

@@ -16,6 +16,7 @@ import { confirmChunk } from "../book-confirmed.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookingHandlers } from "../booking-handlers.ts";
 import { recordBlocks } from "../record-movements.ts";
+import { traceInclusion } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { abandonTransfers } from "./end-expired.ts";
 import { bookRents, readRents } from "./rents.ts";
@@ -105,6 +106,7 @@ async function recordLanded(
     await markLanded(db, { chain: chainId, landings });
     return () => {
       recorded();
+      traceInclusion(deps, { chain: chainId, transfers: assigned, sent: some.map(({ row }) => row) });
       for (const { row, status } of some) {
         deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
         if (status.error)

@@ -106,6 +106,8 @@ create table attempt (
   merchant_id text not null,
   digest bytea not null,
   results jsonb not null,
+  -- The span of the confirm's request, where its trace is sampled: later steps continue the trace.
+  traceparent text,
   verification text not null default 'key' check (verification in ('key', 'wallet', 'push')),
   state text not null,
   refusal text,

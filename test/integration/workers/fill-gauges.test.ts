@@ -147,6 +147,7 @@ const setOnlyOnErrors = [
   "pay_single_endpoint_confirmations_total",
   "pay_chain_reorgs_total",
   "pay_chain_reorg_depth_blocks",
+  "pay_trace_spans_dropped_total",
 ];
 
 /**

@@ -50,6 +50,14 @@ test("the URLs of the terms and the privacy policy use https or are unset", () =
   expect(readApiConfig({ ...env, TERMS_URL: "" }).TERMS_URL).toBeUndefined();
 });
 
+test("tracing is off by default, and a bad header for the collector is named without its value", async () => {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: share } = readWorkerConfig(env);
+  expect([endpoint, share]).toEqual([undefined, 1]);
+  const headers = { ...env, OTEL_EXPORTER_OTLP_HEADERS: "authorization: hidden" };
+  expect(() => readWorkerConfig(headers)).toThrow("OTEL_EXPORTER_OTLP_HEADERS: expected name=value");
+  expect(() => readWorkerConfig(headers)).not.toThrow("hidden");
+});
+
 test("the checkout page may link back to known wallets, or to the apps that the operator lists instead", () => {
   expect(readApiConfig(env).APP_SCHEMES.has("metamask")).toBe(true);
   const { APP_SCHEMES } = readApiConfig({ ...env, APP_SCHEMES: "MyWallet, other-wallet" });

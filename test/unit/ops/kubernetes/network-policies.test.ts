@@ -111,6 +111,7 @@ const stores = [...privately(5432), ...privately(6379)];
 const internet =
   "internet without 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16:443";
 const metrics = "monitoring:9464";
+const traces = "monitoring:4318";
 const jobs = {
   migrate: { from: [], to: [names, ...privately(5432)] },
   "signer-init": { from: [], to: [names] },
@@ -118,10 +119,10 @@ const jobs = {
 };
 const common = {
   ...jobs,
-  api: { from: ["ingress:8080", metrics], to: [names, ...stores, internet] },
+  api: { from: ["ingress:8080", metrics], to: [names, ...stores, internet, traces] },
   "bull-board": { from: [metrics, "operators:8081"], to: [names, ...stores] },
 };
-const worker = { from: [metrics], to: [names, ...stores, internet] };
+const worker = { from: [metrics], to: [names, ...stores, internet, traces] };
 const signerClient = { ...worker, to: [...worker.to, "signer:8443"] };
 const signer = (clients: string[]) => ({
   from: [metrics, ...clients.map((one) => `${one}:8443`)],
