@@ -11,8 +11,8 @@ import type { Pool } from "../db/tables.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
-import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
-import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { createPaymentChangePublisher, paymentChanges } from "../queues/payment-changes.ts";
+import { openRedis, openSubscriber } from "../queues/redis-connections.ts";
 import { setBuildInfo } from "../runtime/build-info.ts";
 import { type ApiConfig, readApiConfig } from "../runtime/config.ts";
 import { createEncrypt } from "../runtime/encryption.ts";
@@ -236,8 +236,9 @@ function checkInBackground({ log, shutdown }: Opened, chains: Chains, chain: str
 
 /** Subscribes in the background: without Redis the API still serves, and finds changes once a second. */
 function openWatched({ config, log, shutdown }: Opened, domain: Omit<WatchDeps, "subscriber" | "prefix">) {
-  const subscriber = openRetryingRedis(
+  const subscriber = openSubscriber(
     config.REDIS_URL,
+    paymentChanges(config.REDIS_PREFIX),
     (err) => log.warn({ err }, "redis subscription failed"),
     config.REDIS_CA,
   );

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
+import { onEachRedisNode } from "./redis-nodes.ts";
 
 /** The roles of ops/redis/users.acl that processes of the service have. */
 const roles = ["api", "worker", "board"] as const;
@@ -14,7 +15,7 @@ const productionUsers = new URL("../ops/redis/users.acl", import.meta.url);
 
 /**
  * Creates the users of ops/redis/users.acl for the keys of one prefix, so that each process may do what it may do in
- * production. They outlive a restart of a Redis that `startRedis` has started. Throws when the user of `ownerUrl` may not
+ * production, on every node: users are not replicated. They outlive a restart of a Redis that `startRedis` has started. Throws when the user of `ownerUrl` may not
  * create users.
  */
 export async function createRedisUsers(ownerUrl: string, prefix: string): Promise<RedisUsers> {
@@ -23,7 +24,7 @@ export async function createRedisUsers(ownerUrl: string, prefix: string): Promis
     .split("\n")
     .filter((line) => roles.some((role) => line.startsWith(`user pay_${role} `)))
     .map((line) => line.split(" ").slice(1));
-  await asOwner(ownerUrl, async (redis) => {
+  await onEachRedisNode(ownerUrl, async (redis) => {
     for (const [name, ...words] of rules) {
       const own = words.map((word) => {
         if (word.endsWith("_PASSWORD_SHA256")) return `>${users.password}`;
@@ -38,16 +39,13 @@ export async function createRedisUsers(ownerUrl: string, prefix: string): Promis
 
 /** Returns the URL by which a process of a role connects to a Redis. */
 export function redisUserUrl(ownerUrl: string, role: RedisRole, { suffix, password }: RedisUsers): string {
-  const url = new URL(ownerUrl);
-  url.username = `pay_${role}_${suffix}`;
-  url.password = password;
-  return url.href;
+  return ownerUrl.replace(/:\/\/([^@]*@)?/, `://pay_${role}_${suffix}:${password}@`);
 }
 
 /** Removes the users from their Redis. */
 export async function dropRedisUsers(ownerUrl: string, { suffix }: RedisUsers): Promise<void> {
   const names = roles.map((role) => `pay_${role}_${suffix}`);
-  await asOwner(ownerUrl, async (redis) => {
+  await onEachRedisNode(ownerUrl, async (redis) => {
     await redis.call("ACL", "DELUSER", ...names);
     await saveUsers(redis);
   });
@@ -58,17 +56,4 @@ async function saveUsers(redis: Redis): Promise<void> {
   await redis.call("ACL", "SAVE").catch((error: unknown) => {
     if (!/not configured to use an ACL file/.test(String(error))) throw error;
   });
-}
-
-/** Runs `work` on a connection that fails at once when Redis is unavailable. */
-async function asOwner(url: string, work: (redis: Redis) => Promise<void>): Promise<void> {
-  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
-  // The call that fails reports the error.
-  redis.on("error", () => undefined);
-  try {
-    await redis.connect();
-    await work(redis);
-  } finally {
-    redis.disconnect();
-  }
 }

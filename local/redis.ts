@@ -15,6 +15,8 @@ export type RedisOptions = {
   appendOnly?: boolean;
   port?: number;
   say?: Say;
+  /** Further settings, as the command line of redis-server takes them. They need a program on this machine. */
+  settings?: readonly string[];
   /** Ignores REDIS_URL; for tests that flush, stop and start the server. */
   own?: boolean;
 };
@@ -31,8 +33,9 @@ export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   const found = await findRedis(options.say);
   const port = options.port ?? (await freePort());
   const keep = options.appendOnly === true ? ["--appendonly", "yes"] : ["--appendonly", "no"];
-  const flags = ["--maxmemory-policy", "noeviction", "--save", "", ...keep];
+  const flags = ["--maxmemory-policy", "noeviction", "--save", "", ...keep, ...(options.settings ?? [])];
   if (found !== undefined) return await fromBinary(options, found, port, flags);
+  if (options.settings !== undefined) throw new Error(missing);
   options.say?.("starting Redis in a container");
   const url = `redis://127.0.0.1:${port}`;
   const inside = { image: "redis:7-bookworm", inside: 6379, outside: port };

@@ -1,10 +1,11 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
-import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { Metrics } from "../runtime/metrics.ts";
 import { stackFrames } from "../runtime/redaction.ts";
 import { catalog, type JobData, type QueueName } from "./catalog.ts";
 import { traceJob } from "./job-trace.ts";
+import { queuePrefix } from "./queue-prefix.ts";
+import type { RedisClient } from "./redis-connections.ts";
 
 /** What a handler returns: done, or run again after a delay in milliseconds. A delay uses up no attempt. */
 export type JobResult = { done: true } | { rerunInMs: number };
@@ -13,7 +14,7 @@ export type Handlers = { readonly [N in QueueName]: Handler<N> };
 
 export type ConsumeOptions = {
   /** Opens the blocking connection of one queue. */
-  connect: () => Redis;
+  connect: () => RedisClient;
   prefix: string;
   /** Aborted when the process drains. Long handlers then return early. */
   signal: AbortSignal;
@@ -96,13 +97,15 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
 
   const worker = new Worker(name, run, {
     connection: options.connect(),
-    prefix: options.prefix,
+    prefix: queuePrefix(options.prefix, name),
     concurrency: spec.concurrency,
     skipVersionCheck: true,
     // Another worker takes over the job of a killed one within seconds. Row states, not this lock, make that safe.
     lockDuration: 10_000,
     stalledInterval: 5_000,
     maxStalledCount: 1_000,
+    // After a lost connection. BullMQ waits 15 s, longer than a failover takes.
+    runRetryDelay: 1_000,
     settings: { backoffStrategy: (attemptsMade) => Math.min(spec.backoffMs * 2 ** (attemptsMade - 1), MAX_BACKOFF_MS) },
   });
   worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection error"));

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Queue } from "bullmq";
-import type { Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { WaitForOthers } from "../runtime/alongside.ts";
 import type { Metrics } from "../runtime/metrics.ts";
@@ -8,6 +7,8 @@ import { withTimeout } from "../runtime/timeout.ts";
 import { currentTrace } from "../runtime/tracing/spans.ts";
 import { catalog, type JobData, jobId, type QueueName, queueNames } from "./catalog.ts";
 import { isRepeated } from "./job-trace.ts";
+import { queuePrefix } from "./queue-prefix.ts";
+import type { RedisClient } from "./redis-connections.ts";
 
 /**
  * One job to enqueue: its payload, its retry number (the sweep counts up) and its delay in milliseconds. `ended` settles when
@@ -29,7 +30,7 @@ export type JobRequest<N extends QueueName = QueueName> = {
 export type Enqueue = <N extends QueueName>(queue: N, requests: readonly JobRequest<N>[]) => Promise<void>;
 
 export type QueueDeps = {
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   log: Logger;
   metrics: Metrics;
@@ -62,7 +63,7 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
     queueNames.map((name) => {
       const queue = new Queue(name, {
         connection: redis,
-        prefix,
+        prefix: queuePrefix(prefix, name),
         skipVersionCheck: true,
         streams: { events: { maxLen: KEPT_EVENTS } },
         defaultJobOptions: {

@@ -1,10 +1,10 @@
-import type { Redis } from "ioredis";
+import type { RedisClient } from "./redis-connections.ts";
 
 /**
  * Keeps the highest count of the database's epoch that any process has seen in Redis. `redis` is a connection that fails
  * fast. Reading returns undefined after an error: a Redis that is unavailable or empty is not evidence about the database.
  */
-export function createEpochStore(redis: Redis, prefix: string) {
+export function createEpochStore(redis: RedisClient, prefix: string) {
   const key = `${prefix}:database-epoch`;
   return {
     async read(): Promise<number | undefined> {

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { withTimeout } from "../runtime/timeout.ts";
+import type { RedisClient } from "./redis-connections.ts";
 
 /**
  * Publishes the ids of payments that have changed. Callers publish after the commit. A lost message delays a long poll by one
@@ -7,13 +8,14 @@ import { withTimeout } from "../runtime/timeout.ts";
  */
 export type PublishPaymentChanges = (paymentIds: readonly string[]) => Promise<void>;
 
-const channel = (prefix: string) => `${prefix}:payment-changed`;
+/** Returns the name of the channel. It is sharded: on a cluster, only the nodes of one slot carry it. */
+export const paymentChanges = (prefix: string) => `${prefix}:payments:changed`;
 
 /** Returns the publisher. `redis` is a connection that fails fast. */
-export function createPaymentChangePublisher(redis: Redis, prefix: string): PublishPaymentChanges {
+export function createPaymentChangePublisher(redis: RedisClient, prefix: string): PublishPaymentChanges {
   return async (paymentIds) => {
     if (paymentIds.length === 0) return;
-    await redis.publish(channel(prefix), paymentIds.join(",")).catch(() => undefined);
+    await redis.spublish(paymentChanges(prefix), paymentIds.join(",")).catch(() => undefined);
   };
 }
 
@@ -35,39 +37,69 @@ export type PaymentChangeSubscription = {
 /** How long Redis may take to answer `catchUp`, milliseconds; afterwards it is not asked for `PAUSE_MS`. */
 const ANSWER_MS = 100;
 const PAUSE_MS = 1_000;
+/** Delay before a refused subscription is tried on a new connection, milliseconds. */
+const RETRY_MS = 500;
 
-/** Calls `onChange` with every published payment id. The connection serves this subscription only from then on. */
+/**
+ * Calls `onChange` with every published payment id. The connection, of `openSubscriber`, serves this subscription only from
+ * then on.
+ */
 export function subscribeToPaymentChanges(
   redis: Redis,
   prefix: string,
   onChange: (paymentId: string) => void,
 ): PaymentChangeSubscription {
-  const name = channel(prefix);
-  const newSession = (): Session => ({ isSession: true });
-  let session = newSession();
+  const name = paymentChanges(prefix);
+  const first = Promise.withResolvers<void>();
+  let session: Session | undefined;
   let pausedUntil = 0;
-  redis.on("message", (_channel, message) => {
+  const reconnectSoon = () => {
+    session = undefined;
+    setTimeout(() => {
+      if (redis.status === "ready" && session === undefined) redis.disconnect(true);
+    }, RETRY_MS).unref();
+  };
+  const begin = () => {
+    redis.ssubscribe(name).then(
+      () => {
+        session = { isSession: true };
+        first.resolve();
+      },
+      (error: unknown) => {
+        first.reject(error);
+        reconnectSoon();
+      },
+    );
+  };
+  redis.on("smessage", (_channel, message) => {
     for (const id of message.split(",")) onChange(id);
   });
+  redis.on("ready", begin);
   redis.on("close", () => {
-    session = newSession();
+    session = undefined;
   });
+  // The node of a cluster has lost the channel's slot.
+  redis.on("moved", reconnectSoon);
+  if (redis.status === "ready") begin();
 
   const ask = async (): Promise<Session | undefined> => {
-    if (redis.status !== "ready" || performance.now() < pausedUntil) return undefined;
+    if (session === undefined || redis.status !== "ready" || performance.now() < pausedUntil) return undefined;
     const asked = session;
-    // To subscribe again changes nothing. The answer shows that this connection is subscribed, and comes after the messages
-    // that were published before.
-    const isAnswered = await withTimeout(redis.subscribe(name), ANSWER_MS, "Redis").then(
+    // The answer comes after the messages that were published before. On a cluster, only the master that has the channel
+    // answers: the key is in the same slot.
+    const isAnswered = await withTimeout(redis.exists(name), ANSWER_MS, "Redis").then(
       () => true,
-      () => false,
+      (error: unknown) => {
+        if (/^(MOVED|CLUSTERDOWN)/.test(String((error as Error).message))) reconnectSoon();
+        return false;
+      },
     );
     if (!isAnswered) pausedUntil = performance.now() + PAUSE_MS;
     return isAnswered && asked === session ? asked : undefined;
   };
   let next: Promise<Session | undefined> | undefined;
   return {
-    subscribed: redis.subscribe(name),
+    subscribed: first.promise,
     catchUp() {
       // Calls of one iteration of the event loop share a command.
       next ??= new Promise((resolve) => setImmediate(resolve)).then(() => {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { appSchemes } from "./app-schemes.ts";
 import { type EncryptionKey, parseEncryptionKey } from "./encryption.ts";
 import { errorCode } from "./redaction.ts";
+import { parseRedisUrl, RedisUrlError } from "./redis-url.ts";
 import { parseOtlpHeaders } from "./tracing/otlp-headers.ts";
 
 /** A comma-separated list; empty items are dropped. */
@@ -34,13 +35,22 @@ const privateKeys = z.string().transform((text, context): EncryptionKey[] => {
 const port = z.coerce.number().int().min(0).max(65_535);
 
 const databaseUrl = z.url({ protocol: /^postgres(ql)?$/ });
+/** A URL as `parseRedisUrl` takes it. */
+const redisUrl = z.string().superRefine((url, context) => {
+  try {
+    parseRedisUrl(url);
+  } catch (error) {
+    if (!(error instanceof RedisUrlError)) throw error;
+    context.addIssue(error.message);
+  }
+});
 
 /** Variables that every process reads. Durations are in milliseconds. */
 const common = {
   DATABASE_URL: databaseUrl,
   /** Most connections of this process; docs/operations.md shows how to size the sum over all processes. */
   DATABASE_POOL: z.coerce.number().int().min(1).max(100).default(10),
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }),
+  REDIS_URL: redisUrl,
   /** The certificate authority of a `rediss:` server, in PEM; unset: the public ones. */
   REDIS_CA: z.string().includes("BEGIN CERTIFICATE", { error: "expected a certificate in PEM" }).optional(),
   /** Prefix of every Redis key and channel, so that several deployments can share a server. */

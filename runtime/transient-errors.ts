@@ -14,7 +14,7 @@ const transientSystemCodes = new Set([
 ]);
 /** Messages of errors without a code that pg and ioredis throw when a connection is lost. */
 const transientMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Connection is closed|Command timed out|Stream isn't writeable|LOADING|READONLY)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Connection is closed|Command timed out|Stream isn't writeable|LOADING|READONLY|Socket timeout|MASTERDOWN|NOREPLICAS|UNBLOCKED|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|Too many Cluster redirections|Cluster isn't ready|None of startup nodes is available|Failed to refresh slots cache|All sentinels are unreachable)/;
 
 /**
  * Returns the function that decides about thrown errors. It returns true when a later retry can succeed (an RPC endpoint,

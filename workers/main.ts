@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { signatureEngine } from "../chains/evm/signature.ts";
 import type { EvmKeys } from "../chains/evm/signers/open-evm-keys.ts";
@@ -20,7 +19,7 @@ import { isQueueName, type QueueName, queueNames } from "../queues/catalog.ts";
 import { type Enqueue, openJobQueues } from "../queues/enqueue.ts";
 import { createEpochStore } from "../queues/epoch-store.ts";
 import { createPaymentChangePublisher } from "../queues/payment-changes.ts";
-import { openRedis, openRetryingRedis } from "../queues/redis-connections.ts";
+import { openRedis, openRetryingRedis, type RedisClient } from "../queues/redis-connections.ts";
 import { openAuditSink } from "../runtime/audit-sink.ts";
 import { setBuildInfo } from "../runtime/build-info.ts";
 import { ConfigError, readWorkerConfig, type WorkerConfig } from "../runtime/config.ts";
@@ -186,7 +185,7 @@ function openProducer({ config, log, metrics, shutdown }: Opened) {
 }
 
 function createReadiness(
-  { redis, clock, isSchemaReady }: { redis: Redis; clock: Clock; isSchemaReady: () => Promise<boolean> },
+  { redis, clock, isSchemaReady }: { redis: RedisClient; clock: Clock; isSchemaReady: () => Promise<boolean> },
   state: { started: boolean; listShort: () => LaneFunds[] },
 ): () => Promise<Readiness> {
   return async () => {
@@ -217,7 +216,7 @@ function createDeps(
     served,
   }: {
     db: Pool;
-    redis: Redis;
+    redis: RedisClient;
     enqueue: Enqueue;
     chains: Chains;
     clock: Clock;

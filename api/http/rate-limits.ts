@@ -1,8 +1,8 @@
 import type { FastifyReply } from "fastify";
-import type { Redis } from "ioredis";
 import ipaddr from "ipaddr.js";
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
 import { type Refusal, refuse } from "../../payments/error-codes.ts";
+import type { RedisClient } from "../../queues/redis-connections.ts";
 import type { Metrics } from "../../runtime/metrics.ts";
 import { withTimeout } from "../../runtime/timeout.ts";
 
@@ -38,7 +38,7 @@ export const MOST_CALLERS = 20_000;
  * share the counters and few requests cost a command. While Redis is down, each process counts its own requests.
  */
 export function createLimits(
-  deps: { redis: Redis; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
+  deps: { redis: RedisClient; prefix: string; metrics: Pick<Metrics, "rateLimited"> },
   { perAddress, perKey, perPayment }: LimitSettings,
 ): Limits {
   return {

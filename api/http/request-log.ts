@@ -1,5 +1,5 @@
-import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { RedisClient } from "../../queues/redis-connections.ts";
 import { scrubText } from "../../runtime/redaction.ts";
 
 /** Requests that are kept for an account. With the longest paths and ids they take at most 400 KB of Redis' memory. */
@@ -83,7 +83,7 @@ export function createRequestLog({
   prefix,
   now,
 }: {
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   now: () => Date;
 }): RequestLog {

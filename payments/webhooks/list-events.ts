@@ -36,7 +36,7 @@ export async function listEvents(
     payload: PayloadKind;
   },
 ): Promise<Result<EventPage>> {
-  const { accountId, mode, cursor, start } = args;
+  const { accountId, mode, cursor, start, limit, payload } = args;
   const owner = { accountId, mode };
   if (cursor === undefined && (start === "latest" || start === "end"))
     return done(await listLatest(db, { ...owner, count: start === "end" ? 0 : limit, payload }));

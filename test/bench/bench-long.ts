@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Redis } from "ioredis";
 import { Client } from "pg";
 import { confirm, waitFinal } from "../../local/buyer-client.ts";
+import { onEachRedisNode } from "../../local/redis-nodes.ts";
 import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { accumulatePayouts, type Line, waitSettled, withLimit } from "./bench-payments.ts";
@@ -133,13 +133,12 @@ async function readSample(stack: StackFile): Promise<Omit<Sample, "minute">> {
 }
 
 async function readRedis(url: string): Promise<{ bytes: number; keys: number }> {
-  const redis = new Redis(url);
-  try {
-    const bytes = Number(/used_memory_dataset:(\d+)/.exec(await redis.info("memory"))?.[1] ?? 0);
-    return { bytes, keys: await redis.dbsize() };
-  } finally {
-    redis.disconnect();
-  }
+  const nodes = await onEachRedisNode(url, async (node) => {
+    const bytes = Number(/used_memory_dataset:(\d+)/.exec(await node.info("memory"))?.[1] ?? 0);
+    return { bytes, keys: await node.dbsize() };
+  });
+  const sum = (of: (one: (typeof nodes)[number]) => number) => nodes.reduce((all, one) => all + of(one), 0);
+  return { bytes: sum(({ bytes }) => bytes), keys: sum(({ keys }) => keys) };
 }
 
 async function readDatabase(url: string): Promise<number> {

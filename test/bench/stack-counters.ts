@@ -1,5 +1,5 @@
-import { Redis } from "ioredis";
 import { Client } from "pg";
+import { onEachRedisNode } from "../../local/redis-nodes.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 
 /** The counters of the stack since its start, from its own metrics, Postgres and Redis. */
@@ -64,10 +64,6 @@ async function readCommits(url: string): Promise<number> {
 }
 
 async function readRedisCommands(url: string): Promise<number> {
-  const redis = new Redis(url);
-  try {
-    return Number(/total_commands_processed:(\d+)/.exec(await redis.info("stats"))?.[1] ?? 0);
-  } finally {
-    redis.disconnect();
-  }
+  const infos = await onEachRedisNode(url, (node) => node.info("stats"));
+  return infos.reduce((sum, info) => sum + Number(/total_commands_processed:(\d+)/.exec(info)?.[1] ?? 0), 0);
 }

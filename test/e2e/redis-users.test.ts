@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { openDb } from "../../db/open.ts";
 import { createPayment, pay, waitFinal } from "../../local/buyer-client.ts";
 import { computeTotp, totpStep } from "../../payments/operators/totp.ts";
+import { queuePrefix } from "../../queues/queue-prefix.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { createOperators } from "../support/create-operators.ts";
 import { fundBuyer, startChain } from "../support/evm-chain.ts";
@@ -66,7 +67,7 @@ test("api, workers and bull-board serve a payment, its webhook and a retried job
   await waitFor(async () => (await readLog()).length > 0, { within: 5_000, what: "the logged request" });
 
   const connection = redis.owner.duplicate({ maxRetriesPerRequest: null });
-  const queue = new Queue("settle", { connection, prefix });
+  const queue = new Queue("settle", { connection, prefix: queuePrefix(prefix, "settle") });
   addCleanup(async () => {
     await queue.close();
     connection.disconnect();
@@ -101,7 +102,7 @@ const forbidden: [role: string, url: string, commands: string[][]][] = [
     api,
     [
       ["ZADD", "pay:database-epoch", "1", "count"],
-      ["BZPOPMIN", "pay:settle:marker", "1"],
+      ["BZPOPMIN", "pay:{settle}:settle:marker", "1"],
     ],
   ],
   [
@@ -109,14 +110,14 @@ const forbidden: [role: string, url: string, commands: string[][]][] = [
     worker,
     [
       ["SET", "other", "1"],
-      ["PUBLISH", "other", "1"],
+      ["SPUBLISH", "other", "1"],
     ],
   ],
   [
     "board",
     board,
     [
-      ["PUBLISH", "pay:payment-changed", "pay_1"],
+      ["SPUBLISH", "pay:payments:changed", "pay_1"],
       ["ZADD", "pay:database-epoch", "1", "count"],
     ],
   ],

@@ -147,7 +147,7 @@ export const faults: readonly Fault[] = [
     alert: "TargetsMissing",
     what: "all workers are stopped",
     async inject(stack) {
-      const release = await stack.holdWorkers();
+      const release = await stack.hold(["worker"]);
       return async () => release();
     },
   },

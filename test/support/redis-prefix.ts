@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { Redis } from "ioredis";
 import { inject } from "vitest";
+import { onEachRedisNode } from "../../local/redis-nodes.ts";
 import { addCleanup } from "./cleanups.ts";
 
 export type RedisNamespace = { url: string; prefix: string };
@@ -14,12 +14,12 @@ export function redisPrefix(): RedisNamespace {
 }
 
 async function removeUnder(url: string, prefix: string): Promise<void> {
-  const redis = new Redis(url);
-  try {
+  await onEachRedisNode(url, async (redis) => {
+    const [role] = (await redis.role()) as [string];
+    if (role !== "master") return;
     for await (const keys of redis.scanStream({ match: `*${prefix}*`, count: 1_000 }) as AsyncIterable<string[]>) {
-      if (keys.length > 0) await redis.unlink(keys);
+      // The keys of one command would have to be in one slot of a cluster.
+      await Promise.all(keys.map((key) => redis.unlink(key)));
     }
-  } finally {
-    redis.disconnect();
-  }
+  });
 }

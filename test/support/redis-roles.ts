@@ -5,6 +5,7 @@ import {
   type RedisUsers,
   redisUserUrl,
 } from "../../local/redis-users.ts";
+import { parseRedisUrl } from "../../runtime/redis-url.ts";
 import { addCleanup } from "./cleanups.ts";
 
 /** The users of the key prefixes that processes of this file use, by the URL and the prefix. */
@@ -16,7 +17,7 @@ const known = new Map<string, Promise<RedisUsers>>();
  */
 export async function inRedisRole(role: RedisRole, env: Record<string, string>): Promise<Record<string, string>> {
   const { REDIS_URL: url, REDIS_PREFIX: prefix = "pay" } = env;
-  if (url === undefined || new URL(url).username !== "") return env;
+  if (url === undefined || parseRedisUrl(url).login.username !== undefined) return env;
   const users = await usersOf(url, prefix).catch(() => undefined);
   return users === undefined ? env : { ...env, REDIS_URL: redisUserUrl(url, role, users) };
 }

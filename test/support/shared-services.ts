@@ -9,7 +9,6 @@ import { type AnvilOptions, saveState, startAnvil } from "../../local/anvil.ts";
 import { openChain } from "../../local/chain-client.ts";
 import { createLogins, type DatabaseLogins, dropLogins } from "../../local/database-logins.ts";
 import { startPostgres } from "../../local/postgres.ts";
-import { startRedis } from "../../local/redis.ts";
 import { makeScratch } from "../../local/scratch-folder.ts";
 import type { Service } from "../../local/service.ts";
 import { setUpContracts } from "../../local/set-up-contracts.ts";
@@ -17,6 +16,7 @@ import type { Contracts } from "../../local/usdc.ts";
 import { buildService } from "./built-service.ts";
 import { execute, namedDatabase } from "./execute-sql.ts";
 import { memoryFolder } from "./memory-folder.ts";
+import { startSharedRedis } from "./shared-redis.ts";
 
 /** The services that all test files share; a file gets them by vitest's `inject("services")`. */
 export type SharedServices = {
@@ -84,7 +84,7 @@ function start(): Running {
     const chain = keep(startAnvil(forkUrl ? { forkUrl } : {}));
     const [postgres, redis, anvil] = await Promise.all([
       keep(startPostgres({ fast: true, dir: memoryFolder(), maxConnections: 300 })),
-      keep(startRedis()),
+      keep(startSharedRedis()),
       chain,
     ]);
     postgresUrl = postgres.url;

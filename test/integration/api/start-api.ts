@@ -22,8 +22,8 @@ import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
 import { scopes as allScopes, type Scope } from "../../../payments/merchants/scopes.ts";
 import { openJobQueues } from "../../../queues/enqueue.ts";
-import { createPaymentChangePublisher } from "../../../queues/payment-changes.ts";
-import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.ts";
+import { createPaymentChangePublisher, paymentChanges } from "../../../queues/payment-changes.ts";
+import { openRedis, openSubscriber } from "../../../queues/redis-connections.ts";
 import { createLog } from "../../../runtime/log.ts";
 import { readLogFields, withLogFields } from "../../../runtime/log-context.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
@@ -123,7 +123,7 @@ export async function startApi(options: StartOptions = {}) {
     onStatement: () => void statements.count++,
   });
   const redis = openRedis(redisUrl, () => undefined);
-  const subscriber = openRetryingRedis(redisUrl, () => undefined);
+  const subscriber = openSubscriber(redisUrl, paymentChanges(namespace.prefix), () => undefined);
   const { enqueue, close } = openJobQueues({
     redis,
     prefix: namespace.prefix,

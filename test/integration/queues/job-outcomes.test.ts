@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { newId } from "../../../payments/ids.ts";
 import { catalog } from "../../../queues/catalog.ts";
 import type { JobResult } from "../../../queues/consume.ts";
+import { queuePrefix } from "../../../queues/queue-prefix.ts";
 import { openQueues, transientError } from "../../support/test-queues.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -240,5 +241,7 @@ test("what BullMQ notes about ended jobs does not accumulate in Redis", async ()
     return done;
   });
   await waitFor(() => ended === jobs.length, within);
-  expect(await queues.redis.xlen(`${queues.prefix}:expire-payment:events`)).toBeLessThan(jobs.length);
+  expect(await queues.redis.xlen(`${queuePrefix(queues.prefix, "expire-payment")}:expire-payment:events`)).toBeLessThan(
+    jobs.length,
+  );
 });

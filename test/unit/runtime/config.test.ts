@@ -24,6 +24,26 @@ test.each(["http://operator.example.test/terms", "operator.example.test/terms", 
   },
 );
 
+test.each([
+  ["redis://u:hush@a,b", "several hosts need redis+cluster: or redis+sentinel:"],
+  ["redis+cluster://u:hush@a,b/1", "a cluster has only the database 0"],
+  ["redis+sentinel://u:hush@a,b", "redis+sentinel: needs the parameter master"],
+  ["redis+sentinel://a?master=pay&hush=1", "a parameter is unknown; master, sentinel_username, sentinel_password are"],
+  ["redis://u:hush@a?family=6", "a parameter is unknown; none is"],
+  ["redis://u:hush@a/pay", "the path is not the number of a database"],
+  ["redis://u:hush@1@a", "special characters of passwords percent-encoded"],
+  ["redis://u:hush%@a", "special characters of passwords percent-encoded"],
+  ["redis://u:hush@a:99999", "expected redis://host"],
+  ["redis://u:hush@", "expected redis://host"],
+  ["redis-cluster://u:hush@a", "expected redis://host"],
+  ["postgres://u:hush@a", "expected redis://host"],
+])("the configuration rejects the Redis URL %s, says why and does not print it", (url, reason) => {
+  const read = () => readApiConfig({ ...env, REDIS_URL: url });
+  expect(read).toThrow(/^ {2}REDIS_URL: /m);
+  expect(read).toThrow(reason);
+  expect(read).not.toThrow("hush");
+});
+
 test("the URLs of the terms and the privacy policy use https or are unset", () => {
   const { TERMS_URL } = readApiConfig({ ...env, TERMS_URL: "https://operator.example.test/terms" });
   expect(TERMS_URL).toBe("https://operator.example.test/terms");

@@ -22,6 +22,13 @@ describe("the error is transient:", () => {
     ["an error message of pg", new Error("Connection terminated unexpectedly")],
     ["an error message of the connection pool", new Error("timeout exceeded when trying to connect")],
     ["Redis loading its data", new Error("LOADING Redis is loading the dataset in memory")],
+    ["a Redis that was demoted", new Error("READONLY You can't write against a read only replica.")],
+    ["a Redis that was demoted while a command waited", new Error("UNBLOCKED force unblock from blocking operation")],
+    ["a slot of a Redis cluster on another node", new Error("MOVED 866 10.0.0.2:6379")],
+    ["a slot that is being moved", new Error("TRYAGAIN Multiple keys request during rehashing of slot")],
+    ["a Redis cluster without a master for a slot", new Error("CLUSTERDOWN The cluster is down")],
+    ["a Redis cluster that a command went round", new Error("Too many Cluster redirections. Last error: Error")],
+    ["sentinels that are down", new Error("All sentinels are unreachable. Retrying from scratch after 50ms.")],
     ["an unreachable RPC endpoint", new ChainError("rpc_unreachable")],
     ["a lagging RPC endpoint", new ChainError("rpc_behind")],
     [

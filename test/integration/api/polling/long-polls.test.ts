@@ -184,7 +184,7 @@ describe("an api whose Redis fails", () => {
     await redis.stop();
     await redis.start();
     const woken: string[] = [];
-    alone.subscriber.on("message", (_channel, message) => woken.push(message));
+    alone.subscriber.on("smessage", (_channel, message) => woken.push(message));
     await waitFor(() => alone.publishPaymentChanges([payment]).then(() => woken.includes(payment)), { within: 10_000 });
   });
 });

@@ -8,6 +8,7 @@ import { buildBoard } from "../../../../ops/bull-board/board.ts";
 import type { RetriedJobs } from "../../../../payments/operators/sign-in.ts";
 import { computeTotp, totpStep } from "../../../../payments/operators/totp.ts";
 import { describeJob } from "../../../../queues/describe-job.ts";
+import { queuePrefix } from "../../../../queues/queue-prefix.ts";
 import { createLog } from "../../../../runtime/log.ts";
 import { createMetrics } from "../../../../runtime/metrics.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
@@ -175,7 +176,7 @@ test.each([
 
 test("the process serves the board, its probes and metrics, and records each write", async () => {
   const own = redisPrefix();
-  const failed = await queueWithFailedJob("relay-transfers", "relay-trf-1", own.prefix);
+  const failed = await queueWithFailedJob("relay-transfers", "relay-trf-1", queuePrefix(own.prefix, "relay-transfers"));
   const env = {
     DATABASE_URL: databaseUrl,
     REDIS_URL: own.url,
