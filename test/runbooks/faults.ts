@@ -10,6 +10,7 @@ import { ask, createPayment, pay, type Shop } from "../../local/buyer-client.ts"
 import { usdcAbi } from "../../local/circle-artifacts.ts";
 import { execute } from "../../local/execute-sql.ts";
 import type { Stack } from "../../local/stack.ts";
+import { queuePrefix } from "../../queues/queue-prefix.ts";
 
 /** A fault that a runbook is about. `inject` causes it and returns what ends it. */
 export type Fault = {
@@ -46,7 +47,7 @@ async function freeze(pid: number): Promise<() => Promise<unknown>> {
 /** Keeps a queue's jobs from being started. */
 async function pauseQueue(stack: Stack, name: string): Promise<() => Promise<unknown>> {
   const connection = new Redis(stack.file().redisUrl, { maxRetriesPerRequest: null });
-  const queue = new Queue(name, { connection, prefix: "pay" });
+  const queue = new Queue(name, { connection, prefix: queuePrefix("pay", name) });
   await queue.pause();
   return async () => {
     await queue.resume();
@@ -172,7 +173,7 @@ export const faults: readonly Fault[] = [
     what: "a job whose data no handler accepts",
     async inject(stack) {
       const connection = new Redis(stack.file().redisUrl, { maxRetriesPerRequest: null });
-      const queue = new Queue("settle", { connection, prefix: "pay" });
+      const queue = new Queue("settle", { connection, prefix: queuePrefix("pay", "settle") });
       const job = await queue.add("settle", { unknown: true }, { attempts: 1 });
       return async () => {
         await job.remove();
