@@ -97,8 +97,7 @@ function reviewNewTable({ relation, tableElts = [], inhRelations = [] }: CreateS
   // A temporary table hides the table of the same name.
   if (relation?.relpersistence !== "p") return [{ problem: `creates ${table}, which is temporary or unlogged` }];
   if (inhRelations.length > 0) return [{ problem: `creates ${table} as a part of another table, which it locks` }];
-  const constraints = tableElts.flatMap((one) => ("ColumnDef" in one ? (one.ColumnDef.constraints ?? []) : [one]));
-  return constraints.flatMap((one) => ("Constraint" in one ? reviewForeignKey(table, one.Constraint) : []));
+  return listConstraints(tableElts).flatMap((one) => reviewForeignKey(table, one));
 }
 
 function reviewIndex({ relation, idxname }: IndexStmt, added: Added): Finding[] {
@@ -120,10 +119,9 @@ function reviewAlterTable({ relation, cmds = [], objtype }: AlterTableStmt, know
   if (objtype !== "OBJECT_TABLE" && objtype !== "OBJECT_INDEX")
     return [{ problem: `changes ${table}, which is no table` }];
   const commands = cmds.map(asCommand);
-  const constraints = commands.flatMap(({ def }) => (def && "Constraint" in def ? [def.Constraint] : []));
-  if (known.added.has(`table ${table}`)) return constraints.flatMap((one) => reviewForeignKey(table, one));
+  if (known.added.has(`table ${table}`)) return listConstraints(cmds).flatMap((one) => reviewForeignKey(table, one));
   // A constraint that is dropped and added again under its name is widened; the new one needs an explanation anyway.
-  const replaced = new Set(constraints.map(({ conname }) => conname));
+  const replaced = new Set(commands.flatMap(({ def }) => (def && "Constraint" in def ? def.Constraint.conname : [])));
   return commands.flatMap((command) => reviewChange(table, command, { ...known, replaced }));
 }
 
@@ -189,6 +187,13 @@ function reviewNewColumn(table: string, { colname, typeName, constraints = [] }:
     ...findings.flatMap((found) => (found ? [{ problem: `the new column ${column} ${found}` }] : [])),
     ...all.flatMap((one) => reviewForeignKey(column, one)),
   ];
+}
+
+/** Returns the constraints of tables and columns in a part of a statement. */
+function listConstraints(part: unknown): Constraint[] {
+  return listParts(part).flatMap(({ Constraint: constraint }) =>
+    constraint === undefined ? [] : [constraint as Constraint],
+  );
 }
 
 /** Tables of which some role deletes rows. */

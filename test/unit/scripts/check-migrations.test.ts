@@ -78,6 +78,7 @@ test.each([
   ["drops the function f", "drop function f(text)"],
   ["drops the index payment_note", "drop index payment_note"],
   ["drops the constraint payment_note_check of payment", "alter table payment drop constraint payment_note_check"],
+  ["drops the constraint c of payment", "alter table payment drop constraint c, add column a text constraint c null"],
   ["makes payment.id nullable", "alter table payment alter column id drop not null"],
   ["drops the default of payment.note", "alter table payment alter column note drop default"],
   ["drops the default of payment.note", "alter table payment alter column note set default null"],
@@ -158,6 +159,7 @@ test.each([
   ["f", "insert into payment select f(note)"],
   ["now", "insert into payment values (now('a'))"],
   ["collected_data", "create table memo (id text); alter table memo add foreign key (id) references collected_data"],
+  ["collected_data", "create table memo (id text); alter table memo add column data_id text references collected_data"],
 ])("a migration has to explain %s: %s", async (name, text) => {
   expect(await check([text])).toEqual([expect.stringContaining(`does not explain ${name}`)]);
   expect(await check([text], { documented: { [name]: "The former release only reads it." } })).toEqual([]);
