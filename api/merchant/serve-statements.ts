@@ -39,7 +39,8 @@ async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: Fas
   const days = parseInput(query, request.query, { whole: "query", code: "params_validation" });
   if (!days.ok) return sendRefusal(reply, days);
   const { accountId, mode, onlyMerchants } = caller;
-  const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn: deps.db };
+  const standIn = { db: deps.db, onUse: (error: unknown) => deps.replica?.abandon(error) };
+  const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn };
   const opened = await readLagging(deps, (on) => openStatement(on, args), { until: endOf(days.value) });
   if (!opened.ok) return sendRefusal(reply, opened);
   const name = `statement-${days.value.from}-${days.value.until}.csv`;
