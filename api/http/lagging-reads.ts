@@ -13,14 +13,15 @@ const SETTLED_AFTER_MS = 60_000;
  * Authentication, idempotency, and what a single object is now, are never read this way.
  * @param options.until the end of the period that is read. The caller takes a period that has ended as complete, so the
  *   primary serves it until a minute after its end.
- * @param options.isLookUp true for a read by which callers find out whether something has happened: the primary serves it
+ * @param options.mustBeCurrent true for a read by which callers find out whether something has happened: the
+ *   primary serves it
  */
 export async function readLagging<T>(
   deps: ApiDeps,
   read: (deps: Pick<ApiDeps, "db" | "chains">) => Promise<Result<T>>,
-  { until, isLookUp = false }: { until?: Date | undefined; isLookUp?: boolean } = {},
+  { until, mustBeCurrent = false }: { until?: Date | undefined; mustBeCurrent?: boolean } = {},
 ): Promise<Result<T>> {
   const isSettled = until === undefined || until.getTime() + SETTLED_AFTER_MS < deps.now().getTime();
-  const replica = isSettled && !isLookUp ? deps.replica : undefined;
+  const replica = isSettled && !mustBeCurrent ? deps.replica : undefined;
   return (await replica?.attempt((db) => read({ ...deps, db }))) ?? read(deps);
 }

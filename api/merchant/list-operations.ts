@@ -46,7 +46,7 @@ function toArgs(caller: Caller, input: z.output<typeof query>) {
 }
 
 function toFreshness({ endTs, referenceId }: z.output<typeof query>) {
-  return { until: endTs, isLookUp: referenceId !== undefined };
+  return { until: endTs, mustBeCurrent: referenceId !== undefined };
 }
 
 async function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {

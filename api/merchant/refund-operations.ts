@@ -106,7 +106,7 @@ const list = defineOperation({
     const { accountId, mode, onlyMerchants } = caller;
     const owner = { accountId, mode, onlyMerchants };
     const args = { owner, merchantIds, statuses, from, before, ...rest };
-    const freshness = { until: before, isLookUp: query.paymentId !== undefined };
+    const freshness = { until: before, mustBeCurrent: query.paymentId !== undefined };
     const listed = await readLagging(deps, (on) => listRefundViews(on, args), freshness);
     if (!listed.ok) return listed;
     const { items, nextCursor } = listed.value;
