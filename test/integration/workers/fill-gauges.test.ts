@@ -113,6 +113,9 @@ test("a scrape waits three seconds for rows that cannot be read, and returns the
   const locker = new pg.Client({ connectionString: fleet.databaseUrl });
   await locker.connect();
   await locker.query("begin");
+  // The sums of the ledger have a read of their own.
+  await locker.query("lock table ledger_day in access exclusive mode");
+  expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
   await locker.query("lock table lane in access exclusive mode");
   const began = Date.now();
   const samples = await scrape(idle.metricsUrl);
@@ -188,6 +191,7 @@ const ofOperators = ["pay_operator_requests_total"];
 const ofSigner = [
   "pay_signer_payouts_total",
   "pay_signer_refusals_total",
+  "pay_signer_funds_short_age_seconds",
   "pay_signer_deposits_total",
   "pay_signer_request_seconds",
   "pay_signer_paused",
@@ -218,6 +222,9 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   // The worker counts the delivery after the response.
   const countDeliveries = async () => sumOf((await scrapeBoth()).busy, "pay_webhook_deliveries_total") ?? 0;
   await waitFor(async () => (await countDeliveries()) > 0, { within: 5_000, what: "the delivery is counted" });
+  // A worker repeats the sums of the ledger for a minute.
+  const readLedger = async () => sumOf((await scrapeBoth()).busy, "pay_ledger_balance_minor_units");
+  await waitFor(async () => (await readLedger()) !== undefined, { within: 65_000, what: "the sums of the ledger" });
   const { busy } = await scrapeBoth();
   const set = new Set(
     [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
