@@ -289,6 +289,30 @@ test("an account whose payments cannot be summed is logged, stops no other accou
   await db.deleteFrom("ended_payment").where("account_id", "=", accountId).execute();
 });
 
+test("rows of ended_payment that no move has inserted neither stop the end of a payment nor change a total", async () => {
+  const [own, other] = [await addAccount("forged"), await addAccount("stranger")];
+  const [first = "", ...rest] = await addPayments(own, 6);
+  const ids = [...(await addPayments(other, 3)), first, ...rest, "pay_0"];
+  await db
+    .insertInto("ended_payment")
+    .values(ids.map((payment_id) => ({ account_id: own.accountId, mode: live, payment_id })))
+    .execute();
+  await expectSameTotals(makeRandom(5), own, 5);
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  expect(await countUnsummed(), "rows of payments that have not ended").toMatchObject([{ count: 10 }]);
+  await end(first, 9);
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 1 }), "other rows are passed").toBe("more");
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 1 })).toBe("done");
+  for (const id of rest) await end(id, 9);
+  for (const isSummed of [false, true]) {
+    await expectSameTotals(makeRandom(5), own, 5);
+    await expectSameTotals(makeRandom(5), other, 5);
+    if (!isSummed) expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  }
+  expect(await countUnsummed()).toMatchObject([{ count: 4 }]);
+  await db.deleteFrom("ended_payment").execute();
+});
+
 test("a merchant of another account adds nothing, and a merchant named twice counts once", async () => {
   const totals = (merchantIds: string[]) => sumPayments(db, { accountId: "acct_one", mode: live, merchantIds });
   expect((await totals(["mrch_other1"])).transactions).toBe(0);
