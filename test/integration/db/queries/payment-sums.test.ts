@@ -313,6 +313,23 @@ test("rows of ended_payment that no move has inserted neither stop the end of a 
   await db.deleteFrom("ended_payment").execute();
 });
 
+test("times of years that Postgres writes differently than JavaScript select all payments or none", async () => {
+  const all = await sumPayments(db, { accountId: "acct_one", mode: live });
+  const [first, last] = [new Date("0000-01-01T00:00:00+14:00"), new Date("9999-12-31T23:59:59-05:00")];
+  const order: PaymentOrder = { by: "date", dir: "desc", after: undefined };
+  for (const [from, before, transactions] of [
+    [first, last, all.transactions],
+    [last, undefined, 0],
+    [undefined, first, 0],
+  ] as const)
+    for (const reference of [undefined, "order"]) {
+      const filter = { accountId: "acct_one", mode: live, from, before, reference };
+      expect(await sumPayments(db, filter)).toEqual(transactions > 0 ? all : expect.objectContaining({ transactions }));
+      const rows = await listPaymentRows(db, filter, { order, limit: 1, matching: all.transactions });
+      expect(rows).toHaveLength(Math.min(transactions, 1));
+    }
+});
+
 test("a merchant of another account adds nothing, and a merchant named twice counts once", async () => {
   const totals = (merchantIds: string[]) => sumPayments(db, { accountId: "acct_one", mode: live, merchantIds });
   expect((await totals(["mrch_other1"])).transactions).toBe(0);
