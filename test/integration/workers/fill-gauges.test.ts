@@ -55,6 +55,7 @@ test("an idle worker reports the same metrics of a lane as the worker that uses 
   await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
   await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
   await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  expect(await readIdle("pay_oldest_unfinished_payment_age_seconds")).toBeGreaterThan(0);
   await expectEqualMetrics();
   expect(await readIdle("pay_transfers", { state: "assigned" })).toBe(1);
   expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
@@ -168,8 +169,15 @@ const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 /** It is set where an endpoint has a WebSocket: test/integration/chains/evm/head-wakes.test.ts covers it. */
 const ofWebSockets = ["pay_head_subscription"];
 
+/** It is 0 when no payment is unfinished; the first test sees another value. */
+const ofUnfinished = ["pay_oldest_unfinished_payment_age_seconds"];
+
+/** These are set where the api has a replica: test/integration/api/merchant/replica-reads.test.ts covers them. */
+const ofReplica = ["pay_replica_reads_total", "pay_replica_lag_seconds"];
+
 /** Set when history leaves, which takes days: test/integration/payments/maintenance/remove-history.test.ts covers it. */
 const ofRetention = ["pay_retention_rows_removed_total"];
+
 /** It is set where the networks file names its feed: test/integration/payments/options/native-prices.test.ts covers it. */
 const ofNativePrices = ["pay_native_price"];
 
@@ -227,6 +235,8 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofSigner,
     ...ofOperators,
     ...ofRetention,
+    ...ofReplica,
+    ...ofUnfinished,
   ];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);
