@@ -14,7 +14,7 @@ export type ColumnUpdates<M extends MachineWithId> = {
 /**
  * Moves rows of a machine from one state to another and inserts an event for each, in one statement. (A trigger inserts the
  * event of a row's first state.) Returns the ids of the rows that moved. A payment that moves to a final state also gets its
- * row of `ended_payment`.
+ * row of `ended_payment`. A row that exists already, which another login has inserted, does not stop the move.
  *
  * Only rows in the state `from` move, so one of several concurrent moves wins. An id that is missing in the result is not
  * an error: another worker has moved that row. Locks the rows in the order of their ids, which avoids deadlocks between
@@ -55,7 +55,7 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
     ) ${
       isEnd
         ? sql`, ended as (
-      insert into ended_payment (account_id, mode, payment_id) select account_id, mode, id from moved
+      insert into ended_payment (account_id, mode, payment_id) select account_id, mode, id from moved on conflict do nothing
     )`
         : sql``
     }

@@ -683,7 +683,7 @@ create table payment_sum (
   asset text not null,
   unit text not null,
   count bigint not null,
-  value numeric(78,0) not null,
+  value numeric not null,
   CHECK ((span = ANY (ARRAY['day'::text, 'month'::text]))),
   FOREIGN KEY (account_id) REFERENCES account(id),
   PRIMARY KEY (account_id, mode, merchant_id, span, starts_on, state, asset, unit)

@@ -12,11 +12,11 @@ const ofAccount = { access: "account", scope: "webhooks", wholeAccount: true, su
 const toEvent = (event: EventPayload) => ({ ...event, created_at: event.created_at.toISOString() });
 
 /**
- * Reads a page of a backlog on the replica. Returns undefined for the newest page: the primary serves it, because it alone gives
- * events their positions.
+ * Reads a page of a backlog on the replica. Returns undefined for the newest page, and for a list that begins with it: the
+ * primary serves them, because it alone gives events their positions.
  */
 async function findBacklog({ replica }: ApiDeps, args: Parameters<typeof listEvents>[1]) {
-  if (args.start === "end") return undefined;
+  if (args.cursor === undefined && args.start !== "beginning") return undefined;
   return replica?.attempt(async (db) => {
     const page = await listNumberedEvents({ db }, args);
     return page.ok && !page.value.hasMore ? ({ ok: false } as const) : page;

@@ -1,10 +1,18 @@
 import { sql } from "kysely";
+import { openPaymentStates } from "../states.ts";
 import type { Db, Mode, Pool } from "../tables.ts";
 
 /** The customers of one row of `customer_set`. */
 export const CHUNK = 32_768;
 
 export type SummedAccount = { account_id: string; mode: Mode };
+
+/**
+ * SQL: the row `e` of `ended_payment` is of the payment `p`, which has ended. The api's login may insert rows, and rows that
+ * others than `moveRows` have inserted may be of payments that are open, or of other accounts.
+ */
+export const hasEnded = sql<boolean>`
+  p.account_id = e.account_id and p.mode = e.mode and p.state <> all(${openPaymentStates})`;
 
 /** Returns the accounts with at least this many payments that have ended and are not in the sums. */
 export async function listAccountsToSum(db: Db, { atLeast }: { atLeast: number }): Promise<SummedAccount[]> {
@@ -47,22 +55,22 @@ export async function lockSums(db: Db, { account_id, mode }: SummedAccount): Pro
 
 /**
  * Adds payments that have ended to the sums of their account and merchant, and removes them from `ended_payment`, in one
- * statement. The caller has locked the account's sums. Returns the number of payments.
+ * statement. The caller has locked the account's sums. Returns the number of payments. Rows of `ended_payment` whose payments
+ * have not ended stay: a payment that ends meanwhile keeps its row.
  */
 export async function addToSums(db: Db, { account_id, mode }: SummedAccount, limit: number): Promise<number> {
   const owner = sql`${account_id} as account_id, ${mode} as mode`;
   const chunk = sql.lit(CHUNK);
   const { rows } = await sql<{ count: number }>`
-    with taken as (
-      delete from ended_payment where account_id = ${account_id} and mode = ${mode} and payment_id in (
-        select payment_id from ended_payment where account_id = ${account_id} and mode = ${mode}
-        order by payment_id limit ${limit})
-      returning payment_id
-    ), ended as materialized (
-      select p.merchant_id, p.state, coalesce(p.asset, '') as asset, p.unit, p.value, o.payer,
+    with due as materialized (
+      select p.id, p.merchant_id, p.state, coalesce(p.asset, '') as asset, p.unit, p.value, o.payer,
         (p.created_at at time zone 'UTC')::date as day
-      from taken t join payment p on p.id = t.payment_id
+      from ended_payment e join payment p on p.id = e.payment_id and ${hasEnded}
       left join payment_option o on o.id = p.option_id and p.state = 'succeeded'
+      where e.account_id = ${account_id} and e.mode = ${mode} order by e.payment_id limit ${limit}
+    ), ended as (
+      delete from ended_payment e using due where (e.account_id, e.mode, e.payment_id) = (${account_id}, ${mode}, due.id)
+      returning due.*
     ), placed as materialized (
       select s.merchant_id, d.span, d.starts_on, e.state, e.asset, e.unit, e.value, e.payer from ended e
       cross join lateral (values (e.merchant_id), ('')) s (merchant_id)
@@ -95,6 +103,6 @@ export async function addToSums(db: Db, { account_id, mode }: SummedAccount, lim
       update summed_account set customers = customers + (select count(*) from added)
       where account_id = ${account_id} and mode = ${mode} and exists (select from added)
     )
-    select count(*) as count from taken`.execute(db);
+    select count(*) as count from ended`.execute(db);
   return rows[0]?.count ?? 0;
 }

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { openPaymentStates } from "../states.ts";
 import type { Db } from "../tables.ts";
-import { CHUNK } from "./ended-payments.ts";
+import { CHUNK, hasEnded } from "./ended-payments.ts";
 import {
   acceptsAsset,
   acceptsPayment,
@@ -102,7 +102,7 @@ function readOneByOne(filter: PaymentFilter, { edges, days }: SplitTime): RawBui
   if (hasTexts(filter)) return sql`single as (select ${columns} from payment p where ${acceptsPayment(filter)})`;
   const ranges = [...edges.map((edge) => ({ ...edge, open: false })), ...(days ? [{ ...days, open: true }] : [])];
   const ofDays = sql`
-    union all select ${columns} from ended_payment e join payment p on p.id = e.payment_id
+    union all select ${columns} from ended_payment e join payment p on p.id = e.payment_id and ${hasEnded}
     where e.account_id = ${filter.accountId} and e.mode = ${filter.mode} and ${acceptsPayment(filter)}
       and p.created_at >= ${days?.from}::timestamptz and p.created_at < ${days?.before}::timestamptz`;
   const owners = ownersOf(filter);

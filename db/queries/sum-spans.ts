@@ -7,12 +7,24 @@ type TimeRange = { from: string; before: string };
 export type SplitTime = { edges: TimeRange[]; days: TimeRange | undefined; spans: SpanRange[] };
 
 const DAY_MS = 86_400_000;
+/**
+ * The times that a filter distinguishes, both the beginning of a month. No payment is created outside of them. Postgres does not
+ * read the years below 1 and above 9999 as `toISOString` writes them.
+ */
+const [EARLIEST, LATEST] = [Date.UTC(1970, 0), Date.UTC(9999, 11)];
 
 /**
  * Splits a time, which includes its start and excludes its end, into whole months, whole days and the rest. An undefined
  * start or end is unbounded.
  */
 export function splitTime(from: Date | undefined, before: Date | undefined): SplitTime {
+  return splitClamped(clamp(from), clamp(before));
+}
+
+const clamp = (at: Date | undefined): Date | undefined =>
+  at && new Date(Math.min(Math.max(at.getTime(), EARLIEST), LATEST));
+
+function splitClamped(from: Date | undefined, before: Date | undefined): SplitTime {
   const start = from && new Date(Math.ceil(from.getTime() / DAY_MS) * DAY_MS);
   const end = before && new Date(Math.floor(before.getTime() / DAY_MS) * DAY_MS);
   const all = { from: from?.toISOString() ?? "-infinity", before: before?.toISOString() ?? "infinity" };

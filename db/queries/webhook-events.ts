@@ -64,17 +64,21 @@ export async function numberEvents(db: Db, { accountId, mode }: EventOwner, limi
   });
 }
 
-/** Returns the numbered event of an account and mode that has the highest position. */
-export async function findLastEvent(db: Db, { accountId, mode }: EventOwner): Promise<EventRow | undefined> {
-  return db
+/** Returns the numbered events of an account and mode that have the highest positions, in their order. */
+export async function listLastEvents(
+  db: Db,
+  { accountId, mode, limit }: EventOwner & { limit: number },
+): Promise<EventRow[]> {
+  const rows = await db
     .selectFrom("webhook_event")
     .selectAll()
     .where("account_id", "=", accountId)
     .where("mode", "=", mode)
     .where("position", "is not", null)
     .orderBy("position", "desc")
-    .limit(1)
-    .executeTakeFirst();
+    .limit(limit)
+    .execute();
+  return rows.reverse();
 }
 
 /** Returns numbered events of an account and mode after a position, in their order. */

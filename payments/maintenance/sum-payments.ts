@@ -18,23 +18,28 @@ const BATCH = 5_000;
 /**
  * Adds payments that have ended to the sums of their accounts, one batch for each account that has many. Returns "more" while
  * there is more to add. Any number of workers may run it: one of them sums the payments of an account at a time. An error of
- * one account does not stop the others; it is thrown in the end.
+ * one account does not stop the others: it is logged, and thrown once there is nothing more to add for them.
  */
 export async function sumEndedPayments(
-  { db }: Pick<PaymentDeps, "db">,
+  { db, log }: Pick<PaymentDeps, "db" | "log">,
   { atLeast = AT_LEAST, batch = BATCH }: { atLeast?: number; batch?: number } = {},
 ): Promise<"more" | "done"> {
   const errors: unknown[] = [];
   let isMore = false;
-  for (const account of await listAccountsToSum(db, { atLeast })) {
-    const added = await sumAccount(db, account, batch).catch((error: unknown) => {
-      errors.push(error);
+  for (const owner of await listAccountsToSum(db, { atLeast })) {
+    const added = await sumAccount(db, owner, batch).catch((err: unknown) => {
+      log.error(
+        { account: owner.account_id, mode: owner.mode, err },
+        "payments of an account cannot be added to its sums",
+      );
+      errors.push(err);
       return 0;
     });
     isMore ||= added === batch;
   }
+  if (isMore) return "more";
   if (errors.length > 0) throw errors[0];
-  return isMore ? "more" : "done";
+  return "done";
 }
 
 async function sumAccount(db: PaymentDeps["db"], account: SummedAccount, batch: number): Promise<number> {

@@ -2,8 +2,8 @@ import {
   type EventOwner,
   type EventRow,
   findEvent,
-  findLastEvent,
   listEventsAfter,
+  listLastEvents,
   numberEvents,
 } from "../../db/queries/webhook-events.ts";
 import type { Db } from "../../db/tables.ts";
@@ -91,11 +91,11 @@ async function listLatest(
   let hasMore = true;
   for (let round = 0; round < ROUNDS && hasMore; round += 1)
     hasMore = (await numberEvents(db, owner, NUMBERED)) === NUMBERED;
-  const last = await findLastEvent(db, owner);
-  if (!last) return { items: [], nextCursor: null, hasMore };
-  const rows =
-    count === 0 ? [] : await listEventsAfter(db, { ...owner, after: Number(last.position) - count, limit: count });
-  return { items: await readPayloads({ db }, rows, payload), nextCursor: toCursor(rows.at(-1) ?? last), hasMore };
+  // Positions have gaps where events have left after their retention.
+  const rows = await listLastEvents(db, { ...owner, limit: Math.max(count, 1) });
+  const last = rows.at(-1);
+  const items = await readPayloads({ db }, count === 0 ? [] : rows, payload);
+  return { items, nextCursor: last ? toCursor(last) : null, hasMore };
 }
 
 function toCursor({ id, position }: EventRow): string {

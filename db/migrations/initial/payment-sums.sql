@@ -31,7 +31,8 @@ create table payment_sum (
   asset text not null,
   unit text not null,
   count bigint not null,
-  value numeric(78,0) not null,
+  -- Without a limit: the amounts of two payments may have more digits than a column of amounts.
+  value numeric not null,
   primary key (account_id, mode, merchant_id, span, starts_on, state, asset, unit)
 );
 

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { openDb } from "../../../db/open.ts";
 import { sumEndedPayments } from "../../../payments/maintenance/sum-payments.ts";
+import { createLog } from "../../../runtime/log.ts";
 import { runPool } from "../bench-stats.ts";
 import { insertEventStatements } from "./insert-events.ts";
 import { insertMoneyStatements } from "./insert-money.ts";
@@ -65,6 +66,7 @@ export async function generateHistory(url: string, options: HistoryOptions): Pro
   const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
   const pool = new pg.Pool({ connectionString: url, max: 2, options: flags.join(" ") });
   const db = openDb(url, { max: 1, statementTimeoutMs: 0 });
+  const log = createLog({ level: "error", role: "bench" });
   const run = async (title: string, text: string) => {
     const begun = performance.now();
     await pool.query(text);
@@ -83,7 +85,7 @@ export async function generateHistory(url: string, options: HistoryOptions): Pro
     await runPool(tables, 2, (table) => run(`indexes of ${table}`, `reindex table ${table}`));
     await runPool(tables, 2, (table) => run(`statistics of ${table}`, `vacuum (analyze) ${table}`));
     await pool.query("drop schema history cascade");
-    while ((await sumEndedPayments({ db }, { atLeast: 1 })) === "more");
+    while ((await sumEndedPayments({ db, log }, { atLeast: 1 })) === "more");
     await run("statistics of the sums", "vacuum (analyze) ended_payment, payment_sum, customer, customer_set");
   } finally {
     await db.destroy();

@@ -110,6 +110,8 @@ test("a reader of the event list gets each event once and in order, from the rep
   await isUsed();
   expect(await read()).toEqual(first);
   expect(outcomes, "pages from the replica").toContain("served");
+  const latest = await api.get("/v1/events?start=latest&limit=2", merchant.headers);
+  expect((latest.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual(first.slice(-2));
 });
 
 test("a read that conflicts with recovery is repeated on the primary", async () => {

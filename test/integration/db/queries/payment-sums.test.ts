@@ -8,11 +8,16 @@ import { listPaymentRows, type PaymentOrder } from "../../../../db/queries/payme
 import { type PaymentTotals, sumPayments } from "../../../../db/queries/payment-sums.ts";
 import type { Db } from "../../../../db/tables.ts";
 import { sumEndedPayments } from "../../../../payments/maintenance/sum-payments.ts";
+import { createLog } from "../../../../runtime/log.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 
 const db = openDb(await createDatabase(), { max: 10 });
 addCleanup(() => db.destroy());
+
+const logged: unknown[] = [];
+const log = createLog({ level: "error", role: "test" }, { write: (line) => void logged.push(JSON.parse(line)) });
+const deps = { db, log };
 
 const assets = ["eip155:1/erc20:0xaa", "eip155:1/erc20:0xbb", "solana:5ey/token:cc"] as const;
 const newest = Date.parse("2026-06-15T15:00:00Z");
@@ -42,6 +47,15 @@ async function addAccount(name: string): Promise<{ accountId: string; merchants:
     .execute();
   return { accountId, merchants };
 }
+/** Returns the accounts with payments that have ended and are not in the sums. */
+const countUnsummed = () =>
+  db
+    .selectFrom("ended_payment")
+    .select(["account_id", (e) => e.fn.countAll<number>().as("count")])
+    .groupBy("account_id")
+    .orderBy("account_id")
+    .execute();
+
 const none = { icon_url: null, logo_id: null, deleted_at: null };
 
 /** Creates payments of the 100 days before `newest`, each with an option, in this many of three merchants. */
@@ -164,7 +178,7 @@ test("totals are exact for every filter while payments end and several workers a
     for (let n = from; n < ids.length; n += 3) await end(ids[n] as string, random(10));
   };
   const summing = async () => {
-    while (isEnding) await sumEndedPayments({ db }, { atLeast: 3, batch: 50 });
+    while (isEnding) await sumEndedPayments(deps, { atLeast: 3, batch: 50 });
   };
   const reading = async () => {
     while (isEnding) await expectSameTotals(random, own, 4);
@@ -173,7 +187,7 @@ test("totals are exact for every filter while payments end and several workers a
     isEnding = false;
   });
   await Promise.all([endings, summing(), summing(), reading()]);
-  while ((await sumEndedPayments({ db }, { atLeast: 1, batch: 50 })) === "more");
+  while ((await sumEndedPayments(deps, { atLeast: 1, batch: 50 })) === "more");
   expect(await db.selectFrom("ended_payment").selectAll().execute()).toEqual([]);
   await expectSameTotals(random, own, 100);
   await expectSameTotals(random, other, 10);
@@ -230,26 +244,90 @@ test("a worker that is killed before its commit changes no sum", async () => {
     expect(await lockSums(trx, account)).toBe(true);
     expect(await addToSums(trx, account, 20)).toBe(20);
     // Meanwhile another worker finds the account locked and does not wait.
-    expect(await sumEndedPayments({ db }, { atLeast: 1 })).toBe("done");
+    expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);
     await sql`select pg_terminate_backend(${rows[0]?.pid})`.execute(db);
     await sql`select 1`.execute(trx);
   });
   await expect(killed).rejects.toThrow();
   await expectSameTotals(makeRandom(3), own, 20);
-  expect(await sumEndedPayments({ db }, { atLeast: 1 })).toBe("done");
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
   await expectSameTotals(makeRandom(3), own, 20);
 });
 
-test("an account whose payments cannot be summed does not stop the others, and its totals stay exact", async () => {
+test("amounts of 78 digits, of which a column of amounts holds one, are added up", async () => {
+  const big = await addAccount("big");
+  const ids = await addPayments(big, 24, "repeat('9', 78)::numeric");
+  for (const [n, id] of ids.entries()) await end(id, n < 12 ? 9 : 2);
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 10 })).toBe("more");
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  expect(await countUnsummed()).toEqual([]);
+  const { revenue } = await sumPayments(db, { accountId: big.accountId, mode: live });
+  expect(revenue.reduce((sum, { value }) => sum + value, 0n)).toBe(12n * (10n ** 78n - 1n));
+  await expectSameTotals(makeRandom(4), big, 10);
+});
+
+test("an account whose payments cannot be summed is logged, stops no other account, and its totals stay exact", async () => {
   const [bad, good] = [await addAccount("bad"), await addAccount("good")];
-  // Two of these do not fit into a column of amounts.
-  for (const id of await addPayments(bad, 24, "repeat('9', 78)::numeric")) await end(id, 9);
-  for (const id of await addPayments(good, 3)) await end(id, 9);
-  await expect(sumEndedPayments({ db }, { atLeast: 1 })).rejects.toThrow("numeric field overflow");
-  const left = await db.selectFrom("ended_payment").select("account_id").distinct().execute();
-  expect(left).toEqual([{ account_id: bad.accountId }]);
+  const { accountId } = bad;
+  // The number of the next customer does not fit into its column.
+  await db
+    .insertInto("summed_account")
+    .values({ account_id: accountId, mode: live, customers: 2 ** 31 - 1 })
+    .execute();
+  for (const id of [...(await addPayments(bad, 3)), ...(await addPayments(good, 3))]) await end(id, 9);
+  logged.length = 0;
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 2 })).toBe("more");
+  expect(await countUnsummed()).toEqual([
+    { account_id: accountId, count: 3 },
+    { account_id: good.accountId, count: 1 },
+  ]);
+  await expect(sumEndedPayments(deps, { atLeast: 1, batch: 2 })).rejects.toThrow("integer out of range");
+  expect(await countUnsummed()).toEqual([{ account_id: accountId, count: 3 }]);
+  expect(logged).toEqual(Array(2).fill(expect.objectContaining({ level: "error", account: accountId, mode: live })));
   await expectSameTotals(makeRandom(4), bad, 10);
+  await db.deleteFrom("ended_payment").where("account_id", "=", accountId).execute();
+});
+
+test("rows of ended_payment that no move has inserted neither stop the end of a payment nor change a total", async () => {
+  const [own, other] = [await addAccount("forged"), await addAccount("stranger")];
+  const [first = "", ...rest] = await addPayments(own, 6);
+  const ids = [...(await addPayments(other, 3)), first, ...rest, "pay_0"];
+  await db
+    .insertInto("ended_payment")
+    .values(ids.map((payment_id) => ({ account_id: own.accountId, mode: live, payment_id })))
+    .execute();
+  await expectSameTotals(makeRandom(5), own, 5);
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  expect(await countUnsummed(), "rows of payments that have not ended").toMatchObject([{ count: 10 }]);
+  await end(first, 9);
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 1 }), "other rows are passed").toBe("more");
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 1 })).toBe("done");
+  for (const id of rest) await end(id, 9);
+  for (const isSummed of [false, true]) {
+    await expectSameTotals(makeRandom(5), own, 5);
+    await expectSameTotals(makeRandom(5), other, 5);
+    if (!isSummed) expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  }
+  expect(await countUnsummed()).toMatchObject([{ count: 4 }]);
+  await db.deleteFrom("ended_payment").execute();
+});
+
+test("times of years that Postgres writes differently than JavaScript select all payments or none", async () => {
+  const all = await sumPayments(db, { accountId: "acct_one", mode: live });
+  const [first, last] = [new Date("0000-01-01T00:00:00+14:00"), new Date("9999-12-31T23:59:59-05:00")];
+  const order: PaymentOrder = { by: "date", dir: "desc", after: undefined };
+  for (const [from, before, transactions] of [
+    [first, last, all.transactions],
+    [last, undefined, 0],
+    [undefined, first, 0],
+  ] as const)
+    for (const reference of [undefined, "order"]) {
+      const filter = { accountId: "acct_one", mode: live, from, before, reference };
+      expect(await sumPayments(db, filter)).toEqual(transactions > 0 ? all : expect.objectContaining({ transactions }));
+      const rows = await listPaymentRows(db, filter, { order, limit: 1, matching: all.transactions });
+      expect(rows).toHaveLength(Math.min(transactions, 1));
+    }
 });
 
 test("a merchant of another account adds nothing, and a merchant named twice counts once", async () => {

@@ -54,3 +54,14 @@ test("a time that only begins or only ends is unbounded at its other side", () =
     { span: "day", from: "2026-12-01", before: "2026-12-02" },
   ]);
 });
+
+test("a time of years that Postgres does not read is one that no payment precedes or follows", () => {
+  const all = [at("0000-01-01T00:00:00+14:00"), at("9999-12-31T23:59:59-05:00")] as const;
+  const [earliest, latest] = ["1970-01-01T00:00:00.000Z", "9999-12-01T00:00:00.000Z"];
+  expect(splitTime(...all)).toEqual({
+    edges: [],
+    days: { from: earliest, before: latest },
+    spans: [{ span: "month", from: "1970-01-01", before: "9999-12-01" }],
+  });
+  for (const time of all) expect(splitTime(time, time).spans).toEqual([]);
+});
