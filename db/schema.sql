@@ -1677,20 +1677,6 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.remove_attempt_events()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$
-  begin
-    perform set_config('pay.removes_history', 'on', true);
-    delete from event where machine = 'attempt' and subject in (select id from gone);
-    perform set_config('pay.removes_history', 'off', true);
-    return null;
-  end $function$
-;
-
 CREATE OR REPLACE FUNCTION public.remove_history(of_relation text, of_payments text[], before timestamp with time zone, exported boolean)
  RETURNS TABLE(relation text, removed bigint, lines text)
  LANGUAGE plpgsql
@@ -1707,11 +1693,20 @@ AS $function$
   begin
     case of_relation
     when 'attempt' then
-      return query with gone as (
-        delete from attempt a where a.payment_id = any(resting)
+      -- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
+      leaving := array(
+        select a.id from attempt a where a.payment_id = any(resting)
           and not exists (select from collected_data d where d.attempt_id = a.id)
-        returning a.*
+          and not exists (select from event e where e.subject = a.id and e.machine = 'attempt' and e.at >= oldest)
+        for update);
+      return query with gone as (
+        delete from attempt a where a.id = any(leaving) returning a.*
       ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'on', true);
+      return query with gone as (
+        delete from event e where e.subject = any(leaving) and e.machine = 'attempt' returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
       -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
       leaving := array(
@@ -1862,7 +1857,6 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
-CREATE TRIGGER attempt_delete_events AFTER DELETE ON public.attempt REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION remove_attempt_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();

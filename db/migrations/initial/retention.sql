@@ -22,18 +22,6 @@ create table retained_payment (
 create index retained_payment_retry on retained_payment (relation, retry_at);
 create index retained_payment_failing on retained_payment (relation) where error is not null;
 
--- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
-create function remove_attempt_events() returns trigger language plpgsql
-  security definer set search_path = pg_catalog, public, pg_temp as $$
-  begin
-    perform set_config('pay.removes_history', 'on', true);
-    delete from event where machine = 'attempt' and subject in (select id from gone);
-    perform set_config('pay.removes_history', 'off', true);
-    return null;
-  end $$;
-create trigger attempt_delete_events after delete on attempt referencing old table as gone
-  for each statement execute function remove_attempt_events();
-
 -- Returns those of these payments of which nothing more can happen by itself, and since before a time: final, paid out,
 -- refunds finished, no transfer or delivery open, and each chain read beyond the time in which money still counts.
 create function payments_at_rest(of_payments text[], before timestamptz) returns setof text language sql stable
@@ -78,11 +66,20 @@ create function remove_history(of_relation text, of_payments text[], before time
   begin
     case of_relation
     when 'attempt' then
-      return query with gone as (
-        delete from attempt a where a.payment_id = any(resting)
+      -- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
+      leaving := array(
+        select a.id from attempt a where a.payment_id = any(resting)
           and not exists (select from collected_data d where d.attempt_id = a.id)
-        returning a.*
+          and not exists (select from event e where e.subject = a.id and e.machine = 'attempt' and e.at >= oldest)
+        for update);
+      return query with gone as (
+        delete from attempt a where a.id = any(leaving) returning a.*
       ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'on', true);
+      return query with gone as (
+        delete from event e where e.subject = any(leaving) and e.machine = 'attempt' returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
       -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
       leaving := array(
