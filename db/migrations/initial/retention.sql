@@ -41,10 +41,12 @@ create function payments_at_rest(of_payments text[], before timestamptz) returns
       and (p.mode = 'test' or not exists (
         select from payment_option o left join chain_cursor c on c.chain = o.chain
         where o.payment_id = p.id and (c.chain_time > p.expires_at + interval '1 hour') is not true))
-      -- An asset that is read again from an earlier block may still bring money for a quote.
+      -- An asset that is read again from an earlier block may still bring money for a quote. So may one that left the
+      -- networks file before the deadline: it may be configured again, which is expected for 90 days.
       and not exists (
         select from payment_option o join asset_backfill b on b.chain = o.chain and b.asset = o.asset
-        where o.payment_id = p.id)
+        where o.payment_id = p.id and (b.until is not null
+          or b.since < p.expires_at + interval '1 hour' and b.since > before - interval '90 days'))
   $$;
 
 -- Removes the rows of one table that belong to these payments and may leave: those of payments at rest since `before`, and

@@ -216,6 +216,22 @@ test("a quote that was not paid leaves once its chain was read, and late money f
   await remove(fixture);
   expect(await listRetained(db, "payment_option")).toEqual([paymentId]);
   await sql`update chain_cursor set chain_time = now()`.execute(db);
+  // An asset that is read again may bring money, and so may one that was left before the deadline and not long ago.
+  const isAtRest = async (since: string, until: number | null) => {
+    await sql`insert into asset_backfill (chain, asset, number, until, since)
+      values (${row.chain}, ${row.asset}, 0, ${until}, now() - ${since}::interval)
+      on conflict (chain, asset) do update set until = excluded.until, since = excluded.since`.execute(db);
+    const { rows } = await sql`select payments_at_rest(array[${paymentId}], now() - interval '30 days')`.execute(db);
+    return rows.length === 1;
+  };
+  const resting = [await isAtRest("1 day", 9), await isAtRest("61 days", null)];
+  expect([...resting, await isAtRest("1 day", null), await isAtRest("121 days", null)]).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
+  await sql`delete from asset_backfill`.execute(db);
   await sql`update retained_payment set retry_at = now()`.execute(db);
   await remove(fixture);
   expect(await count(db, "payment_option")).toBe(0);
