@@ -275,6 +275,20 @@ test("a run that fails between export and removal removes nothing, and its repet
   expect((await files()).filter((name) => name.startsWith("webhook_event"))).toEqual(first);
 });
 
+test("the backlog of one table does not hold up the others", async () => {
+  const fixture = await makeMerchantFixture(chain, await own());
+  const first = await insertPaymentRow(fixture.db, fixture);
+  await sql`
+    insert into payment select copy.* from payment p, generate_series(1, 300) as n,
+      jsonb_populate_record(p, jsonb_build_object('id', left(p.id, -4) || lpad(to_hex(n), 4, '0'))) as copy
+    where p.id = ${first}`.execute(fixture.db);
+  await sql`update payment set state = 'expired'`.execute(fixture.db);
+  await age(fixture);
+  const batches: string[] = [];
+  await remove(fixture, async ({ relation }) => void batches.push(relation));
+  expect(batches).toEqual(["webhook_event", "event", "webhook_event", "event"]);
+});
+
 test("workers that remove at the same time remove each row once, and a row that cannot be removed holds no other up", async () => {
   const fixture = await makeMerchantFixture(chain, await own());
   const { db, deps } = fixture;
