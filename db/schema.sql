@@ -1248,6 +1248,10 @@ AS $function$
       when new.state = 'withdrawn' then array['failed'] end) as named (stage)
     -- A refund of an exception belongs to no account.
     where new.account_id is not null;
+    insert into retained_payment (relation, payment_id, retry_at)
+    select 'webhook_event', new.payment_id, new.updated_at + interval '1 day'
+    where new.payment_id is not null and new.state in ('paid', 'marked', 'withdrawn')
+    on conflict do nothing;
     return null;
   end $function$
 ;
