@@ -83,13 +83,14 @@ create function remove_history(of_relation text, of_payments text[], before time
       ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
       perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
-      -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
+      -- A numbered event stays until the next one of the account's list is old too: a reader who had come to it by then has a
+      -- cursor that names it. So the newest one stays.
       leaving := array(
         select v.id from webhook_event v
         where (v.payment_id = any(resting) or v.refund_id = any(refunds)) and v.at < oldest
           and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
-          and not exists (select from webhook_event_list l
-            where l.account_id = v.account_id and l.mode = v.mode and l.last_position = v.position)
+          and (v.position is null or (select n.at from webhook_event n where n.account_id = v.account_id and n.mode = v.mode
+            and n.position > v.position order by n.position limit 1) < oldest)
         for update);
       return query with gone as (
         delete from webhook_attempt a where a.event_id = any(leaving) returning a.*
