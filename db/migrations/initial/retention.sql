@@ -100,8 +100,11 @@ create function remove_history(of_relation text, of_payments text[], before time
         delete from webhook_delivery d where d.event_id = any(leaving) and d.state <> 'pending' returning d.*
       ) select 'webhook_delivery', count(*), case when exported then
           string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id) end from gone g;
+      -- A delivery that was made pending meanwhile, by a replay, keeps its event.
       return query with gone as (
-        delete from webhook_event v where v.id = any(leaving) returning v.*
+        delete from webhook_event v where v.id = any(leaving)
+          and not exists (select from webhook_delivery d where d.event_id = v.id)
+        returning v.*
       ) select 'webhook_event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
     when 'event' then
       -- The events of payouts and refunds stay. The payload of a webhook event says when its payment moved.
@@ -127,7 +130,13 @@ create function remove_history(of_relation text, of_payments text[], before time
         select o.id from payment_option o join payment p on p.id = o.payment_id
         where o.payment_id = any(resting) and p.option_id is distinct from o.id and o.created_at < oldest
           and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
-          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null));
+          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null)
+          -- An open exception of the payer names the payment of their newest quote (db/queries/exceptions.ts).
+          and not exists (
+            select from observation s join ledger_group g on g.kind = 'unmatched' and g.subject in (
+              s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)
+            where s.payer = o.payer and s.transfer_id is null and s.dust_id is null
+              and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)));
       return query with gone as (
         delete from payment_option o where o.id = any(leaving) returning o.*
       ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end

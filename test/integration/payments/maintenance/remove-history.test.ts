@@ -205,6 +205,53 @@ test("nothing of a payment leaves before it is paid or has ended, and is paid ou
   ]);
 });
 
+test("events stay whose delivery is replayed while they are removed, and leave once the refund after them has ended", async () => {
+  const { fixture, deliver } = await makeWebhookFixture(chain, await own());
+  const { db, deps } = fixture;
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  await payOut(fixture, paymentId);
+  await deliver();
+  await age(fixture);
+  const replayed = Promise.withResolvers<void>();
+  const replay = db.transaction().execute(async (other) => {
+    await sql`update webhook_delivery d set state = 'pending', due_at = now(), delivered_at = null from webhook_event v
+      where v.id = d.event_id and v.payment_id = ${paymentId} and v.type = 'payment.succeeded'`.execute(other);
+    await replayed.promise;
+  });
+  const removal = remove(fixture);
+  await expect
+    .poll(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+      return rows.length;
+    })
+    .toBeGreaterThan(0);
+  replayed.resolve();
+  await Promise.all([replay, removal]);
+  const readEvents = async () => {
+    const { rows } = await sql<{ type: string }>`select type from webhook_event
+      where payment_id is not null or refund_id is not null order by sequence`.execute(db);
+    return rows.map(({ type }) => type);
+  };
+  expect(await readEvents()).toEqual(["payment.succeeded"]);
+  const failing = await db.selectFrom("retained_payment").select("error").where("error", "is not", null).execute();
+  expect(failing).toEqual([]);
+  await deliver();
+  await sql`update retained_payment set retry_at = now()`.execute(db);
+  await age(fixture);
+  await remove(fixture);
+  expect(await listRetained(db, "webhook_event")).toEqual([]);
+
+  const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
+  const end = { ids: [refundId], at: deps.now(), set: { due_at: null } };
+  await moveRows(db, "refund", { ...end, from: "due", to: "withdrawn" });
+  expect(await readEvents()).toEqual(["refund.created", "refund.failed"]);
+  await deliver();
+  await age(fixture);
+  await remove(fixture);
+  expect(await readEvents()).toEqual([]);
+});
+
 test("a quote that was not paid leaves once its chain was read, and late money for it is booked as an exception", async () => {
   const fixture = await makeMerchantFixture(chain, await own());
   const { db, deps } = fixture;
