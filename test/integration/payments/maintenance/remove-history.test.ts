@@ -310,8 +310,9 @@ test("a run that fails between export and removal removes nothing, and its repet
   const fixture = await makeMerchantFixture(chain, await own());
   const { db } = fixture;
   await insertEnded(fixture, 3);
-  const folder = await makeScratch("history");
-  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const scratch = await makeScratch("history");
+  addCleanup(() => rm(scratch, { recursive: true, force: true }));
+  const folder = join(scratch, "not", "made");
   const write = openHistoryExport(folder);
   const crash: ExportHistory = async (batch) => {
     await write(batch);
