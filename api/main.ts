@@ -180,7 +180,11 @@ function openReplica({ config, log, metrics, shutdown }: Opened, primary: Pool) 
   const reads = openReadReplica({
     primary,
     replica,
-    onRead: (outcome) => metrics.replicaReads.inc({ outcome }),
+    onRead(outcome, err) {
+      metrics.replicaReads.inc({ outcome });
+      if (err)
+        log[outcome === "failed" ? "warn" : "info"]({ err, outcome, address }, "the primary repeats a replica's read");
+    },
     onLag: (seconds) => metrics.replicaLagSeconds.set({ serves: "lists" }, seconds),
     onChange(isUsed, err) {
       if (isUsed) log.info({ address }, "the replica serves lists and statements");

@@ -194,7 +194,12 @@ function openEndpoint<Client>(
       throw new ChainError("budget_spent", { detail: `${name} of ${network.chain}`, waitMs });
     await budget?.take(priority);
   };
-  const send = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+  /** Sends a request. An answer that `findFailure` refuses counts as a failure, and is returned. */
+  const send = async <T>(
+    method: string,
+    query: Query<Client, T>,
+    findFailure?: (answer: T) => ChainErrorCode | undefined,
+  ): Promise<T> => {
     await spend();
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
     let outcome = "ok";
@@ -203,7 +208,9 @@ function openEndpoint<Client>(
         () => describeCall(network.chain, name, method),
         () => query(client),
       );
-      tally.answered();
+      const failure = findFailure?.(answer);
+      if (failure) tally.failed(failure);
+      else tally.answered();
       return answer;
     } catch (cause) {
       const error = options.toError(cause, `${name} of ${network.chain}, ${method}`);
@@ -219,8 +226,10 @@ function openEndpoint<Client>(
   };
   // An endpoint of another chain would return wrong data and take transactions of this chain.
   const identify = async (): Promise<void> => {
-    const { chain, description } = await send(options.identify.method, options.identify.query);
-    if (chain !== network.chain) tally.failed("wrong_chain");
+    const { method, query } = options.identify;
+    const { chain, description } = await send(method, query, (answer) =>
+      answer.chain === network.chain ? undefined : "wrong_chain",
+    );
     if (chain !== network.chain)
       throw new ChainError("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
     isRightChain = true;

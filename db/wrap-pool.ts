@@ -19,12 +19,16 @@ export function wrapPool(pool: pg.Pool, { onUnpreparable }: { onUnpreparable: (e
   const clients = new WeakMap<pg.PoolClient, PostgresPoolClient>();
   const wrap = (client: pg.PoolClient): PostgresPoolClient => {
     let isUnusable = false;
+    let unanswered: unknown;
     const query = async (text: string, parameters: readonly unknown[]) => {
+      // A statement after an unanswered one (the ROLLBACK of its transaction) would wait behind it for a whole timeout.
+      if (unanswered !== undefined) throw unanswered;
       try {
         const run = () => client.query({ text, values: [...parameters], name: nameOf(text, parameters) });
         return await inSpan(() => describeStatement(text), run);
       } catch (error) {
         isUnusable ||= isUnusableAfter(error);
+        if (isUnanswered(error)) unanswered = error;
         if (isUnpreparable(error)) stopPreparing(error);
         throw error;
       }
@@ -52,9 +56,12 @@ const neverNamed = () => undefined;
  * not answer, or a migration has made a prepared statement invalid.
  */
 function isUnusableAfter(error: unknown): boolean {
-  if (!(error instanceof pg.DatabaseError)) return error instanceof Error && error.message === "Query read timeout";
+  if (!(error instanceof pg.DatabaseError)) return isUnanswered(error);
   return error.severity === "FATAL" || error.code === "25006" || isUnpreparable(error) || hasStalePlan(error);
 }
+
+/** The error of pg's `query_timeout`. The connection still waits for the answer. */
+const isUnanswered = (error: unknown) => error instanceof Error && error.message === "Query read timeout";
 
 /** SQLSTATE feature_not_supported: also "cached plan must not change result type", of a statement prepared before a migration. */
 const hasStalePlan = ({ code, message }: pg.DatabaseError) => code === "0A000" && message.includes("cached plan");

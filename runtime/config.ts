@@ -138,7 +138,7 @@ const Api = z.object({
   ...callerServices,
   NETWORKS_FILE: z.string().min(1),
   SCREENING_LIST_FILE: screeningList,
-  /** A streaming replica that serves lists and statements; unset: the primary serves them. */
+  /** One streaming replica, not an address of several, that serves lists and statements; unset: the primary serves them. */
   DATABASE_REPLICA_URL: databaseUrl.optional(),
   /** Encrypts buyer data, which the api cannot read. */
   BUYER_DATA_PUBLIC_KEY: publicKey,

@@ -25,7 +25,8 @@ const sentinelParameters = ["master", "sentinel_username", "sentinel_password"];
  */
 export function parseRedisUrl(url: string): RedisTarget {
   const found = form.exec(url);
-  if (!found) throw new RedisUrlError(FORMS);
+  // URL.parse removes some of these characters, so another host would be meant than is written.
+  if (!found || /[\s\p{Cc}]/u.test(url)) throw new RedisUrlError(FORMS);
   const [, scheme, suffix, userinfo, hosts = "", path = "", query = ""] = found;
   const kind = suffix === "cluster" || suffix === "sentinel" ? suffix : "server";
   const nodes = hosts.split(",").map((host) => parseNode(host, defaultPorts[kind]));
@@ -44,8 +45,8 @@ export function parseRedisUrl(url: string): RedisTarget {
 }
 
 function parseNode(text: string, defaultPort: number): RedisNode {
-  const parsed = URL.parse(`redis://${text.trim()}`);
-  if (!parsed?.hostname || parsed.pathname !== "") throw new RedisUrlError(FORMS);
+  const parsed = URL.parse(`redis://${text}`);
+  if (!parsed?.hostname || parsed.pathname !== "" || parsed.port === "0") throw new RedisUrlError(FORMS);
   const host = parsed.hostname.replace(/^\[(.*)\]$/, "$1");
   return { host, port: parsed.port === "" ? defaultPort : Number(parsed.port) };
 }

@@ -1,6 +1,7 @@
 import type { Node } from "libpg-query";
 import { versionOf } from "../db/schema-version.ts";
-import { type Added, type Finding, listAdded, reviewStatement } from "./statement-rules.ts";
+import { listCheckedColumns } from "./checked-columns.ts";
+import { type Finding, listAdded, reviewStatement } from "./statement-rules.ts";
 
 /** A migration with its parsed statements and what it declares (see `OurMigration` in db/migrate.ts). */
 export type ParsedMigration = {
@@ -22,17 +23,13 @@ export function findMigrationErrors(migrations: readonly ParsedMigration[]): str
     ...gaps.map((version) => `version ${version} does not follow another one: each release takes the next number`),
     ...migrations
       .filter(({ name }) => versionOf(name) !== first)
-      .flatMap((migration) => {
-        const release = migrations.filter(({ name }) => versionOf(name) === versionOf(migration.name));
-        const added = new Set(release.flatMap(({ statements }) => statements.flatMap(listAdded)));
-        return reviewMigration(migration, added, migrations).map((error) => `${migration.name} ${error}`);
-      }),
+      .flatMap((migration) => reviewMigration(migration, migrations).map((error) => `${migration.name} ${error}`)),
   ];
 }
 
-function reviewMigration(migration: ParsedMigration, added: Added, all: readonly ParsedMigration[]): string[] {
-  const { statements, contracts, documented = {} } = migration;
-  const findings = statements.flatMap((statement) => reviewStatement(statement, added));
+function reviewMigration(migration: ParsedMigration, all: readonly ParsedMigration[]): string[] {
+  const { contracts, documented = {} } = migration;
+  const findings = reviewStatements(migration, all.slice(0, all.indexOf(migration)));
   const explained = new Set(
     findings.flatMap(({ allowedBy }) => (typeof allowedBy === "object" ? allowedBy.documented : [])),
   );
@@ -43,6 +40,18 @@ function reviewMigration(migration: ParsedMigration, added: Added, all: readonly
       .map((name) => `documents ${name}, which needs no explanation or has none`),
     ...(contracts === undefined ? [] : reviewContraction(migration, contracts, findings, all)),
   ];
+}
+
+/** Each statement may rely on what those before it have added, and not on what follows. */
+function reviewStatements({ name, statements }: ParsedMigration, earlier: readonly ParsedMigration[]): Finding[] {
+  const before = earlier.flatMap((one) => one.statements);
+  const ofRelease = earlier.filter((one) => versionOf(one.name) === versionOf(name)).flatMap((one) => one.statements);
+  const checkedBefore = listCheckedColumns(before);
+  return statements.flatMap((statement, index) => {
+    const added = new Set([...ofRelease, ...statements.slice(0, index)].flatMap(listAdded));
+    const checked = checkedBefore.intersection(listCheckedColumns([...before, ...statements.slice(0, index + 1)]));
+    return reviewStatement(statement, { added, checked });
+  });
 }
 
 function isAllowed({ allowedBy }: Finding, { contracts, documented = {} }: ParsedMigration): boolean {

@@ -7,72 +7,72 @@ import type {
   DropStmt,
   IndexStmt,
   Node,
-  RangeVar,
 } from "libpg-query";
 import { grants } from "../db/grants.ts";
+import { asCommand, isNull, joinName, listCalls, listParts, nameOfDropped, nameOfTable } from "./parse-tree.ts";
+import { reviewRows } from "./row-rules.ts";
 
 /**
  * What a statement does that the former release cannot work with, or that blocks it for long.
  *
  * `allowedBy` says which declaration of the migration allows it: `contracts` for what removes something, or the name
- * (of a constraint, type or table) that `documented` has to explain. Nothing allows the others.
+ * (of a constraint, type, table or function) that `documented` has to explain. Nothing allows the others.
  */
 export type Finding = { problem: string; allowedBy?: "contracts" | { documented: string } };
 
-/** Objects that the migrations of the same release create. The former release does not know them, so they may change. */
+/**
+ * The tables, columns, enum types and constraints that earlier statements of the same release create, as `kind name`. The former
+ * release does not know them, so they may change.
+ */
 export type Added = ReadonlySet<string>;
 
-/** Functions whose value is the same for every row of a statement, so a column with such a default rewrites no table. */
-const STABLE_FUNCTIONS = new Set(["now", "transaction_timestamp", "statement_timestamp"]);
+/** What the statements before have made of the schema. */
+export type Known = {
+  added: Added;
+  /** Columns that an earlier migration has checked, so that SET NOT NULL reads no rows (see `listCheckedColumns`). */
+  checked: ReadonlySet<string>;
+};
+
 /** Statements that only add objects, or change nothing that the former release uses. */
 const HARMLESS = new Set([
-  ...["CreateFunctionStmt", "CreateTrigStmt", "CreateEnumStmt", "CreateDomainStmt", "CreateSeqStmt"],
-  ...[
-    "CreateExtensionStmt",
-    "ViewStmt",
-    "CommentStmt",
-    "InsertStmt",
-    "SelectStmt",
-    "VariableSetStmt",
-    "CompositeTypeStmt",
-  ],
+  ...["CreateFunctionStmt", "CreateTrigStmt", "CreateEnumStmt", "CreateDomainStmt", "CompositeTypeStmt"],
+  ...["CreateSeqStmt", "CreateExtensionStmt", "ViewStmt", "CommentStmt"],
 ]);
+/** Statements that write rows. */
+const ROWS = new Set(["InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"]);
 /** Changes of an existing table that need only a short lock and no rules. */
 const HARMLESS_CHANGES = new Set(["AT_SetRelOptions", "AT_ResetRelOptions", "AT_SetStatistics", "AT_SetOptions"]);
+/** Types of columns that no rule of this schema belongs to: adding such a column rewrites nothing and checks no row. */
+const BASE_TYPES = new Set([
+  ...["bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar", "bpchar", "bytea", "uuid"],
+  ...["json", "jsonb", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "inet", "cidr"],
+]);
 
-/** Returns the kind and the content of a parsed statement, for example `DropStmt`. */
-function open(statement: Node): [kind: string, content: unknown] {
-  return Object.entries(statement)[0] ?? ["", undefined];
-}
-
-/** Returns the objects that a statement creates, as `kind name`; a column as `column table.name`. */
+/** Returns the objects that a statement creates, as `kind name`; columns and constraints as `kind table.name`. */
 export function listAdded(statement: Node): string[] {
-  const [kind] = open(statement);
-  if ("CreateStmt" in statement) return [`table ${statement.CreateStmt.relation?.relname}`];
-  if ("CreateTableAsStmt" in statement) return [`table ${statement.CreateTableAsStmt.into?.rel?.relname}`];
-  if ("ViewStmt" in statement) return [`view ${statement.ViewStmt.view?.relname}`];
-  if ("CreateEnumStmt" in statement) return [`type ${lastName(statement.CreateEnumStmt.typeName)}`];
-  if ("IndexStmt" in statement) return [`index ${statement.IndexStmt.idxname}`];
-  if ("CreateFunctionStmt" in statement && !statement.CreateFunctionStmt.replace)
-    return [`function ${lastName(statement.CreateFunctionStmt.funcname)}`];
-  if ("CreateTrigStmt" in statement && !statement.CreateTrigStmt.replace)
-    return [`trigger ${statement.CreateTrigStmt.trigname}`];
-  if (kind !== "AlterTableStmt") return [];
-  const { relation, cmds = [] } = (statement as { AlterTableStmt: AlterTableStmt }).AlterTableStmt;
+  if ("CreateStmt" in statement) return [`table ${nameOfTable(statement.CreateStmt.relation)}`];
+  if ("CreateEnumStmt" in statement) return [`type ${joinName(statement.CreateEnumStmt.typeName)}`];
+  if (!("AlterTableStmt" in statement)) return [];
+  const { relation, cmds = [] } = statement.AlterTableStmt;
+  const table = nameOfTable(relation);
   return cmds.flatMap((cmd) => {
     const { subtype, def } = asCommand(cmd);
-    if (def === undefined) return [];
-    if (subtype === "AT_AddColumn" && "ColumnDef" in def)
-      return [`column ${relation?.relname}.${def.ColumnDef.colname}`];
-    if (subtype === "AT_AddConstraint" && "Constraint" in def) return [`constraint ${def.Constraint.conname}`];
-    return [];
+    if (subtype === "AT_AddColumn" && def && "ColumnDef" in def) return [`column ${table}.${def.ColumnDef.colname}`];
+    return def && "Constraint" in def ? [`constraint ${table}.${def.Constraint.conname}`] : [];
   });
 }
 
 /** Returns what is wrong with one statement of a migration. */
-export function reviewStatement(statement: Node, added: Added): Finding[] {
-  const [kind] = open(statement);
-  if ("AlterTableStmt" in statement) return reviewAlterTable(statement.AlterTableStmt, added);
+export function reviewStatement(statement: Node, known: Known): Finding[] {
+  const [kind = ""] = Object.keys(statement);
+  const { added } = known;
+  // IF NOT EXISTS creates nothing where the object exists, and it is then the former release's.
+  if (
+    kind !== "CreateExtensionStmt" &&
+    listParts(statement).some((part) => part["if_not_exists"] || part["missing_ok"])
+  )
+    return [{ problem: "depends on what exists (IF EXISTS, IF NOT EXISTS), which a migration knows" }];
+  if ("AlterTableStmt" in statement) return reviewAlterTable(statement.AlterTableStmt, known);
   if ("CreateStmt" in statement) return reviewNewTable(statement.CreateStmt);
   if ("DropStmt" in statement) return reviewDrop(statement.DropStmt, added);
   if ("IndexStmt" in statement) return reviewIndex(statement.IndexStmt, added);
@@ -80,34 +80,28 @@ export function reviewStatement(statement: Node, added: Added): Finding[] {
     return [{ problem: "renames something: add the new name, copy, and remove the old one two releases later" }];
   if ("AlterEnumStmt" in statement) {
     const { typeName, oldVal } = statement.AlterEnumStmt;
-    const type = lastName(typeName);
+    const type = joinName(typeName);
     if (oldVal !== undefined) return [{ problem: `renames the value ${oldVal} of ${type}` }];
     return added.has(`type ${type}`) ? [] : [{ problem: `adds a value to ${type}`, allowedBy: { documented: type } }];
   }
-  if ("UpdateStmt" in statement) return reviewChangedRows("updates", statement.UpdateStmt.relation, added);
-  if ("DeleteStmt" in statement) return reviewChangedRows("deletes", statement.DeleteStmt.relation, added);
+  if (ROWS.has(kind)) return reviewRows(statement, added);
+  if ("SelectStmt" in statement)
+    return [{ problem: "has a SELECT, which may change or lock rows: a migration does not depend on rows" }];
   if ("DoStmt" in statement) return [{ problem: "runs a DO block, which this check cannot read" }];
   if ("GrantStmt" in statement) return [{ problem: "changes privileges, which db/grants.ts holds" }];
   return HARMLESS.has(kind) ? [] : [{ problem: `has a statement that this check does not know (${kind})` }];
 }
 
-function reviewNewTable({ relation, tableElts = [] }: CreateStmt): Finding[] {
-  const table = String(relation?.relname);
-  const constraints = tableElts.flatMap((one) => ("ColumnDef" in one ? (one.ColumnDef.constraints ?? []) : [one]));
-  return constraints.flatMap((one) =>
-    "Constraint" in one && one.Constraint.contype === "CONSTR_FOREIGN" ? reviewForeignKey(table, one.Constraint) : [],
-  );
-}
-
-/** Rows that a transaction changes stay locked until its end, and the former release waits for them. */
-function reviewChangedRows(verb: string, relation: RangeVar | undefined, added: Added): Finding[] {
-  const table = String(relation?.relname);
-  if (added.has(`table ${table}`)) return [];
-  return [{ problem: `${verb} rows of ${table}: let workers fill them in batches`, allowedBy: { documented: table } }];
+function reviewNewTable({ relation, tableElts = [], inhRelations = [] }: CreateStmt): Finding[] {
+  const table = nameOfTable(relation);
+  // A temporary table hides the table of the same name.
+  if (relation?.relpersistence !== "p") return [{ problem: `creates ${table}, which is temporary or unlogged` }];
+  if (inhRelations.length > 0) return [{ problem: `creates ${table} as a part of another table, which it locks` }];
+  return listConstraints(tableElts).flatMap((one) => reviewForeignKey(table, one));
 }
 
 function reviewIndex({ relation, idxname }: IndexStmt, added: Added): Finding[] {
-  const table = String(relation?.relname);
+  const table = nameOfTable(relation);
   if (added.has(`table ${table}`)) return [];
   return [{ problem: `builds the index ${idxname} while ${table} is locked: list it in concurrentIndexes` }];
 }
@@ -115,51 +109,53 @@ function reviewIndex({ relation, idxname }: IndexStmt, added: Added): Finding[] 
 function reviewDrop({ objects = [], removeType = "OBJECT_TABLE" }: DropStmt, added: Added): Finding[] {
   const kind = removeType.replace("OBJECT_", "").toLowerCase();
   return objects.flatMap((object): Finding[] => {
-    const name = nameOf(object);
+    const name = nameOfDropped(object);
     return added.has(`${kind} ${name}`) ? [] : [{ problem: `drops the ${kind} ${name}`, allowedBy: "contracts" }];
   });
 }
 
-function reviewAlterTable({ relation, cmds = [], objtype }: AlterTableStmt, added: Added): Finding[] {
-  const table = String(relation?.relname);
+function reviewAlterTable({ relation, cmds = [], objtype }: AlterTableStmt, known: Known): Finding[] {
+  const table = nameOfTable(relation);
   if (objtype !== "OBJECT_TABLE" && objtype !== "OBJECT_INDEX")
     return [{ problem: `changes ${table}, which is no table` }];
-  if (added.has(`table ${table}`)) return [];
   const commands = cmds.map(asCommand);
+  if (known.added.has(`table ${table}`)) return listConstraints(cmds).flatMap((one) => reviewForeignKey(table, one));
   // A constraint that is dropped and added again under its name is widened; the new one needs an explanation anyway.
-  const replaced = new Set(
-    commands.flatMap(({ subtype, def }) =>
-      subtype === "AT_AddConstraint" && def && "Constraint" in def ? [def.Constraint.conname] : [],
-    ),
-  );
-  return commands.flatMap((command) => reviewChange(table, command, { added, replaced }));
+  const replaced = new Set(commands.flatMap(({ def }) => (def && "Constraint" in def ? def.Constraint.conname : [])));
+  return commands.flatMap((command) => reviewChange(table, command, { ...known, replaced }));
 }
 
 function reviewChange(
   table: string,
   { subtype = "AT_AddColumn", name, def }: AlterTableCmd,
-  { added, replaced }: { added: Added; replaced: ReadonlySet<string | undefined> },
+  { added, checked, replaced }: Known & { replaced: ReadonlySet<string | undefined> },
 ): Finding[] {
   const column = `${table}.${name}`;
-  if (added.has(`column ${column}`)) return [];
-  if (subtype === "AT_AddColumn" && def && "ColumnDef" in def) return reviewNewColumn(table, def.ColumnDef);
+  if (subtype === "AT_AddColumn" && def && "ColumnDef" in def) return reviewNewColumn(table, def.ColumnDef, added);
   if (subtype === "AT_AddConstraint" && def && "Constraint" in def) return reviewConstraint(table, def.Constraint);
-  if (subtype === "AT_DropColumn") return [{ problem: `drops the column ${column}`, allowedBy: "contracts" }];
+  if (subtype === "AT_DropColumn")
+    return added.has(`column ${column}`) ? [] : [{ problem: `drops the column ${column}`, allowedBy: "contracts" }];
   if (subtype === "AT_DropConstraint")
     return replaced.has(name) ? [] : [{ problem: `drops the constraint ${name} of ${table}`, allowedBy: "contracts" }];
   if (subtype === "AT_AlterColumnType") return [{ problem: `changes the type of ${column}: add another column` }];
   if (subtype === "AT_SetNotNull")
-    return [{ problem: `makes ${column} NOT NULL, and the former release may write null`, allowedBy: "contracts" }];
+    return checked.has(column)
+      ? [{ problem: `makes ${column} NOT NULL, and the former release may write null`, allowedBy: "contracts" }]
+      : [
+          {
+            problem: `makes ${column} NOT NULL, which reads every row under a lock: add and validate \`check (${name} is not null)\` in earlier migrations`,
+          },
+        ];
   if (subtype === "AT_DropNotNull")
     return [
       { problem: `makes ${column} nullable, and the former release may not expect null`, allowedBy: "contracts" },
     ];
   if (subtype === "AT_ColumnDefault")
-    return def
+    return def && !isNull(def)
       ? []
       : [{ problem: `drops the default of ${column}, on which the former release may rely`, allowedBy: "contracts" }];
   if (subtype === "AT_ValidateConstraint")
-    return added.has(`constraint ${name}`)
+    return added.has(`constraint ${table}.${name}`)
       ? [{ problem: `validates ${name} in the release that adds it: rows of the former release may still come` }]
       : [];
   return HARMLESS_CHANGES.has(subtype)
@@ -167,23 +163,37 @@ function reviewChange(
     : [{ problem: `changes ${table} in a way that this check does not know (${subtype})` }];
 }
 
-function reviewNewColumn(table: string, { colname, typeName, constraints = [] }: ColumnDef): Finding[] {
+function reviewNewColumn(table: string, { colname, typeName, constraints = [] }: ColumnDef, added: Added): Finding[] {
   const column = `${table}.${colname}`;
+  const type = joinName(typeName?.names);
   const all = constraints.flatMap((one) => ("Constraint" in one ? [one.Constraint] : []));
-  const has = (type: Constraint["contype"]) => all.some(({ contype }) => contype === type);
+  const has = (kind: Constraint["contype"]) => all.some(({ contype }) => contype === kind);
+  const defaults = all.filter(({ contype, raw_expr }) => contype === "CONSTR_DEFAULT" && !isNull(raw_expr));
   const findings: (string | false)[] = [
-    has("CONSTR_NOTNULL") && !has("CONSTR_DEFAULT") && "is NOT NULL without a default",
-    all.some(({ contype, raw_expr }) => contype === "CONSTR_DEFAULT" && callsPerRow(raw_expr)) &&
+    !BASE_TYPES.has(type.replace(/^pg_catalog\./, "")) &&
+      !added.has(`type ${type}`) &&
+      `has the type ${type}, which is no base type: it possibly rewrites the table or reads every row`,
+    has("CONSTR_NOTNULL") && defaults.length === 0 && "is NOT NULL without a default",
+    defaults.some(({ raw_expr }) => listCalls(raw_expr).length > 0) &&
       "has a default that is computed for each row, which rewrites the table",
-    (has("CONSTR_GENERATED") || has("CONSTR_IDENTITY") || /serial/.test(lastName(typeName?.names))) &&
-      "is generated, which rewrites the table",
+    (has("CONSTR_GENERATED") || has("CONSTR_IDENTITY")) && "is generated, which rewrites the table",
     has("CONSTR_CHECK") && "has a CHECK, which reads every row under a lock: add it by itself, NOT VALID",
     (has("CONSTR_UNIQUE") || has("CONSTR_PRIMARY")) && "is unique, which builds an index while the table is locked",
+    has("CONSTR_FOREIGN") &&
+      has("CONSTR_DEFAULT") &&
+      "is a foreign key with a default, which reads every row under a lock",
   ];
   return [
     ...findings.flatMap((found) => (found ? [{ problem: `the new column ${column} ${found}` }] : [])),
-    ...all.filter(({ contype }) => contype === "CONSTR_FOREIGN").flatMap((key) => reviewForeignKey(column, key)),
+    ...all.flatMap((one) => reviewForeignKey(column, one)),
   ];
+}
+
+/** Returns the constraints of tables and columns in a part of a statement. */
+function listConstraints(part: unknown): Constraint[] {
+  return listParts(part).flatMap(({ Constraint: constraint }) =>
+    constraint === undefined ? [] : [constraint as Constraint],
+  );
 }
 
 /** Tables of which some role deletes rows. */
@@ -194,9 +204,10 @@ const deletable: ReadonlySet<string> = new Set(
 );
 
 /** A row that the former release deletes may be referenced by rows of which it does not know. */
-function reviewForeignKey(subject: string, { pktable, fk_del_action: action }: Constraint): Finding[] {
-  const table = String(pktable?.relname);
-  if (!deletable.has(table) || action === "c" || action === "n" || action === "d") return [];
+function reviewForeignKey(subject: string, { contype, pktable, fk_del_action: action }: Constraint): Finding[] {
+  const table = nameOfTable(pktable);
+  if (contype !== "CONSTR_FOREIGN" || !deletable.has(table) || action === "c" || action === "n" || action === "d")
+    return [];
   return [
     {
       problem: `${subject} references ${table} without ON DELETE, so the former release may not delete rows there`,
@@ -223,30 +234,4 @@ function reviewConstraint(table: string, { contype, conname, skip_validation: is
       allowedBy: { documented: name },
     },
   ];
-}
-
-/** Returns true for an expression that calls a function whose value may differ from row to row. */
-function callsPerRow(expression: unknown): boolean {
-  if (typeof expression !== "object" || expression === null) return false;
-  const { FuncCall: call } = expression as { FuncCall?: { funcname?: Node[] } };
-  if (call && !STABLE_FUNCTIONS.has(lastName(call.funcname))) return true;
-  return Object.values(expression).some(callsPerRow);
-}
-
-function asCommand(node: Node): AlterTableCmd {
-  return "AlterTableCmd" in node ? node.AlterTableCmd : {};
-}
-
-/** Returns the last part of a qualified name. */
-function lastName(parts: readonly Node[] = []): string {
-  const last = parts.at(-1);
-  return last && "String" in last ? String(last.String.sval) : "";
-}
-
-/** Returns the name of an object of a DROP. */
-function nameOf(object: Node): string {
-  if ("List" in object) return lastName(object.List.items);
-  if ("ObjectWithArgs" in object) return lastName(object.ObjectWithArgs.objname);
-  if ("TypeName" in object) return lastName(object.TypeName.names);
-  return "String" in object ? String(object.String.sval) : "";
 }

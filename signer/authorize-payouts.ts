@@ -262,8 +262,9 @@ function explain(
   return refuse(first.reason, `${counts}: ${named.join(", ")}`);
 }
 
-function report({ metrics, log }: SignerDeps, payout: PayoutRequest, result: PayoutResult): void {
+function report({ metrics, shortPayouts, log }: SignerDeps, payout: PayoutWithNonce, result: PayoutResult): void {
   const { kind, asset, amount } = payout;
+  shortPayouts.note(payout, result);
   if (result.ok) {
     metrics.signerPayouts.inc({ kind });
     return;

@@ -27,6 +27,7 @@ import { rebuildPayouts } from "./rebuild.ts";
 import { readRebuildOptions } from "./rebuild-options.ts";
 import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
+import { createShortPayouts } from "./short-payouts.ts";
 import type { SignerDeps } from "./signer-deps.ts";
 import { sendWithdrawal } from "./solana/send-withdrawal.ts";
 import { noteRun } from "./stops.ts";
@@ -75,8 +76,10 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   setPaused();
   // A series that begins with its first refusal would show no increase.
   for (const reason of refusalReasons) metrics.signerRefusals.inc({ reason }, 0);
+  const shortPayouts = createShortPayouts(now);
   const timer = setInterval(() => {
     setPaused();
+    metrics.signerShortAgeSeconds.set(shortPayouts.oldestSeconds());
     noteRun({ store, log }, now());
     applyDueClaims({ store, readLimits, log, now });
     setWaitingGauges({ store, metrics });
@@ -99,6 +102,7 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
     readLimits,
     log,
     metrics,
+    shortPayouts,
     now,
   };
   if (!config.AUDIT_SINK) log.warn("AUDIT_SINK is not set: the heads of the audit log are kept only in the store");

@@ -5,6 +5,7 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { Actor } from "./audit/entries.ts";
 import type { Limits } from "./limits.ts";
 import type { Refused } from "./protocol.ts";
+import type { ShortPayouts } from "./short-payouts.ts";
 import type { Store } from "./store.ts";
 
 /** The dependencies of the signer's functions. signer/main.ts creates them once. */
@@ -23,6 +24,7 @@ export type SignerDeps = {
   caller: Actor;
   log: Log;
   metrics: Metrics;
+  shortPayouts: ShortPayouts;
   /** The signer's own clock, which decides when a destination applies and which payouts a limit counts. */
   now: () => Date;
 };

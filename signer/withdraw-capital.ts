@@ -53,7 +53,7 @@ type Withdrawn = { ok: true; to: Hex; data: Hex } | { ok: true; transaction: str
  * not sign or the chain cannot be read.
  */
 export async function withdrawCapital(
-  deps: SignerDeps,
+  deps: Omit<SignerDeps, "shortPayouts">,
   file: z.output<typeof withdrawalFile>,
 ): Promise<Withdrawn | Refused> {
   const { amount, reference } = file;

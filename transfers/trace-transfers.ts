@@ -9,7 +9,7 @@ type Sent = { lane_id: string; nonce: number; broadcast_at: Date | null };
 
 /** Runs a step of several transfers in the traces of their payments (runtime/tracing/spans.ts, `inSharedSpan`). */
 export async function traceTransfers<T>(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "log">,
   name: string,
   { chain, transfers }: { chain: string; transfers: readonly Traced[] },
   work: () => Promise<T>,
@@ -60,9 +60,25 @@ function addTransferSpans<R extends Traced>(
   add().catch((err: unknown) => deps.log.debug({ err, step: name }, "step not added to its traces"));
 }
 
-async function listMembers({ db }: Pick<TransferDeps, "db">, transfers: readonly Traced[]) {
-  const traces = await listPaymentTraces(
-    db,
+/**
+ * Returns the traces of payments by payment. A failure is logged and finds none: no step that moves money or sends a webhook may
+ * fail because of its trace. Call it outside of transactions, which a failed statement would end.
+ */
+export async function readPaymentTraces(
+  { db, log }: Pick<TransferDeps, "db" | "log">,
+  paymentIds: readonly (string | null)[],
+): Promise<ReadonlyMap<string, string>> {
+  try {
+    return await listPaymentTraces(db, paymentIds);
+  } catch (err) {
+    log.warn({ err }, "traces of payments cannot be read");
+    return new Map();
+  }
+}
+
+async function listMembers(deps: Pick<TransferDeps, "db" | "log">, transfers: readonly Traced[]) {
+  const traces = await readPaymentTraces(
+    deps,
     transfers.map((one) => one.payment_id),
   );
   return transfers.map(({ id, payment_id }) => ({

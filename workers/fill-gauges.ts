@@ -1,8 +1,10 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
+import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
 import { readSystemStatus } from "../payments/maintenance/system-gauges.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { QueueName } from "../queues/catalog.ts";
+import { keepBriefly } from "../runtime/keep-briefly.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 
@@ -22,6 +24,9 @@ const queueOf = {
 /** Time limit for filling one gauge, milliseconds. A scrape must return the other metrics while Postgres or Redis hangs. */
 const FILL_TIMEOUT_MS = 3_000;
 
+/** How long the gauges of the ledger are repeated, milliseconds. */
+const MONEY_AGE_MS = 60_000;
+
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
  * the same values, even an idle one. A gauge that cannot be read is absent from the scrape.
@@ -30,6 +35,12 @@ export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;
   // All gauges of one scrape are filled concurrently and share one read.
   const read = shareRuns(() => readSystemStatus(deps));
+  // Sums over all history: apart, so that the other gauges stay when they take too long. A late sum is in the next scrape.
+  const money = keepBriefly(
+    shareRuns(() => readMoneyStatus(deps)),
+    { nameOf: () => "ledger", maxAgeMs: MONEY_AGE_MS, most: 1, monotonic: () => performance.now() },
+  );
+  const readMoney = async () => (await money.read(undefined, undefined)) ?? { balances: [], exceptions: [] };
 
   onScrape(metrics.queueJobs, async (set) => {
     const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
@@ -78,11 +89,11 @@ export function fillGauges(deps: Deps): void {
   });
   onScrape(metrics.ledgerCheckAgeSeconds, async (set) => set({}, (await read()).ledgerCheckSeconds));
   onScrape(metrics.ledgerBalance, async (set) => {
-    for (const { account, asset, amount } of (await read()).balances)
+    for (const { account, asset, amount } of (await readMoney()).balances)
       set({ account, chain: asset.slice(0, asset.indexOf("/")), asset }, Number(amount));
   });
   onScrape(metrics.exceptionsOpen, async (set) => {
-    for (const { kind, count } of (await read()).exceptions) set({ kind }, count);
+    for (const { kind, count } of (await readMoney()).exceptions) set({ kind }, count);
   });
   onScrape(metrics.refundsUnfinished, async (set) => {
     for (const { state, count } of (await read()).refunds) set({ state }, count);

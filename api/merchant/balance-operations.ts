@@ -63,6 +63,10 @@ export const period = { from: day, until: day };
 export const isPeriod = ({ from, until }: { from: string; until: string }) => from <= until;
 export const PERIOD = { path: ["until"], message: "is before from" };
 
+const DAY_MS = 24 * 60 * 60_000;
+/** Returns the moment at which a statement's period ends. */
+export const endOf = ({ until }: { until: string }) => new Date(Date.parse(until) + DAY_MS);
+
 const toBalance = ({ amount, ...rest }: BalanceView) => ({ ...rest, amount: amount.toString() });
 
 function toLine(view: StatementLineView) {
@@ -107,18 +111,12 @@ const merchantBalances = defineOperation({
   },
 });
 
-const DAY_MS = 24 * 60 * 60_000;
-/** How long after a period its bookings are certainly committed and replayed, milliseconds. */
-const CLOSED_AFTER_MS = 60_000;
-
 /**
- * Reads a page of a statement, of a period that is over where the replica can serve it: while bookings are added, a page of
- * the replica could lack some that an earlier page of the primary has counted.
+ * Reads a page of a statement. While bookings are added, the primary serves it: a page of the replica could lack some that
+ * an earlier page of the primary has counted.
  */
 async function readStatement(deps: ApiDeps, args: Parameters<typeof readStatementPage>[1]) {
-  const end = Date.parse(args.until) + DAY_MS;
-  const isOver = end + CLOSED_AFTER_MS < deps.now().getTime();
-  const read = await (isOver ? readLagging(deps, (on) => readStatementPage(on, args)) : readStatementPage(deps, args));
+  const read = await readLagging(deps, (on) => readStatementPage(on, args), { until: endOf(args) });
   return read.ok ? done({ data: read.value.items.map(toLine), nextCursor: read.value.nextCursor }) : read;
 }
 

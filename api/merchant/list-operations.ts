@@ -8,7 +8,7 @@ import { defineOperation } from "../contract/operation.ts";
 import { instant, listQuery, merchantId, referenceId, repeated, text } from "../contract/request-schemas.ts";
 import { paymentState } from "../contract/response-schemas.ts";
 import { toListedPaymentResponse } from "../contract/responses.ts";
-import { readLagging } from "../http/lagging-reads.ts";
+import { MAY_LAG, readLagging } from "../http/lagging-reads.ts";
 import { paymentListResponse } from "./merchant-response-schemas.ts";
 import { metadataFilter } from "./metadata-schemas.ts";
 
@@ -45,6 +45,10 @@ function toArgs(caller: Caller, input: z.output<typeof query>) {
   return { ...caller, from, before, states, symbols, chains, reference, ...rest };
 }
 
+function toFreshness({ endTs, referenceId }: z.output<typeof query>) {
+  return { until: endTs, mustBeCurrent: referenceId !== undefined };
+}
+
 async function toListResponse(deps: ApiDeps, listed: Awaited<ReturnType<typeof listPaymentViews>>) {
   if (!listed.ok) return listed;
   const { items, nextCursor, stats } = listed.value;
@@ -62,7 +66,7 @@ const ofMerchant = defineOperation({
   method: "GET",
   path: "/v1/merchants/payments",
   name: "listMerchantPayments",
-  summary: "Lists a merchant's payments.",
+  summary: `Lists a merchant's payments. ${MAY_LAG}`,
   access: "merchant",
   scope: "payments:read",
   success: 200,
@@ -71,7 +75,10 @@ const ofMerchant = defineOperation({
   refusals: ["merchant_not_found"],
   async handle(deps, { caller, merchant: { merchantId }, query }) {
     const args = { ...toArgs(caller, query), merchantId };
-    return toListResponse(deps, await readLagging(deps, (on) => listMerchantPaymentViews(on, args)));
+    return toListResponse(
+      deps,
+      await readLagging(deps, (on) => listMerchantPaymentViews(on, args), toFreshness(query)),
+    );
   },
 });
 
@@ -79,7 +86,7 @@ const ofAccount = defineOperation({
   method: "GET",
   path: "/v1/payments",
   name: "listPayments",
-  summary: "Lists the payments of all merchants of the account.",
+  summary: `Lists the payments of all merchants of the account. ${MAY_LAG}`,
   access: "account",
   scope: "payments:read",
   success: 200,
@@ -87,7 +94,7 @@ const ofAccount = defineOperation({
   response: paymentListResponse,
   async handle(deps, { caller, query: { merchantId: merchantIds, ...rest } }) {
     const args = { ...toArgs(caller, rest), merchantIds };
-    return toListResponse(deps, await readLagging(deps, (on) => listPaymentViews(on, args)));
+    return toListResponse(deps, await readLagging(deps, (on) => listPaymentViews(on, args), toFreshness(rest)));
   },
 });
 

@@ -20,7 +20,7 @@ import {
 } from "../contract/request-schemas.ts";
 import { toAmount } from "../contract/responses.ts";
 import { type ActingCaller, type Merchant, queryPayment } from "../http/auth.ts";
-import { readLagging } from "../http/lagging-reads.ts";
+import { MAY_LAG, readLagging } from "../http/lagging-reads.ts";
 import { refundListResponse, refundResponse, refundStatus } from "./refund-response-schemas.ts";
 
 const params = z.object({ refundId: z.string().regex(/^rfnd_[0-9a-f]{32}$/) });
@@ -89,7 +89,7 @@ const list = defineOperation({
   method: "GET",
   path: "/v1/refunds",
   name: "listRefunds",
-  summary: "Lists the refunds of the account, of some of its merchants or of one payment, the newest first.",
+  summary: `Lists the refunds of the account, of some of its merchants or of one payment, the newest first. ${MAY_LAG}`,
   access: "account",
   scope: "payments:read",
   success: 200,
@@ -106,7 +106,8 @@ const list = defineOperation({
     const { accountId, mode, onlyMerchants } = caller;
     const owner = { accountId, mode, onlyMerchants };
     const args = { owner, merchantIds, statuses, from, before, ...rest };
-    const listed = await readLagging(deps, (on) => listRefundViews(on, args));
+    const freshness = { until: before, mustBeCurrent: query.paymentId !== undefined };
+    const listed = await readLagging(deps, (on) => listRefundViews(on, args), freshness);
     if (!listed.ok) return listed;
     const { items, nextCursor } = listed.value;
     return done({ data: items.map((item) => toRefund(deps, item)), nextCursor });

@@ -11,7 +11,7 @@ import { sendRefusal } from "../http/http-errors.ts";
 import { readLagging } from "../http/lagging-reads.ts";
 import { parseInput } from "../http/parse-input.ts";
 import { addressLimitKey } from "../http/rate-limits.ts";
-import { isPeriod, PERIOD, period } from "./balance-operations.ts";
+import { endOf, isPeriod, PERIOD, period } from "./balance-operations.ts";
 
 const query = z.object(period).refine(isPeriod, PERIOD);
 const params = z.object({ merchantId: merchantId.optional() });
@@ -39,8 +39,9 @@ async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: Fas
   const days = parseInput(query, request.query, { whole: "query", code: "params_validation" });
   if (!days.ok) return sendRefusal(reply, days);
   const { accountId, mode, onlyMerchants } = caller;
-  const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn: deps.db };
-  const opened = await readLagging(deps, (on) => openStatement(on, args));
+  const standIn = { db: deps.db, onUse: (error: unknown) => deps.replica?.abandon(error) };
+  const args = { accountId, mode, onlyMerchants, ...path.data, ...days.value, standIn };
+  const opened = await readLagging(deps, (on) => openStatement(on, args), { until: endOf(days.value) });
   if (!opened.ok) return sendRefusal(reply, opened);
   const name = `statement-${days.value.from}-${days.value.until}.csv`;
   reply.header("content-disposition", `attachment; filename="${name}"`);

@@ -1,8 +1,9 @@
+import { sql } from "kysely";
 import type { Db } from "../tables.ts";
 
 export type AssetUnit = { asset: string; symbol: string; decimals: number };
 
-/** Inserts or replaces the units of assets. */
+/** Inserts the units of assets, and replaces those that differ. */
 export async function writeAssetUnits(db: Db, units: readonly AssetUnit[]): Promise<void> {
   if (units.length === 0) return;
   await db
@@ -11,7 +12,10 @@ export async function writeAssetUnits(db: Db, units: readonly AssetUnit[]): Prom
     .onConflict((conflict) =>
       conflict
         .column("asset")
-        .doUpdateSet(({ ref }) => ({ symbol: ref("excluded.symbol"), decimals: ref("excluded.decimals") })),
+        .doUpdateSet(({ ref }) => ({ symbol: ref("excluded.symbol"), decimals: ref("excluded.decimals") }))
+        .where(
+          sql<boolean>`(asset_unit.symbol, asset_unit.decimals) is distinct from (excluded.symbol, excluded.decimals)`,
+        ),
     )
     .execute();
 }

@@ -25,6 +25,11 @@ export async function writeEndpointReports(
     .execute();
 }
 
+/** Deletes what a worker has reported about endpoints. */
+export async function deleteEndpointReports(db: Db, worker: string): Promise<void> {
+  await db.deleteFrom("rpc_endpoint").where("worker", "=", worker).execute();
+}
+
 /** An RPC endpoint, as the workers that have reported since a time see it. */
 export type EndpointReport = {
   chain: string;

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
+import { mayBeDue } from "./webhook-endpoints.ts";
 
 /** Work that has not ended. `since` is when it could have begun. */
 export type UnfinishedWork = {
@@ -62,7 +63,7 @@ export async function listUnfinishedWork(
         from webhook_endpoint e cross join (values (0), (1), (2)) p (priority) cross join lateral (
           select due_at, last_outcome from webhook_delivery d
           where d.endpoint_id = e.id and d.priority = p.priority and d.due_at <= ${before} order by due_at limit 1
-        ) first group by e.id order by 5 limit ${limit})
+        ) first where ${mayBeDue(now)} group by e.id order by 5 limit ${limit})
       union all
       (select 'webhooks', id, null, 'endpoint is disabled', disabled_at, disabled_reason from webhook_endpoint
         where disabled_at <= ${before} and disabled_reason = 'failing' and deleted_at is null

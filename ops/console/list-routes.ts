@@ -18,8 +18,8 @@ import { lanesPage } from "./lanes-page.ts";
 import { openMoney } from "./money.ts";
 import { ages, unfinishedPage } from "./unfinished-page.ts";
 
-/** How old a worker's report about RPC endpoints may be, milliseconds: several times the interval of its reports. */
-const RECENT_MS = 120_000;
+/** How old a live worker's report about RPC endpoints may be, milliseconds: two intervals of its reports, and some time to write it. */
+const RECENT_MS = 75_000;
 
 /** Most rows of one list. */
 const limit = 200;

@@ -66,13 +66,16 @@ export async function readStatementPage(
   return done({ items, nextCursor: null });
 }
 
+type StandIn = { db: Db; onUse(error: unknown): void };
+
 /**
  * Yields every line of a statement, in the order of `readStatementLines`. Refuses like `readBalances`.
- * @param args.standIn the database that continues the statement when `deps.db`, a replica of it, fails
+ * @param args.standIn the database that continues the statement when `deps.db`, a replica of it, fails; `onUse` gets the
+ *   error then
  */
 export async function openStatement(
   deps: Deps,
-  { standIn, ...args }: StatementScope & { from: string; until: string; standIn?: Db },
+  { standIn, ...args }: StatementScope & { from: string; until: string; standIn?: StandIn },
 ): Promise<Result<AsyncGenerator<StatementLineView>>> {
   const refusal = await refuseUnknown(deps, args);
   if (refusal) return refusal;
@@ -89,8 +92,9 @@ export async function openStatement(
       try {
         yield* readFrom(deps.db);
       } catch (error) {
-        if (standIn === undefined || standIn === deps.db) throw error;
-        yield* readFrom(standIn);
+        if (standIn === undefined || standIn.db === deps.db) throw error;
+        standIn.onUse(error);
+        yield* readFrom(standIn.db);
       }
     })(),
   );

@@ -13,16 +13,8 @@ import {
   type OverdueTable,
 } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
-import type { Balance } from "../../db/queries/ledger-balances.ts";
 import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts";
-import {
-  countOpenExceptions,
-  countOpenRefunds,
-  exceptionKinds,
-  findOldestUnfinishedPayment,
-  listAccountTotals,
-  openRefundStates,
-} from "../../db/queries/money-gauges.ts";
+import { countOpenRefunds, findOldestUnfinishedPayment, openRefundStates } from "../../db/queries/money-gauges.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { listRetentionAges } from "../../db/queries/retention.ts";
@@ -30,7 +22,6 @@ import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
-import { accounts } from "../accounting/ledger-groups.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { isSignerLogContradicted } from "./signer-log.ts";
@@ -58,10 +49,7 @@ export type SystemStatus = {
   /** Contradictions that the newest check of the ledger has found, by kind, and its age. */
   findings: { kind: string; count: number }[];
   ledgerCheckSeconds: number;
-  /** Balances of the ledger's accounts other than the merchants' and the lanes', and what all merchants are owed. */
-  balances: Balance[];
-  /** Open exceptions by the kind of their booking, and unfinished refunds by state, also with a count of 0. */
-  exceptions: { kind: string; count: number }[];
+  /** Unfinished refunds by state, also with a count of 0. */
   refunds: { state: string; count: number }[];
   /** Age of the oldest accepted payment that has not ended. */
   oldestPaymentSeconds: number;
@@ -90,9 +78,6 @@ export type SystemStatus = {
   unread: { chain: string; unread: boolean }[];
 };
 
-/** The accounts of the ledger that are not one per merchant or lane. */
-const commonAccounts = Object.values(accounts).filter((account) => typeof account === "string");
-
 /** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "assigned", "included"];
 
@@ -117,8 +102,6 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const findings = await countFindings(deps.db);
   const checkedAt = await findLastCheck(deps.db);
   const failures = await countFailures(deps.db);
-  const balances = await listAccountTotals(deps.db, commonAccounts);
-  const exceptions = await countOpenExceptions(deps.db);
   const refunds = await countOpenRefunds(deps.db);
   const oldestPayment = await findOldestUnfinishedPayment(deps.db);
   const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
@@ -165,8 +148,6 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
       lagSeconds: secondsSince(reachedHeadAt),
     })),
     differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
-    balances,
-    exceptions: exceptionKinds.map((kind) => exceptions.find((one) => one.kind === kind) ?? { kind, count: 0 }),
     refunds: openRefundStates.map((state) => refunds.find((one) => one.state === state) ?? { state, count: 0 }),
     oldestPaymentSeconds: secondsSince(oldestPayment),
     failedBookings: [...new Set([...deps.chains.keys(), ...failures.map(({ chain }) => chain)])].map((chain) => ({

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
-import { listPaymentTraces } from "../../db/queries/payment-traces.ts";
 import {
   type DeliveryAttempt,
   type DueEvent,
@@ -15,6 +14,7 @@ import type { Decrypt } from "../../runtime/encryption.ts";
 import { scrubText } from "../../runtime/redaction.ts";
 import type { SafeFetchError, SafeFetchResult } from "../../runtime/safe-fetch.ts";
 import { inSharedSpan, type SpanDescription, setSpanAttributes } from "../../runtime/tracing/spans.ts";
+import { readPaymentTraces } from "../../transfers/trace-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { noteHealth } from "./disable-failing.ts";
 import { readPayloads } from "./event-payloads.ts";
@@ -164,8 +164,8 @@ async function takeEvents(deps: PaymentDeps, target: Target, without: readonly s
   if (limit <= 0) return [];
   const events = await listDueEvents(deps.db, { endpointId, now: deps.now(), without, limit });
   const bodies = await readPayloads(deps, events, payload);
-  const traces = await listPaymentTraces(
-    deps.db,
+  const traces = await readPaymentTraces(
+    deps,
     events.map((event) => event.payment_id),
   );
   return events.map((event, index) => {

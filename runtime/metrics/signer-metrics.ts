@@ -4,6 +4,10 @@ import type { MetricFactory } from "./metric-factory.ts";
 export const createSignerMetrics = ({ counter, gauge, histogram }: MetricFactory) => ({
   signerPayouts: counter("pay_signer_payouts_total", "Payouts that the signer has authorized and signed", ["kind"]),
   signerRefusals: counter("pay_signer_refusals_total", "Payouts that the signer has refused, by reason", ["reason"]),
+  signerShortAgeSeconds: gauge(
+    "pay_signer_funds_short_age_seconds",
+    "Time since the oldest payout that the signer has refused as funds_short, and not signed since, was first refused",
+  ),
   signerDeposits: counter("pay_signer_deposits_total", "Deposits that the signer was asked to verify, by result", [
     "result",
   ]),

@@ -5,7 +5,7 @@ import type { Stack } from "../../local/stack.ts";
 import type { CreatedPayment, History } from "../faults/response-history.ts";
 
 /** The time between two new payments, milliseconds. */
-const EVERY_MS = 250;
+export const EVERY_MS = 250;
 /** The price of everything, so that each forgotten payout has the amount of a payment: $10. */
 const CENTS = "1000";
 /** Of this many payments, one is paid on Solana. */

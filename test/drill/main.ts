@@ -20,7 +20,8 @@ forgotten, found on the chain and adopted. Exits with 1 when anything is lost, d
   --lost N         seconds of payments after that moment, which the restore forgets (default 6)
   --help           print this text
 
-It takes about three minutes. The logs of the processes are in .local/drill/logs.`;
+It takes about three minutes, and longer with more payments: the shop creates four of them per second. The logs of the processes
+are in .local/drill/logs.`;
 
 const { values } = parseArgs({
   options: {

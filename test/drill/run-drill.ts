@@ -23,7 +23,7 @@ import { scanSolana } from "../faults/solana-scan.ts";
 import { waitUntilIdle } from "../faults/wait-until-idle.ts";
 import { execute } from "../support/execute-sql.ts";
 import { scrape } from "../support/scrape.ts";
-import { type DrillShop, openShop } from "./drill-shop.ts";
+import { type DrillShop, EVERY_MS, openShop } from "./drill-shop.ts";
 import { type DrillLine, describeForgotten } from "./forgotten-rows.ts";
 import { openAdmin, type Resolution, resolveExceptions } from "./resolve-exceptions.ts";
 
@@ -50,7 +50,9 @@ export async function runDrill(stack: Stack, options: DrillOptions, { say, print
   try {
     say(`waiting for ${options.payments} payments`);
     const isBusy = () => shop.succeeded() >= options.payments;
-    await waitUntil("enough payments have succeeded", isBusy, { withinMs: 120_000 });
+    // Twice the time that the shop takes to create them, and two minutes for the first and the last ones.
+    const withinMs = 120_000 + 2 * EVERY_MS * options.payments;
+    await waitUntil("enough payments have succeeded", isBusy, { withinMs });
     await waitUntil("the lanes' capital is booked", () => isCapitalBooked(postgres.url), { withinMs: 60_000 });
     say("taking a base backup while payments go on");
     await copyData(postgres.url, backup.base);

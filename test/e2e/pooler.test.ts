@@ -45,9 +45,9 @@ test.skipIf(findPgBouncer() === undefined)(
     await waitUntilIdle(fleet);
     await expectSound(fleet, chain, { succeeded: 4 * PER_BUYER });
 
-    for (const { records } of [...fleet.apis, ...fleet.workers]) {
-      const stops = records().filter(({ msg }) => String(msg).startsWith("the pooler does not pass prepared"));
-      expect(stops.length, "how often a process stops preparing").toBeLessThanOrEqual(pooler.passesPrepared ? 0 : 1);
-    }
+    const isStop = ({ msg }: { msg?: unknown }) => String(msg).startsWith("the pooler does not pass prepared");
+    const stops = [...fleet.apis, ...fleet.workers].map(({ records }) => records().filter(isStop).length);
+    // Behind an old PgBouncer each process stops once, after its first failed statement; some may meet none.
+    expect(Math.max(...stops), "how often a process stops preparing").toBe(pooler.passesPrepared ? 0 : 1);
   },
 );

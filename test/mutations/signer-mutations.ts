@@ -367,6 +367,11 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "payouts that the deposits do not cover are not remembered",
+        find: "shortPayouts.note(payout, result);",
+        replace: "void shortPayouts;",
+      },
+      {
         name: "a pause stops nothing",
         find: 'if (limits.paused) return refuse("paused");',
         replace: "",

@@ -20,6 +20,7 @@ import { createChainCheck } from "../../signer/check-chain.ts";
 import { createSignerClient } from "../../signer/client.ts";
 import { openLimits } from "../../signer/limits.ts";
 import { startServer } from "../../signer/server.ts";
+import { createShortPayouts } from "../../signer/short-payouts.ts";
 import { createStore } from "../../signer/store.ts";
 import { addCleanup } from "./cleanups.ts";
 import { keysOf, type NetworksOptions, networksFor, type TestChain } from "./evm-chain.ts";
@@ -80,6 +81,7 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
     readLimits,
     log,
     metrics,
+    shortPayouts: createShortPayouts(clock.now),
     now: clock.now,
     caller,
   };

@@ -69,7 +69,8 @@ create function record_retried_jobs(session_hash bytea, queue text, job text, jo
     session operator_session;
   begin
     select s.* into session from operator_session s join operator o on o.name = s.operator
-    where s.token_hash = session_hash and o.disabled_at is null and o.role in ('operator', 'approver');
+    where s.token_hash = session_hash and s.expires_at > now()
+      and o.disabled_at is null and o.role in ('operator', 'approver');
     if session is null then
       raise exception 'no operator has this session' using errcode = 'insufficient_privilege';
     end if;

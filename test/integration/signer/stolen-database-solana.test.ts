@@ -10,6 +10,7 @@ import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { workerActor } from "../../../signer/audit/entries.ts";
 import { parseLimits } from "../../../signer/limits.ts";
 import { rebuildPayouts } from "../../../signer/rebuild.ts";
+import { createShortPayouts } from "../../../signer/short-payouts.ts";
 import type { SignerDeps } from "../../../signer/signer-deps.ts";
 import { authorizeMarkerClosing, authorizePayoutTransaction } from "../../../signer/solana/authorize-transactions.ts";
 import type { PayoutTransactionRequest } from "../../../signer/solana/transaction-protocol.ts";
@@ -251,6 +252,7 @@ test("the treasury of a lost store signs neither payouts nor closings again", as
     readLimits: () => parsed.limits,
     log: deps.log,
     metrics: createMetrics(new Registry(), "signer"),
+    shortPayouts: createShortPayouts(deps.now),
     now: deps.now,
     caller: workerActor("socket"),
   };

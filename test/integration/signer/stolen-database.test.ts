@@ -67,12 +67,15 @@ describe("a thief who is the database's superuser", () => {
     await fixture.watch();
     expect(await usdcBalance(chain, fixture.destination)).toBe(5_000_000n);
     expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "paid" });
+    expect(signing.deps.shortPayouts.oldestSeconds()).toBe(0);
   });
 
   test("a destination, a balance and a due settlement with no payment behind them pay nothing", async () => {
     await earn(fixture, 500n);
     await redirect(thief, stranger);
     await expectUnpaid(await plantSettlement(thief, { amount: 5_000_000n, number: 901 }), "funds_short");
+    // What pages, whatever the thief writes into the queue of payouts.
+    expect(signing.deps.shortPayouts.oldestSeconds()).toBeGreaterThan(0);
     expect(await usdcBalance(chain, stranger)).toBe(0n);
   });
 

@@ -55,6 +55,7 @@ test("an idle worker reports the same metrics of a lane as the worker that uses 
   await pay(fleet.shop, id, await fundBuyerMining(), chain.id);
   await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
   await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
+  expect(await readIdle("pay_oldest_unfinished_payment_age_seconds")).toBeGreaterThan(0);
   await expectEqualMetrics();
   expect(await readIdle("pay_transfers", { state: "assigned" })).toBe(1);
   expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
@@ -112,6 +113,9 @@ test("a scrape waits three seconds for rows that cannot be read, and returns the
   const locker = new pg.Client({ connectionString: fleet.databaseUrl });
   await locker.connect();
   await locker.query("begin");
+  // The sums of the ledger have a read of their own.
+  await locker.query("lock table ledger_day in access exclusive mode");
+  expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
   await locker.query("lock table lane in access exclusive mode");
   const began = Date.now();
   const samples = await scrape(idle.metricsUrl);
@@ -168,8 +172,15 @@ const ofSeveralEndpoints = ["pay_rpc_endpoint_behind_blocks"];
 /** It is set where an endpoint has a WebSocket: test/integration/chains/evm/head-wakes.test.ts covers it. */
 const ofWebSockets = ["pay_head_subscription"];
 
+/** It is 0 when no payment is unfinished; the first test sees another value. */
+const ofUnfinished = ["pay_oldest_unfinished_payment_age_seconds"];
+
+/** These are set where the api has a replica: test/integration/api/merchant/replica-reads.test.ts covers them. */
+const ofReplica = ["pay_replica_reads_total", "pay_replica_lag_seconds"];
+
 /** Set when history leaves, which takes days: test/integration/payments/maintenance/remove-history.test.ts covers it. */
 const ofRetention = ["pay_retention_rows_removed_total"];
+
 /** It is set where the networks file names its feed: test/integration/payments/options/native-prices.test.ts covers it. */
 const ofNativePrices = ["pay_native_price"];
 
@@ -180,6 +191,7 @@ const ofOperators = ["pay_operator_requests_total"];
 const ofSigner = [
   "pay_signer_payouts_total",
   "pay_signer_refusals_total",
+  "pay_signer_funds_short_age_seconds",
   "pay_signer_deposits_total",
   "pay_signer_request_seconds",
   "pay_signer_paused",
@@ -210,6 +222,9 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   // The worker counts the delivery after the response.
   const countDeliveries = async () => sumOf((await scrapeBoth()).busy, "pay_webhook_deliveries_total") ?? 0;
   await waitFor(async () => (await countDeliveries()) > 0, { within: 5_000, what: "the delivery is counted" });
+  // A worker repeats the sums of the ledger for a minute.
+  const readLedger = async () => sumOf((await scrapeBoth()).busy, "pay_ledger_balance_minor_units");
+  await waitFor(async () => (await readLedger()) !== undefined, { within: 65_000, what: "the sums of the ledger" });
   const { busy } = await scrapeBoth();
   const set = new Set(
     [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
@@ -227,6 +242,8 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
     ...ofSigner,
     ...ofOperators,
     ...ofRetention,
+    ...ofReplica,
+    ...ofUnfinished,
   ];
   const names = (await allMetrics()).filter((name) => !silent.includes(name));
   expect(names.filter((name) => !set.has(name))).toEqual([]);

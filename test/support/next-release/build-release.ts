@@ -15,7 +15,7 @@ const here = fileURLToPath(new URL("./", import.meta.url));
 
 /** The names that the migrations of the two releases after this one get. */
 export const nextMigration = `${number(1)}_payment_source`;
-export const laterMigration = `${number(2)}_require_source`;
+export const laterMigrations = [`${number(2)}_check_source`, `${number(2)}_require_source`] as const;
 
 /** A release that comes after this one. */
 export type NextRelease = {
@@ -55,7 +55,8 @@ export async function buildNextRelease(): Promise<NextRelease> {
     build: join(folder, "dist"),
     run: (program, env) => start([`dist/${program}.js`], env),
     async migrateLater(databaseUrl) {
-      await addMigration("require-source.ts", laterMigration);
+      await addMigration("check-source.ts", laterMigrations[0]);
+      await addMigration("require-source.ts", laterMigrations[1]);
       return await start(["db/main.ts"], { DATABASE_URL: databaseUrl });
     },
   };

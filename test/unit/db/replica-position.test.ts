@@ -20,3 +20,11 @@ test("the age is unknown when the replica is behind every known position, or no 
 test("a replica with commits that a restored primary no longer has is not used, however far it is", () => {
   expect(findDataTime([...samples, { at: 4_000, lsn: 15n, epoch: "b" }], { lsn: 30n, epoch: "a" })).toBeUndefined();
 });
+
+test("positions of an earlier epoch do not count, because they are positions of another history", () => {
+  expect(findDataTime([...samples, { at: 4_000, lsn: 35n, epoch: "b" }], { lsn: 30n, epoch: "b" })).toBeUndefined();
+});
+
+test("no replica is used after a promotion until a new epoch has begun", () => {
+  expect(findDataTime([...samples, { at: 4_000, lsn: 25n, epoch: null }], { lsn: 30n, epoch: "a" })).toBeUndefined();
+});

@@ -19,7 +19,7 @@ test.each([
   ],
   ["redis://:only@a", { kind: "server", ...none, nodes: [node("a", 6379)], login: { password: "only" } }],
   [
-    "redis+cluster://a,b:7001, c",
+    "redis+cluster://a,b:7001,c",
     { kind: "cluster", ...none, nodes: [node("a", 6379), node("b", 7001), node("c", 6379)] },
   ],
   [

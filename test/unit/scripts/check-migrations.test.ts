@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { type OurMigration, readMigrations } from "../../../db/migrate.ts";
 import { parseMigrations } from "../../../scripts/check-migrations.ts";
 import { findMigrationErrors } from "../../../scripts/migration-rules.ts";
+import * as checkSource from "../../support/next-release/check-source.ts";
 import * as paymentSource from "../../support/next-release/payment-source.ts";
 import * as requireSource from "../../support/next-release/require-source.ts";
 
@@ -30,6 +31,7 @@ async function check(texts: readonly string[], declared: Declared = {}): Promise
 test("the migrations of this repository keep the rules, and so do those that the upgrade test adds", async () => {
   const next = {
     "0002_payment_source": paymentSource,
+    "0003_check_source": checkSource,
     "0003_require_source": { ...requireSource, contracts: "0002_payment_source" },
   };
   const { "0001_initial": initial = write([]) } = await readMigrations();
@@ -55,6 +57,16 @@ test.each([
     "what the same release adds, and changes",
     "create table memo (id text); alter table memo add unique (id); drop table memo",
   ],
+  [
+    "a column that the same release removes",
+    "alter table payment add column a text; alter table payment drop column a",
+  ],
+  ["rows", "insert into merchant select id, now() from payment on conflict do nothing"],
+  ["rows of a new table", "create table memo (id text); update memo set id = ''; delete from memo"],
+  [
+    "a column of a new enum type",
+    "create type t as enum ('a'); alter table payment add column a t not null default 'a'",
+  ],
 ])("a migration may add %s", async (_what, text) => {
   expect(await check([text])).toEqual([]);
 });
@@ -62,13 +74,24 @@ test.each([
 test.each([
   ["drops the table payment", "drop table payment"],
   ["drops the column payment.note", "alter table payment drop column note"],
-  ["drops the trigger t", "drop trigger t on payment"],
+  ["drops the trigger payment.t", "drop trigger t on payment"],
   ["drops the function f", "drop function f(text)"],
   ["drops the index payment_note", "drop index payment_note"],
   ["drops the constraint payment_note_check of payment", "alter table payment drop constraint payment_note_check"],
-  ["makes payment.note NOT NULL", "alter table payment alter column note set not null"],
+  ["drops the constraint c of payment", "alter table payment drop constraint c, add column a text constraint c null"],
   ["makes payment.id nullable", "alter table payment alter column id drop not null"],
   ["drops the default of payment.note", "alter table payment alter column note drop default"],
+  ["drops the default of payment.note", "alter table payment alter column note set default null"],
+  ["drops the default of payment.note", "alter table payment alter column note set default null::text"],
+  ["drops the column payment.note", "alter table payment drop column note, add column note text"],
+  ["drops the column payment.note", "alter table payment drop column note; alter table payment add column note text"],
+  ["drops the table payment", "drop table payment; create table payment (id text)"],
+  ["drops the table public.memo", "create table memo (id text); drop table public.memo"],
+  [
+    "drops the trigger payment.t",
+    "create trigger t after insert on merchant execute function f(); drop trigger t on payment",
+  ],
+  ["drops the function f", "create function f() returns int return 1; drop function f(text)"],
 ])("a migration that %s has to declare which release stopped using it", async (problem, text) => {
   expect(await check([text])).toEqual([expect.stringMatching(`^${problem}.*does not declare`)]);
   expect(await check([text], { contracts: "0002_expand" })).toEqual([]);
@@ -81,9 +104,26 @@ test.each([
   ["renames the value open", "alter type state rename value 'open' to 'new'"],
   ["changes the type of payment.note", "alter table payment alter column note type jsonb using note::jsonb"],
   ["NOT NULL without a default", "alter table payment add column memo text not null"],
+  ["NOT NULL without a default", "alter table payment add column memo text not null default null"],
+  ["reads every row", "alter table payment alter column note set not null"],
+  ["reads every row", "alter table payment add column a text; alter table payment alter column a set not null"],
+  ["changes the type", "alter table payment add column a text; alter table payment alter column a type jsonb"],
+  ["no base type", "create domain pos as int check (value > 0); alter table payment add column x pos default 1"],
+  ["no base type", "alter table payment add column memo other.text"],
+  ["foreign key with a default", "alter table payment add column z text default 'a' references other (id)"],
+  ["has a SELECT", "with g as (delete from payment returning 1) select count(*) from g"],
+  ["has a SELECT", "with g as (update payment set note = '' returning 1) select count(*) from g"],
+  ["has a SELECT", "select * from payment for update"],
+  ["has a SELECT", "create function f() returns void language sql as 'delete from payment'; select f()"],
+  ["locks rows", "insert into merchant select id from payment for update"],
+  ["IF NOT EXISTS", "create table if not exists payment (id text); drop table payment"],
+  ["IF NOT EXISTS", "alter table payment add column if not exists note text; alter table payment drop column note"],
+  ["temporary", "create temporary table payment (id text); alter table public.payment drop column note"],
+  ["a part of another table", "create table memo () inherits (payment)"],
+  ["VariableSetStmt", "set search_path to other; create table payment (id text); set search_path to public"],
   ["rewrites the table", "alter table payment add column memo uuid default gen_random_uuid()"],
   ["rewrites the table", "alter table payment add column memo text generated always as (note || note) stored"],
-  ["rewrites the table", "alter table payment add column memo bigserial"],
+  ["no base type", "alter table payment add column memo bigserial"],
   ["reads every row", "alter table payment add column memo text check (memo <> '')"],
   ["reads every row", "alter table payment add constraint c check (note <> '')"],
   ["builds an index", "alter table payment add column memo text unique"],
@@ -112,6 +152,14 @@ test.each([
   ["state", "alter type state add value 'held'"],
   ["merchant", "update merchant set name = ''"],
   ["merchant", "delete from merchant"],
+  ["merchant", "merge into merchant using payment on true when matched then delete"],
+  ["merchant", "insert into merchant values ('a') on conflict (id) do update set name = ''"],
+  ["merchant", "with g as (delete from merchant returning id) insert into payment select id from g"],
+  ["merchant", "create table memo (id text); with g as (delete from merchant returning id) update memo set id = ''"],
+  ["f", "insert into payment select f(note)"],
+  ["now", "insert into payment values (now('a'))"],
+  ["collected_data", "create table memo (id text); alter table memo add foreign key (id) references collected_data"],
+  ["collected_data", "create table memo (id text); alter table memo add column data_id text references collected_data"],
 ])("a migration has to explain %s: %s", async (name, text) => {
   expect(await check([text])).toEqual([expect.stringContaining(`does not explain ${name}`)]);
   expect(await check([text], { documented: { [name]: "The former release only reads it." } })).toEqual([]);
@@ -123,6 +171,30 @@ test("a constraint is not validated by the release that adds it", async () => {
     documented: { c: "No empty notes." },
   });
   expect(errors).toEqual([expect.stringContaining("validates c in the release that adds it")]);
+});
+
+test("a column becomes NOT NULL after earlier migrations have added and validated its check", async () => {
+  const add = "alter table payment add constraint note_present check (note is not null) not valid";
+  const validate = "alter table payment validate constraint note_present";
+  const required = "alter table payment alter column note set not null";
+  const review = async (validated: readonly string[], texts: readonly string[], contracts?: string) => {
+    const migrations = await parseMigrations({
+      "0001_initial": write(["create table payment (id text primary key, note text)"]),
+      "0002_add": write([add], { documented: { note_present: "It writes a note with every payment." } }),
+      "0003_check": write(validated),
+      "0003_require": write(texts, contracts === undefined ? {} : { contracts }),
+    });
+    return findMigrationErrors(migrations);
+  };
+  expect(await review([validate], [required], "0002_add")).toEqual([]);
+  expect(await review([validate], [required])).toEqual([expect.stringContaining("does not declare")]);
+  const drop = `${required.replace("alter column", "drop constraint note_present, alter column")}`;
+  for (const [validated, texts] of [
+    [[], [required]],
+    [[], [validate, required]],
+    [[validate], [drop]],
+  ] as const)
+    expect(await review(validated, texts, "0002_add")).toContainEqual(expect.stringContaining("reads every row"));
 });
 
 test("a declaration names a migration of an earlier release, and allows something", async () => {

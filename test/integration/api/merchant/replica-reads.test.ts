@@ -69,6 +69,26 @@ test.each(paths)("the replica serves %s", async (path) => {
   expect(outcomes).toEqual(["served"]);
 });
 
+test.each([
+  "/v1/payments?endTs=NOW",
+  "/v1/merchants/payments?endTs=NOW",
+  "/v1/refunds?endTs=NOW",
+  "/v1/payments?referenceId=order-1",
+  "/v1/merchants/payments?referenceId=order-1",
+  "/v1/refunds?paymentId=pay_00000000000000000000000000000000",
+  "/v1/statement?from=2026-01-01&until=2099-12-31",
+  "/v1/statement.csv?from=2026-01-01&until=2099-12-31",
+])("the primary serves %s, which must not lag", async (path) => {
+  await isUsed();
+  outcomes.length = 0;
+  const response = await fetch(`${api.url}${path.replace("NOW", new Date().toISOString())}`, {
+    headers: merchant.headers,
+  });
+  await response.text();
+  expect(response.status).toBe(200);
+  expect(outcomes).toEqual([]);
+});
+
 test("a reader of the event list gets each event once and in order, from the replica and from the primary", async () => {
   for (let count = 0; count < 4; count += 1) {
     const id = await makePayment(api, merchant);
@@ -113,6 +133,33 @@ test("a read that conflicts with recovery is repeated on the primary", async () 
   expect(outcomes).toEqual(["conflict"]);
   expect((await list()).outcome, "a conflict does not exclude the replica").toBe("served");
 });
+
+test("a read that takes too long on the replica is repeated on the primary, and does not exclude the replica", async () => {
+  await isUsed();
+  outcomes.length = 0;
+  const read = reads.replica?.attempt((db) =>
+    db.transaction().execute(async (transaction) => {
+      await sql`set local statement_timeout = 50`.execute(transaction);
+      await sql`select pg_sleep(60)`.execute(transaction);
+      return { ok: true };
+    }),
+  );
+  expect(await read).toBeUndefined();
+  expect(outcomes).toEqual(["slow"]);
+  expect((await list()).outcome).toBe("served");
+});
+
+test("no replica is used after a promotion until the workers have begun a new epoch", async () => {
+  await isUsed();
+  await execute(databaseUrl, "update database_epoch set identity = 'the server before the promotion'");
+  await waitFor(() => reads.isUsed === false, { within: 10_000, what: "the promotion is noticed" });
+  await execute(
+    databaseUrl,
+    "update database_epoch set id = gen_random_uuid()::text, identity = database_identity(tableoid)",
+  );
+  await isUsed();
+});
+
 const sleeping =
   "select from pg_stat_activity where state = 'active' and query like '%pg_sleep%' and pid <> pg_backend_pid()";
 

@@ -83,6 +83,10 @@ test("overdue accumulating payouts, webhooks that wait, failing endpoints and ch
   expect(rowOf("eip155:98")).toContain("watcher is behind the head");
   expect(rowOf("eip155:99")).toBe("");
   expect(await pageOf("unfinished?minutes=60")).not.toContain(settlement);
+  // Deliveries of a deleted endpoint have ended within a day.
+  const deleted = { deleted_at: ago(25 * 60) };
+  await db.updateTable("webhook_endpoint").set(deleted).where("id", "=", waits).execute();
+  expect(await pageOf("unfinished?minutes=10")).not.toContain("wait past their retry");
 });
 
 test("held merchants, blocked payouts and transfers on hold are listed", async () => {

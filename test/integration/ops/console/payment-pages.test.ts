@@ -118,7 +118,22 @@ test("amounts are decimal numbers with their symbol, and the minor units are the
   expect((await get(path(paid))).body).toContain("2500000 minor units<");
 });
 
-test("RPC endpoints are listed by name with how workers reach them, and without their URLs", async () => {
+/** Reports as a worker does that starts and ends. Returns the versions of the rows of units that it has left. */
+async function startAndEndWorker(owner: string): Promise<unknown[]> {
+  const end = reportNetworks({ ...fixture.deps, db: workerDb, owner });
+  const reported = () => db.selectFrom("rpc_endpoint").select("name").where("worker", "=", owner).execute();
+  await waitFor(async () => (await reported()).length > 0, { within: 10_000 });
+  const { rows } = await sql`select asset, xmin::text from asset_unit order by asset`.execute(db);
+  await end();
+  expect(await reported()).toEqual([]);
+  return rows;
+}
+
+test("RPC endpoints are listed by name with how live workers reach them, and without their URLs", async () => {
+  const units = await startAndEndWorker("first");
+  expect(await startAndEndWorker("second")).toEqual(units);
+  await sql`insert into rpc_endpoint select chain, name, 'killed', reported_at - interval '80 seconds', answered_at, failed_at,
+    error, calls, failures, height from rpc_endpoint`.execute(db);
   const { network } = [...fixture.deps.chains.values()][0] ?? {};
   const { body } = await get("/console/lanes");
   const [{ name = "", url = "none" } = {}] = network?.rpc ?? [];

@@ -15,10 +15,11 @@ await client.connect();
 addCleanup(() => client.end());
 
 const hash = (token: string) => createHash("sha256").update(token).digest();
-const signIn = (operator: string, token: string) =>
-  client.query("insert into operator_session values ($1, $2, '192.0.2.7', now(), now() + interval '1 hour')", [
+const signIn = (operator: string, token: string, endsIn = "1 hour") =>
+  client.query("insert into operator_session values ($1, $2, '192.0.2.7', now(), now() + $3::interval)", [
     hash(token),
     operator,
+    endsIn,
   ]);
 const record = (token: string, queue: string, job: string | null, jobs: number) =>
   client.query("select record_retried_jobs($1, $2, $3, $4)", [hash(token), queue, job, jobs]);
@@ -59,6 +60,8 @@ test("a taken-over board writes no audit entry of its own wording, and none in t
   await expect(record("unknown", "settle", null, 1)).rejects.toThrow("no operator has this session");
   await signIn("vera", "of-vera");
   await expect(record("of-vera", "settle", null, 1)).rejects.toThrow("no operator has this session");
+  await signIn("olga", "expired", "-1 second");
+  await expect(record("expired", "settle", null, 1)).rejects.toThrow("no operator has this session");
   await signIn("olga", "of-olga");
   for (const [queue, job, jobs] of [
     ["anna has stolen money", null, 1],
@@ -72,6 +75,7 @@ test("a taken-over board writes no audit entry of its own wording, and none in t
   expect(await entries()).toEqual([
     ["failed_jobs.retried", "settle", "operator", "192.0.2.7", '{"jobs":7}'],
     ["job.retried", "settle/settle-1", "operator", "192.0.2.7", '{"jobs":1}'],
+    ["operator.signed_in", "olga", "operator", "192.0.2.7", null],
     ["operator.signed_in", "olga", "operator", "192.0.2.7", null],
   ]);
   await db.updateTable("operator").set({ disabled_at: new Date() }).where("name", "=", "olga").execute();

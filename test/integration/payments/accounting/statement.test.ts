@@ -121,11 +121,16 @@ test.each([0, 1])(
     const period = { from: dayAfter(0), until: dayAfter(2) };
     const whole = await collect(unwrap(await openStatement(deps, { ...scope, ...period })));
     const replica = openDb(fixture.databaseUrl, { max: 1 });
-    const lines = unwrap(await openStatement({ ...deps, db: replica }, { ...scope, ...period, standIn: deps.db }));
+    // A pool that has never connected would connect after its end.
+    await sql`select 1`.execute(replica);
+    const errors: unknown[] = [];
+    const standIn = { db: deps.db, onUse: (error: unknown) => void errors.push(error) };
+    const lines = unwrap(await openStatement({ ...deps, db: replica }, { ...scope, ...period, standIn }));
     const begun = [];
     while (begun.length < at) begun.push((await lines.next()).value);
     await replica.destroy();
     expect([...begun, ...(await collect(lines))]).toEqual(whole);
+    expect(errors).toEqual([expect.any(Error)]);
   },
 );
 
