@@ -32,7 +32,7 @@ FROM ${NODE_IMAGE} AS base
 ENV NODE_ENV=production
 WORKDIR /app
 # A named volume takes its owner from the folder that it is mounted on.
-RUN mkdir -p /var/lib/pay/networks /var/lib/pay/keys /var/lib/pay/treasury /var/lib/pay/signer /var/lib/pay/socket /var/lib/pay/chain \
+RUN mkdir -p /var/lib/pay/networks /var/lib/pay/keys /var/lib/pay/treasury /var/lib/pay/signer /var/lib/pay/socket /var/lib/pay/history /var/lib/pay/chain \
   && chown -R 1000:1000 /var/lib/pay
 ENTRYPOINT ["sh", "/app/ops/compose/run.sh"]
 CMD ["api"]

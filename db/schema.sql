@@ -1109,6 +1109,7 @@ CREATE INDEX merchant_owned ON public.merchant USING btree (account_id, mode, id
 CREATE INDEX observation_authorization ON public.observation USING btree (authorization_nonce) WHERE (authorization_nonce IS NOT NULL);
 CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
 CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
+CREATE INDEX observation_exception ON public.observation USING btree (payer) WHERE ((transfer_id IS NULL) AND (dust_id IS NULL));
 CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);
@@ -1248,6 +1249,10 @@ AS $function$
       when new.state = 'withdrawn' then array['failed'] end) as named (stage)
     -- A refund of an exception belongs to no account.
     where new.account_id is not null;
+    insert into retained_payment (relation, payment_id, retry_at)
+    select 'webhook_event', new.payment_id, new.updated_at + interval '1 day'
+    where new.payment_id is not null and new.state in ('paid', 'marked', 'withdrawn')
+    on conflict do nothing;
     return null;
   end $function$
 ;
@@ -1471,10 +1476,12 @@ AS $function$
       and (p.mode = 'test' or not exists (
         select from payment_option o left join chain_cursor c on c.chain = o.chain
         where o.payment_id = p.id and (c.chain_time > p.expires_at + interval '1 hour') is not true))
-      -- An asset that is read again from an earlier block may still bring money for a quote.
+      -- An asset that is read again from an earlier block may still bring money for a quote. So may one that left the
+      -- networks file before the deadline: it may be configured again, which is expected for 90 days.
       and not exists (
         select from payment_option o join asset_backfill b on b.chain = o.chain and b.asset = o.asset
-        where o.payment_id = p.id)
+        where o.payment_id = p.id and (b.until is not null
+          or b.since < p.expires_at + interval '1 hour' and b.since > before - interval '90 days'))
   $function$
 ;
 
@@ -1678,20 +1685,6 @@ AS $function$
   end $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.remove_attempt_events()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-AS $function$
-  begin
-    perform set_config('pay.removes_history', 'on', true);
-    delete from event where machine = 'attempt' and subject in (select id from gone);
-    perform set_config('pay.removes_history', 'off', true);
-    return null;
-  end $function$
-;
-
 CREATE OR REPLACE FUNCTION public.remove_history(of_relation text, of_payments text[], before timestamp with time zone, exported boolean)
  RETURNS TABLE(relation text, removed bigint, lines text)
  LANGUAGE plpgsql
@@ -1708,19 +1701,29 @@ AS $function$
   begin
     case of_relation
     when 'attempt' then
-      return query with gone as (
-        delete from attempt a where a.payment_id = any(resting)
+      -- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
+      leaving := array(
+        select a.id from attempt a where a.payment_id = any(resting)
           and not exists (select from collected_data d where d.attempt_id = a.id)
-        returning a.*
+          and not exists (select from event e where e.subject = a.id and e.machine = 'attempt' and e.at >= oldest)
+        for update);
+      return query with gone as (
+        delete from attempt a where a.id = any(leaving) returning a.*
       ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'on', true);
+      return query with gone as (
+        delete from event e where e.subject = any(leaving) and e.machine = 'attempt' returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
-      -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
+      -- A numbered event stays until the next one of the account's list is old too: a reader who had come to it by then has a
+      -- cursor that names it. So the newest one stays.
       leaving := array(
         select v.id from webhook_event v
         where (v.payment_id = any(resting) or v.refund_id = any(refunds)) and v.at < oldest
           and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
-          and not exists (select from webhook_event_list l
-            where l.account_id = v.account_id and l.mode = v.mode and l.last_position = v.position)
+          and (v.position is null or (select n.at from webhook_event n where n.account_id = v.account_id and n.mode = v.mode
+            and n.position > v.position order by n.position limit 1) < oldest)
         for update);
       return query with gone as (
         delete from webhook_attempt a where a.event_id = any(leaving) returning a.*
@@ -1730,8 +1733,11 @@ AS $function$
         delete from webhook_delivery d where d.event_id = any(leaving) and d.state <> 'pending' returning d.*
       ) select 'webhook_delivery', count(*), case when exported then
           string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id) end from gone g;
+      -- A delivery that was made pending meanwhile, by a replay, keeps its event.
       return query with gone as (
-        delete from webhook_event v where v.id = any(leaving) returning v.*
+        delete from webhook_event v where v.id = any(leaving)
+          and not exists (select from webhook_delivery d where d.event_id = v.id)
+        returning v.*
       ) select 'webhook_event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
     when 'event' then
       -- The events of payouts and refunds stay. The payload of a webhook event says when its payment moved.
@@ -1757,7 +1763,13 @@ AS $function$
         select o.id from payment_option o join payment p on p.id = o.payment_id
         where o.payment_id = any(resting) and p.option_id is distinct from o.id and o.created_at < oldest
           and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
-          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null));
+          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null)
+          -- An open exception of the payer names the payment of their newest quote (db/queries/exceptions.ts).
+          and not exists (
+            select from observation s join ledger_group g on g.kind = 'unmatched' and g.subject in (
+              s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)
+            where s.payer = o.payer and s.transfer_id is null and s.dust_id is null
+              and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)));
       return query with gone as (
         delete from payment_option o where o.id = any(leaving) returning o.*
       ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end
@@ -1863,7 +1875,6 @@ CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_en
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
-CREATE TRIGGER attempt_delete_events AFTER DELETE ON public.attempt REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION remove_attempt_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();

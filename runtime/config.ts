@@ -167,11 +167,16 @@ const Api = z.object({
 const LEAST_DAYS = 7;
 const days = z.union([z.literal("forever").transform(() => null), z.coerce.number().int().min(LEAST_DAYS).max(36_500)]);
 
-/** After how many days the rows of history leave, as `table=days` separated by commas. Null: they stay forever. */
+/**
+ * After how many days the rows of history leave, as `table=days` separated by commas, or as `days` for all tables. Null: they
+ * stay forever.
+ */
 const retentionDays = z
   .string()
   .default("")
-  .transform((text) => {
+  .transform((text): Record<string, unknown> => {
+    const all = text.trim();
+    if (/^(forever|\d+)$/.test(all)) return { attempt: all, webhook_event: all, event: all, payment_option: all };
     const parts = text.split(",").map((part) => part.trim());
     // A table without days gets an empty text, which is refused.
     const pairs = parts.filter(Boolean).map((part) => /^([^=]*)=?(.*)$/.exec(part)?.slice(1) ?? []);

@@ -113,9 +113,6 @@ export function fillGauges(deps: Deps): void {
   onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
   onScrape(metrics.auditEntryAgeSeconds, async (set) => set({}, (await read()).auditEntrySeconds));
   onScrape(metrics.signerLogContradicted, async (set) => set({}, Number((await read()).isSignerLogContradicted)));
-  onScrape(metrics.retentionOldestSeconds, async (set) => {
-    for (const { relation, oldestSeconds } of (await read()).retention) set({ relation }, oldestSeconds);
-  });
   onScrape(metrics.retentionBehindSeconds, async (set) => {
     for (const { relation, behindSeconds } of (await read()).retention) set({ relation }, behindSeconds);
   });

@@ -145,24 +145,18 @@ export async function advanceRetention(
     .execute();
 }
 
-/** What a table of history holds. `next_at`: when the oldest payment was made that has not been worked through. `failing`: payments whose rows cannot be removed. */
+/** How far a table of history is. `next_at`: when the oldest payment was made that has not been worked through. `failing`: payments whose rows cannot be removed. */
 export type RetentionAges = {
   relation: RetainedRelation;
   days: number | null;
-  oldest_at: Date | null;
   next_at: Date | null;
   failing: number;
 };
 
-/** Returns the ages of the oldest row of each table and of the next payment. Reads a few rows of each index. */
+/** Returns for each table the time of the next payment. Reads a few rows of an index. */
 export async function listRetentionAges(db: Db): Promise<RetentionAges[]> {
   const { rows } = await sql<RetentionAges>`
-    select relation, days, case relation
-        when 'attempt' then (select created_at from attempt order by id limit 1)
-        when 'webhook_event' then (select at from webhook_event order by id limit 1)
-        when 'event' then (select at from event order by id limit 1)
-        else (select created_at from payment_option order by id limit 1)
-      end as oldest_at,
+    select relation, days,
       (select created_at from payment where id > after_payment order by id limit 1) as next_at,
       (select count(*) from retained_payment k where k.relation = r.relation and k.error is not null) as failing
     from retention r order by relation`.execute(db);

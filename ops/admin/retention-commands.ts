@@ -11,7 +11,7 @@ export function addRetentionCommands(program: Command, addAction: AddAction): vo
   addAction(
     retention
       .command("status")
-      .description("show each table's size, its oldest row, and the payments whose rows are due to leave")
+      .description("show each table's size and the payments whose rows are due to leave")
       .addHelpText(
         "after",
         `
@@ -30,7 +30,6 @@ function describeTable(row: RetentionStatus) {
     table: row.relation,
     days: row.days ?? "forever",
     megabytes: Math.round(row.bytes / 2 ** 20),
-    oldest: row.oldest_at === null ? "-" : show(row.oldest_at).slice(0, 10),
     due: row.due,
     kept: row.retained,
     failing: row.failing,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdir, open, rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { RemovedRows } from "../../db/queries/retention.ts";
@@ -26,8 +26,8 @@ export function openHistoryExport(folder: string): ExportHistory {
     const hash = createHash("sha256").update(text).digest("hex").slice(0, 16);
     // The database may hold any text as an id.
     const id = /^pay_[0-9a-f]{32}$/.test(firstPayment) ? firstPayment : "pay_00000000";
-    const file = join(folder, relation, monthOf(id), `${id}-${hash}.jsonl.gz`);
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    const file = join(resolve(folder), relation, monthOf(id), `${id}-${hash}.jsonl.gz`);
+    await makeDurably(dirname(file), resolve(folder));
     await writeDurably(file, await compress(text));
   };
 }
@@ -43,6 +43,25 @@ function monthOf(id: string): string {
   return new Date(Number.parseInt(id.slice("pay_".length, "pay_".length + 8), 16) * 1_000).toISOString().slice(0, 7);
 }
 
+/**
+ * Makes a folder inside of `root`, and `root`, so that they are there after a crash. Folders that exist already may come from a
+ * run that ended before they were on disk.
+ */
+async function makeDurably(path: string, root: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true, mode: 0o700 });
+  const top = first !== undefined && first.length <= root.length ? dirname(first) : root;
+  for (let at = path; at !== top; at = dirname(at)) await syncFolder(dirname(at));
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
 /** Writes a whole file, so that it is either complete or absent after a crash. */
 async function writeDurably(file: string, bytes: Buffer): Promise<void> {
   const part = `${file}.part`;
@@ -54,10 +73,5 @@ async function writeDurably(file: string, bytes: Buffer): Promise<void> {
     await handle.close();
   }
   await rename(part, file);
-  const folder = await open(dirname(file), "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await syncFolder(dirname(file));
 }

@@ -18,7 +18,7 @@ import type { ExportHistory } from "./export-history.ts";
 /** After how many days the rows of a table leave; null: never. */
 export type RetentionDays = Readonly<Record<RetainedRelation, number | null>>;
 
-/** The order of a run: attempts leave before their quotes, and webhook events before the moves that their payloads name. */
+/** The order of batches: attempts leave before their quotes, and webhook events before the moves that their payloads name. */
 const order = ["attempt", "webhook_event", "event", "payment_option"] as const satisfies readonly RetainedRelation[];
 
 /** Payments in one transaction: half of them new, half of them passed before. */
@@ -36,18 +36,25 @@ type Settings = { days: RetentionDays; exportHistory: ExportHistory | undefined 
 
 /**
  * Removes the history of payments that have been at rest for longer than the retention of each table, in batches, for at
- * most 20 seconds. Exports the rows before the commit that removes them. Workers may run it at the same time: one at a time
+ * most 20 seconds: one batch of each table after another, so that no table waits for the backlog of another one. Exports the rows before the commit that removes them. Workers may run it at the same time: one at a time
  * works on a table. A payment whose rows cannot be removed is passed, logged and tried again after a day. Throws transient
  * errors, and the error of an export, after which the rows of the batch are still there.
  */
 export async function removeHistory(deps: Deps, settings: Settings): Promise<void> {
   await storeRetentionDays(deps.db, settings.days);
   const end = performance.now() + RUN_MS;
-  for (const relation of order) {
+  const now = deps.now().getTime();
+  let tables = order.flatMap((relation) => {
     const days = settings.days[relation];
-    if (days === null) continue;
-    const before = new Date(deps.now().getTime() - days * DAY_MS);
-    while (performance.now() < end && (await removeBatch(deps, { ...settings, relation, before })));
+    return days === null ? [] : [{ relation, before: new Date(now - days * DAY_MS) }];
+  });
+  while (tables.length > 0) {
+    const unfinished: typeof tables = [];
+    for (const table of tables) {
+      if (performance.now() >= end) return;
+      if (await removeBatch(deps, { ...settings, ...table })) unfinished.push(table);
+    }
+    tables = unfinished;
   }
 }
 

@@ -70,7 +70,7 @@ export type SystemStatus = {
   /** True while the signer's audit log contradicts what it was. */
   isSignerLogContradicted: boolean;
   /** Age of the oldest row of each table of history, and for how long rows could have left. */
-  retention: { relation: string; oldestSeconds: number; behindSeconds: number; failing: number }[];
+  retention: { relation: string; behindSeconds: number; failing: number }[];
   /**
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
@@ -166,9 +166,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
     oldestEventSeconds: secondsSince(oldestEvent),
     auditHeadSeconds: secondsSince(auditHead),
     auditEntrySeconds: secondsSince(auditEntry),
-    retention: ages.map(({ relation, days, oldest_at, next_at, failing }) => ({
+    retention: ages.map(({ relation, days, next_at, failing }) => ({
       relation,
-      oldestSeconds: secondsSince(oldest_at),
       behindSeconds: days === null ? 0 : Math.max(0, secondsSince(next_at) - days * 86_400),
       failing,
     })),

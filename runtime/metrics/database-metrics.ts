@@ -45,11 +45,6 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "pay_retention_failures_total",
     "Runs that could not remove or export history; the rows are still there",
   ),
-  retentionOldestSeconds: systemGauge(
-    "pay_retention_oldest_row_age_seconds",
-    "Age of the oldest row of a table of history",
-    ["relation"],
-  ),
   retentionBehindSeconds: systemGauge(
     "pay_retention_behind_seconds",
     "For how long rows of history could have left; 0 when none can, or when they stay forever",

@@ -30,8 +30,8 @@ export const retentionMutations: readonly MutationGroup[] = [
       },
       {
         name: "the newest event of a list leaves",
-        find: "l.mode = v.mode and l.last_position = v.position)",
-        replace: "l.mode = v.mode and false)",
+        find: "order by n.position limit 1) < oldest)",
+        replace: "order by n.position limit 1) is distinct from oldest)",
       },
       {
         name: "moves leave while the payload of a webhook event names them",

@@ -119,6 +119,9 @@ create index observation_unmatched on observation (chain, block_number) where tr
 create index observation_unclaimed on observation (chain, payer)
   where transfer_id is null and authorization_nonce is not null and not orphaned;
 
+-- Exceptions by their payers.
+create index observation_exception on observation (payer) where transfer_id is null and dust_id is null;
+
 -- Rows that could not be booked. The watcher skips them until `retry_at`, so that they block nothing else.
 create table failed_booking (
   id bigint generated always as identity primary key,

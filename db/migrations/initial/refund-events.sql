@@ -1,5 +1,8 @@
 -- The events of refunds of payments. They commit with the change itself, as those of payments do. A refund that is only
 -- recorded succeeds as it is created. Each event occurs at most once: a refund that is held is only withdrawn.
+--
+-- A refund may end after its payment was passed by the removal of history. The payment is then checked again, until the
+-- events of the refund have left.
 
 create function add_refund_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
@@ -15,6 +18,10 @@ create function add_refund_events() returns trigger language plpgsql
       when new.state = 'withdrawn' then array['failed'] end) as named (stage)
     -- A refund of an exception belongs to no account.
     where new.account_id is not null;
+    insert into retained_payment (relation, payment_id, retry_at)
+    select 'webhook_event', new.payment_id, new.updated_at + interval '1 day'
+    where new.payment_id is not null and new.state in ('paid', 'marked', 'withdrawn')
+    on conflict do nothing;
     return null;
   end $$;
 create trigger refund_insert_webhook after insert on refund

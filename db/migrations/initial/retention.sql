@@ -22,18 +22,6 @@ create table retained_payment (
 create index retained_payment_retry on retained_payment (relation, retry_at);
 create index retained_payment_failing on retained_payment (relation) where error is not null;
 
--- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
-create function remove_attempt_events() returns trigger language plpgsql
-  security definer set search_path = pg_catalog, public, pg_temp as $$
-  begin
-    perform set_config('pay.removes_history', 'on', true);
-    delete from event where machine = 'attempt' and subject in (select id from gone);
-    perform set_config('pay.removes_history', 'off', true);
-    return null;
-  end $$;
-create trigger attempt_delete_events after delete on attempt referencing old table as gone
-  for each statement execute function remove_attempt_events();
-
 -- Returns those of these payments of which nothing more can happen by itself, and since before a time: final, paid out,
 -- refunds finished, no transfer or delivery open, and each chain read beyond the time in which money still counts.
 create function payments_at_rest(of_payments text[], before timestamptz) returns setof text language sql stable
@@ -53,10 +41,12 @@ create function payments_at_rest(of_payments text[], before timestamptz) returns
       and (p.mode = 'test' or not exists (
         select from payment_option o left join chain_cursor c on c.chain = o.chain
         where o.payment_id = p.id and (c.chain_time > p.expires_at + interval '1 hour') is not true))
-      -- An asset that is read again from an earlier block may still bring money for a quote.
+      -- An asset that is read again from an earlier block may still bring money for a quote. So may one that left the
+      -- networks file before the deadline: it may be configured again, which is expected for 90 days.
       and not exists (
         select from payment_option o join asset_backfill b on b.chain = o.chain and b.asset = o.asset
-        where o.payment_id = p.id)
+        where o.payment_id = p.id and (b.until is not null
+          or b.since < p.expires_at + interval '1 hour' and b.since > before - interval '90 days'))
   $$;
 
 -- Removes the rows of one table that belong to these payments and may leave: those of payments at rest since `before`, and
@@ -78,19 +68,29 @@ create function remove_history(of_relation text, of_payments text[], before time
   begin
     case of_relation
     when 'attempt' then
-      return query with gone as (
-        delete from attempt a where a.payment_id = any(resting)
+      -- The events of an attempt leave with it: without its row, nothing leads from the payment to them.
+      leaving := array(
+        select a.id from attempt a where a.payment_id = any(resting)
           and not exists (select from collected_data d where d.attempt_id = a.id)
-        returning a.*
+          and not exists (select from event e where e.subject = a.id and e.machine = 'attempt' and e.at >= oldest)
+        for update);
+      return query with gone as (
+        delete from attempt a where a.id = any(leaving) returning a.*
       ) select 'attempt', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'on', true);
+      return query with gone as (
+        delete from event e where e.subject = any(leaving) and e.machine = 'attempt' returning e.*
+      ) select 'event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
+      perform set_config('pay.removes_history', 'off', true);
     when 'webhook_event' then
-      -- The newest event of an account's list stays, so that the cursor of a reader at the end stays valid.
+      -- A numbered event stays until the next one of the account's list is old too: a reader who had come to it by then has a
+      -- cursor that names it. So the newest one stays.
       leaving := array(
         select v.id from webhook_event v
         where (v.payment_id = any(resting) or v.refund_id = any(refunds)) and v.at < oldest
           and not exists (select from webhook_delivery d where d.event_id = v.id and d.state = 'pending')
-          and not exists (select from webhook_event_list l
-            where l.account_id = v.account_id and l.mode = v.mode and l.last_position = v.position)
+          and (v.position is null or (select n.at from webhook_event n where n.account_id = v.account_id and n.mode = v.mode
+            and n.position > v.position order by n.position limit 1) < oldest)
         for update);
       return query with gone as (
         delete from webhook_attempt a where a.event_id = any(leaving) returning a.*
@@ -100,8 +100,11 @@ create function remove_history(of_relation text, of_payments text[], before time
         delete from webhook_delivery d where d.event_id = any(leaving) and d.state <> 'pending' returning d.*
       ) select 'webhook_delivery', count(*), case when exported then
           string_agg(to_jsonb(g)::text, e'\n' order by g.event_id, g.endpoint_id) end from gone g;
+      -- A delivery that was made pending meanwhile, by a replay, keeps its event.
       return query with gone as (
-        delete from webhook_event v where v.id = any(leaving) returning v.*
+        delete from webhook_event v where v.id = any(leaving)
+          and not exists (select from webhook_delivery d where d.event_id = v.id)
+        returning v.*
       ) select 'webhook_event', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end from gone g;
     when 'event' then
       -- The events of payouts and refunds stay. The payload of a webhook event says when its payment moved.
@@ -127,7 +130,13 @@ create function remove_history(of_relation text, of_payments text[], before time
         select o.id from payment_option o join payment p on p.id = o.payment_id
         where o.payment_id = any(resting) and p.option_id is distinct from o.id and o.created_at < oldest
           and not exists (select from attempt a where a.payment_id = o.payment_id and a.option_id = o.id)
-          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null));
+          and not exists (select from observation s where s.authorization_nonce = o.authorization_nonce and s.transfer_id is null)
+          -- An open exception of the payer names the payment of their newest quote (db/queries/exceptions.ts).
+          and not exists (
+            select from observation s join ledger_group g on g.kind = 'unmatched' and g.subject in (
+              s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)
+            where s.payer = o.payer and s.transfer_id is null and s.dust_id is null
+              and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)));
       return query with gone as (
         delete from payment_option o where o.id = any(leaving) returning o.*
       ) select 'payment_option', count(*), case when exported then string_agg(to_jsonb(g)::text, e'\n' order by g.id) end

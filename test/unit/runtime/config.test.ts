@@ -105,6 +105,10 @@ test("history leaves after 30 days, unless a table names other days or forever",
   expect(readWorkerConfig(env).RETENTION_DAYS).toEqual(all);
   const given = readWorkerConfig({ ...env, RETENTION_DAYS: "event=forever, webhook_event=90" });
   expect(given.RETENTION_DAYS).toEqual({ ...all, event: null, webhook_event: 90 });
+  const same = (days: number | null) => ({ attempt: days, webhook_event: days, event: days, payment_option: days });
+  expect(readWorkerConfig({ ...env, RETENTION_DAYS: "forever" }).RETENTION_DAYS).toEqual(same(null));
+  expect(readWorkerConfig({ ...env, RETENTION_DAYS: "90" }).RETENTION_DAYS).toEqual(same(90));
+  expect(readWorkerConfig({ ...env, RETENTION_DAYS: "" }).RETENTION_DAYS).toEqual(all);
 });
 
 test.each([
@@ -113,6 +117,7 @@ test.each([
   ["event=6,webhook_event=6", "RETENTION_DAYS.event: "],
   ["transfer=30", "RETENTION_DAYS: "],
   ["event", "RETENTION_DAYS.event: "],
+  ["6", "RETENTION_DAYS.attempt: "],
 ])("the configuration rejects %s as a retention", (text, error) => {
   expect(() => readWorkerConfig({ ...env, RETENTION_DAYS: text })).toThrow(error);
 });

@@ -126,10 +126,16 @@ test("the history of a payment that was paid out leaves, everything about its mo
   });
   // And while it stays, so do the moves that its payload names.
   expect(await listRetained(db, "event")).toEqual([paymentId]);
-  await db.updateTable("webhook_event_list").set({ last_position: 1_000 }).execute();
-  await sql`update retained_payment set retry_at = now()`.execute(db);
-  await remove(fixture, openHistoryExport(folder));
-  expect(await count(db, "webhook_event")).toBe(0);
+  const follow = async (at: string) => {
+    await sql`update webhook_event set position = 1000, at = ${at}::timestamptz where id = (
+      select min(id) from webhook_event where payment_id is null and mode = 'live')`.execute(db);
+    await sql`update retained_payment set retry_at = now()`.execute(db);
+    await remove(fixture, openHistoryExport(folder));
+    return count(db, "webhook_event");
+  };
+  // It leaves when the next event is old too: until then a reader may not have read on.
+  expect(await follow("now")).toBe(1);
+  expect(await follow("2026-01-01")).toBe(0);
   const machines = await db.selectFrom("event").select("machine").distinct().orderBy("machine").execute();
   expect(machines.map(({ machine }) => machine)).toEqual([
     "destination_change",
@@ -193,10 +199,57 @@ test("nothing of a payment leaves before it is paid or has ended, and is paid ou
   const { stdout } = await adminIn({ DATABASE_URL: fixture.databaseUrl })("retention", "status", "--json");
   expect(JSON.parse(stdout)).toMatchObject([
     { table: "attempt", days: 30, due: 0, kept: 3, failing: 0 },
-    { table: "event", kept: 5, oldest: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) },
+    { table: "event", kept: 5, due: 0 },
     { table: "payment_option", kept: 0 },
     { table: "webhook_event", kept: 5, removed: 0 },
   ]);
+});
+
+test("events stay whose delivery is replayed while they are removed, and leave once the refund after them has ended", async () => {
+  const { fixture, deliver } = await makeWebhookFixture(chain, await own());
+  const { db, deps } = fixture;
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  await payOut(fixture, paymentId);
+  await deliver();
+  await age(fixture);
+  const replayed = Promise.withResolvers<void>();
+  const replay = db.transaction().execute(async (other) => {
+    await sql`update webhook_delivery d set state = 'pending', due_at = now(), delivered_at = null from webhook_event v
+      where v.id = d.event_id and v.payment_id = ${paymentId} and v.type = 'payment.succeeded'`.execute(other);
+    await replayed.promise;
+  });
+  const removal = remove(fixture);
+  await expect
+    .poll(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+      return rows.length;
+    })
+    .toBeGreaterThan(0);
+  replayed.resolve();
+  await Promise.all([replay, removal]);
+  const readEvents = async () => {
+    const { rows } = await sql<{ type: string }>`select type from webhook_event
+      where payment_id is not null or refund_id is not null order by sequence`.execute(db);
+    return rows.map(({ type }) => type);
+  };
+  expect(await readEvents()).toEqual(["payment.succeeded"]);
+  const failing = await db.selectFrom("retained_payment").select("error").where("error", "is not", null).execute();
+  expect(failing).toEqual([]);
+  await deliver();
+  await sql`update retained_payment set retry_at = now()`.execute(db);
+  await age(fixture);
+  await remove(fixture);
+  expect(await listRetained(db, "webhook_event")).toEqual([]);
+
+  const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live" }));
+  const end = { ids: [refundId], at: deps.now(), set: { due_at: null } };
+  await moveRows(db, "refund", { ...end, from: "due", to: "withdrawn" });
+  expect(await readEvents()).toEqual(["refund.created", "refund.failed"]);
+  await deliver();
+  await age(fixture);
+  await remove(fixture);
+  expect(await readEvents()).toEqual([]);
 });
 
 test("a quote that was not paid leaves once its chain was read, and late money for it is booked as an exception", async () => {
@@ -216,6 +269,22 @@ test("a quote that was not paid leaves once its chain was read, and late money f
   await remove(fixture);
   expect(await listRetained(db, "payment_option")).toEqual([paymentId]);
   await sql`update chain_cursor set chain_time = now()`.execute(db);
+  // An asset that is read again may bring money, and so may one that was left before the deadline and not long ago.
+  const isAtRest = async (since: string, until: number | null) => {
+    await sql`insert into asset_backfill (chain, asset, number, until, since)
+      values (${row.chain}, ${row.asset}, 0, ${until}, now() - ${since}::interval)
+      on conflict (chain, asset) do update set until = excluded.until, since = excluded.since`.execute(db);
+    const { rows } = await sql`select payments_at_rest(array[${paymentId}], now() - interval '30 days')`.execute(db);
+    return rows.length === 1;
+  };
+  const resting = [await isAtRest("1 day", 9), await isAtRest("61 days", null)];
+  expect([...resting, await isAtRest("1 day", null), await isAtRest("121 days", null)]).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ]);
+  await sql`delete from asset_backfill`.execute(db);
   await sql`update retained_payment set retry_at = now()`.execute(db);
   await remove(fixture);
   expect(await count(db, "payment_option")).toBe(0);
@@ -241,8 +310,9 @@ test("a run that fails between export and removal removes nothing, and its repet
   const fixture = await makeMerchantFixture(chain, await own());
   const { db } = fixture;
   await insertEnded(fixture, 3);
-  const folder = await makeScratch("history");
-  addCleanup(() => rm(folder, { recursive: true, force: true }));
+  const scratch = await makeScratch("history");
+  addCleanup(() => rm(scratch, { recursive: true, force: true }));
+  const folder = join(scratch, "not", "made");
   const write = openHistoryExport(folder);
   const crash: ExportHistory = async (batch) => {
     await write(batch);
@@ -257,6 +327,20 @@ test("a run that fails between export and removal removes nothing, and its repet
   await remove(fixture, write);
   expect(await count(db, "webhook_event")).toBe(0);
   expect((await files()).filter((name) => name.startsWith("webhook_event"))).toEqual(first);
+});
+
+test("the backlog of one table does not hold up the others", async () => {
+  const fixture = await makeMerchantFixture(chain, await own());
+  const first = await insertPaymentRow(fixture.db, fixture);
+  await sql`
+    insert into payment select copy.* from payment p, generate_series(1, 300) as n,
+      jsonb_populate_record(p, jsonb_build_object('id', left(p.id, -4) || lpad(to_hex(n), 4, '0'))) as copy
+    where p.id = ${first}`.execute(fixture.db);
+  await sql`update payment set state = 'expired'`.execute(fixture.db);
+  await age(fixture);
+  const batches: string[] = [];
+  await remove(fixture, async ({ relation }) => void batches.push(relation));
+  expect(batches).toEqual(["webhook_event", "event", "webhook_event", "event"]);
 });
 
 test("workers that remove at the same time remove each row once, and a row that cannot be removed holds no other up", async () => {
@@ -300,16 +384,25 @@ test("the password of a worker removes neither the history of an unfinished paym
     "audit_entry",
   ])
     await expect(worker.query(`delete from ${table}`)).rejects.toMatchObject({ code: "42501" });
+  // It may delete attempts, which are cleaned up when they were refused. Their moves stay.
+  const readMoves = async () => (await worker.query("select id from event where machine = 'attempt' order by id")).rows;
+  const moves = await readMoves();
+  expect(moves).toHaveLength(2);
+  await worker.query("begin");
+  await worker.query("delete from attempt");
+  expect(await readMoves()).toEqual(moves);
+  await worker.query("rollback");
   const removed = async () => {
-    const { rows } = await worker.query("select removed::int from remove_history('attempt', $1, 'infinity', false)", [
-      [paymentId],
-    ]);
-    return rows[0];
+    const { rows } = await worker.query(
+      "select relation, removed::int from remove_history('attempt', $1, 'infinity', false)",
+      [[paymentId]],
+    );
+    return Object.fromEntries(rows.map((row) => [row.relation, row.removed]));
   };
-  expect(await removed()).toEqual({ removed: 0 });
+  expect(await removed()).toEqual({ attempt: 0, event: 0 });
   await age(fixture, 3);
-  expect(await removed()).toEqual({ removed: 0 });
+  expect(await removed()).toEqual({ attempt: 0, event: 0 });
   expect(await count(fixture.db, "attempt")).toBe(1);
   await age(fixture, 5);
-  expect(await removed()).toEqual({ removed: 1 });
+  expect(await removed()).toEqual({ attempt: 1, event: 2 });
 });

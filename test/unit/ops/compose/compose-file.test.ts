@@ -108,6 +108,14 @@ test("the signer shares no network with a process that it does not need, and no 
     expect(services[name]?.environment["SIGNER"]).toBe("unix:/var/lib/pay/socket/signer.sock");
 });
 
+test("workers are given the retention of history, and a volume for its export that they can write to", () => {
+  const { environment = {}, volumes = [] } = services["worker"] ?? {};
+  expect(environment["RETENTION_DAYS"]).toBe("\u0024{RETENTION_DAYS:-}");
+  expect(volumes).toContain("history:/var/lib/pay/history");
+  expect(readText("Dockerfile")).toMatch(/mkdir -p .*\/var\/lib\/pay\/history/);
+  expect(readText("ops/compose/env.example")).toContain("RETENTION_EXPORT_FOLDER=/var/lib/pay/history");
+});
+
 test("published ports are on this machine only, except for those of the proxy", () => {
   const published = Object.entries({ ...services, ...local }).filter(([name]) => name !== "proxy");
   for (const [, { ports = [] }] of published) for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
