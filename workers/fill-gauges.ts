@@ -4,7 +4,6 @@ import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
 import { readSystemStatus } from "../payments/maintenance/system-gauges.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { QueueName } from "../queues/catalog.ts";
-import { keepBriefly } from "../runtime/keep-briefly.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 
@@ -24,8 +23,8 @@ const queueOf = {
 /** Time limit for filling one gauge, milliseconds. A scrape must return the other metrics while Postgres or Redis hangs. */
 const FILL_TIMEOUT_MS = 3_000;
 
-/** How long the gauges of the ledger are repeated, milliseconds. */
-const MONEY_AGE_MS = 60_000;
+/** The sums of the ledger are repeated for so many times as long as it took to read them. */
+const MONEY_PACE = 20;
 
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
@@ -36,11 +35,7 @@ export function fillGauges(deps: Deps): void {
   // All gauges of one scrape are filled concurrently and share one read.
   const read = shareRuns(() => readSystemStatus(deps));
   // Sums over all history: apart, so that the other gauges stay when they take too long. A late sum is in the next scrape.
-  const money = keepBriefly(
-    shareRuns(() => readMoneyStatus(deps)),
-    { nameOf: () => "ledger", maxAgeMs: MONEY_AGE_MS, most: 1, monotonic: () => performance.now() },
-  );
-  const readMoney = async () => (await money.read(undefined, undefined)) ?? { balances: [], exceptions: [] };
+  const readMoney = shareRuns(pace(() => readMoneyStatus(deps), MONEY_PACE));
 
   onScrape(metrics.queueJobs, async (set) => {
     const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
@@ -149,6 +144,22 @@ function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: SetValue<L>) =>
     for (const [labels, value] of found) gauge.set(labels, value);
   };
   Object.assign(gauge, { collect });
+}
+
+/**
+ * Returns a read that is busy for a small share of the time, however long it takes and however often it is called: a value is
+ * repeated for `times` as long as it took to read it.
+ */
+function pace<T>(read: () => Promise<T>, times: number): () => Promise<T> {
+  let last: { value: T; until: number } | undefined;
+  return async () => {
+    const begun = performance.now();
+    if (last && begun < last.until) return last.value;
+    const value = await read();
+    const ended = performance.now();
+    last = { value, until: ended + times * (ended - begun) };
+    return value;
+  };
 }
 
 /** Shares a run: callers that arrive while a run is in progress get its result. */
