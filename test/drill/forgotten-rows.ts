@@ -54,9 +54,9 @@ export function describeForgotten(
     ),
     line("payments succeeded", succeeded, (rest) => {
       const gone = rest.difference(known).size;
-      return gone === rest.size
-        ? `${gone} are gone; the money of ${assigned} payments was assigned to the merchant`
-        : `${rest.size - gone} not succeeded`;
+      // A payment that is known becomes succeeded when its money is found, unless the quote that was paid is forgotten.
+      const unquoted = rest.size === gone ? "" : `, ${rest.size - gone} without the quote that was paid`;
+      return `${gone} are gone${unquoted}; the money of ${assigned} payments was assigned to the merchant`;
     }),
     line("payouts made", paidOut, (rest) => `${rest.intersection(onChain).size} on the chain without an owner`),
     line("transactions stored", hashes, () => `native fees of lanes booked as losses: ${losses}`),
