@@ -17,10 +17,16 @@ export type FilledDashboard = ReturnType<typeof readDashboards>[number] & { answ
 
 /**
  * Starts the local stack and Prometheus, pays under mixed load, and returns what every panel of the dashboards shows of it.
- * @param seconds how long to begin new payments
+ * @param args.seconds how long to begin new payments at least
+ * @param args.isComplete whether the panels show enough; the load goes on for a while until they do
  */
-export async function fillDashboards(args: { dir: string; seconds: number; say: Say }): Promise<FilledDashboard[]> {
-  const { dir, seconds, say } = args;
+export async function fillDashboards(args: {
+  dir: string;
+  seconds: number;
+  isComplete: (filled: readonly FilledDashboard[]) => boolean;
+  say: Say;
+}): Promise<FilledDashboard[]> {
+  const { dir, seconds, isComplete, say } = args;
   await buildService();
   const settings = await withFreePorts(
     readSettings({
@@ -37,9 +43,10 @@ export async function fillDashboards(args: { dir: string; seconds: number; say: 
     try {
       const from = Date.now() / 1_000;
       say("paying under mixed load");
-      await sendMixedLoad(stack, { seconds });
+      const read = () => query(prometheus, { from, to: Date.now() / 1_000 });
+      await sendMixedLoad(stack, { seconds, isEnough: async () => isComplete(await read()) });
       await waitForScrapes(prometheus);
-      return await query(prometheus, { from, to: Date.now() / 1_000 });
+      return await read();
     } finally {
       await prometheus.close();
     }
