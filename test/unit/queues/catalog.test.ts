@@ -36,9 +36,9 @@ describe.each(queueNames)("a %s job", (name) => {
     expect(id(good[name], 1)).not.toBe(id(good[name]));
   });
 
-  test("holds only ids: the schema rejects any other member", () => {
-    expect(catalog[name].data.safeParse(good[name]).success).toBe(true);
-    expect(catalog[name].data.safeParse({ ...good[name], signature: "0x" }).success).toBe(false);
+  test("holds only ids: the schema drops any other member, such as one that the next release sends", () => {
+    expect(catalog[name].data.parse(good[name])).toEqual(good[name]);
+    expect(catalog[name].data.parse({ ...good[name], signature: "0x" })).toEqual(good[name]);
     expect(catalog[name].data.safeParse({}).success).toBe(false);
     expect(catalog[name].data.safeParse(undefined).success).toBe(false);
   });
