@@ -28,7 +28,8 @@ const MONEY_PACE = 20;
 
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
- * the same values, even an idle one. A gauge that cannot be read is absent from the scrape.
+ * the same values, even an idle one. A gauge that cannot be read is absent from the scrape. The sums of the ledger may be
+ * older than the scrape.
  */
 export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;

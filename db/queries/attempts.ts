@@ -84,8 +84,8 @@ export const insertKeyAttempt: (db: Db, row: NewAttempt) => Promise<boolean> = b
     select numbered.id, numbered.payment_id, numbered.option_id, o.chain, p.merchant_id, decode(digest, 'hex'), results,
       traceparent, verification, 'waiting', numbered.created_at, numbered.due_at
     from (
-      select given.id, given.payment_id, given.option_id, given.digest, given.results,
-        given.traceparent, given.verification, given.created_at, given.due_at, row_number() over (partition by option_id order by at) + (
+      select given.id, given.payment_id, given.option_id, given.digest, given.results, given.traceparent,
+        given.verification, given.created_at, given.due_at, row_number() over (partition by option_id order by at) + (
         select count(*) from attempt kept where kept.payment_id = given.payment_id
           and kept.option_id = given.option_id and kept.verification = given.verification
       ) as number

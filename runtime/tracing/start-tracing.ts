@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import project from "../../package.json" with { type: "json" };
-import type { TracingConfig } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Shutdown } from "../shutdown.ts";
 import { setTracer } from "./spans.ts";
+import type { TracingConfig } from "./tracing-variables.ts";
 
 /** How long a process that stops waits for the collector to take the last spans, milliseconds. */
 const FLUSH_MS = 3_000;

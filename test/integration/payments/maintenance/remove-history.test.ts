@@ -297,7 +297,7 @@ test("a quote that was not paid leaves once its chain was read, and late money f
   expect((await fixture.status(paymentId)).state).toBe("cancelled");
 });
 
-/** Inserts ended payments that nobody has begun to pay, with their first events. */
+/** Inserts ended payments without attempts, with their first events. */
 async function insertEnded(fixture: MerchantFixture, payments: number): Promise<string[]> {
   const ids: string[] = [];
   for (let made = 0; made < payments; made += 1)
