@@ -15,6 +15,7 @@ import {
 import { programs } from "../../../../scripts/build.ts";
 import { buildKustomization } from "../../../../scripts/build-kustomization.ts";
 import { findNeeds } from "../../../../workers/queue-keys.ts";
+import { knownVariables } from "../../../support/known-variables.ts";
 import { testKeys } from "../../../support/test-deps.ts";
 
 const root = new URL("../../../../", import.meta.url);
@@ -70,7 +71,6 @@ const readers = {
 const roleOf = ({ place, name, pod }: (typeof pods)[number]) =>
   (name === "admin" ? (place === "jobs" ? name : place) : pod.containers[0].args[0]) as keyof typeof readers;
 const config = read("runtime/config.ts");
-const known = new Set(config.match(/^ {2}[A-Z][A-Z_]+(?=:)/gm)?.map((name) => name.trim()));
 const contents: Record<string, string> = {
   ...testKeys,
   DATABASE_URL: "postgres://db.example/pay",
@@ -84,14 +84,14 @@ const contents: Record<string, string> = {
 function environmentOf(container: z.infer<typeof Container>, settings: Record<string, string>): Record<string, string> {
   const own = container.env.map(({ name, value }) => {
     const variable = name.replace(/_FILE$/, "");
-    return known.has(name) ? [name, value] : [variable, contents[variable] ?? `no contents for ${name}`];
+    return knownVariables.has(name) ? [name, value] : [variable, contents[variable] ?? `no contents for ${name}`];
   });
   return { ...(container.envFrom.length > 0 ? settings : {}), ...Object.fromEntries(own) };
 }
 
 test.each(cases)("the code accepts the variables of %s", (_, one) => {
   const environment = environmentOf(one.pod.containers[0], settingsOf(one.place));
-  expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
+  expect(Object.keys(environment).filter((name) => !knownVariables.has(name))).toEqual([]);
   expect(readers[roleOf(one)](environment)).toBeTruthy();
 });
 
