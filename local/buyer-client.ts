@@ -134,10 +134,13 @@ type Answer = { status: number; body: unknown };
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly status: number;
+  /** What the response asks for before the request is repeated, seconds. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(message: string, status: number) {
+  constructor(message: string, status: number, retryAfterSeconds?: number) {
     super(message);
     this.status = status;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -160,9 +163,17 @@ export async function ask(
   const headers = { ...own, ...more };
   const sent = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
   const signal = AbortSignal.timeout(40_000);
-  const { statusCode: status, body: received } = await request(`${baseUrl}${path}`, { ...sent, signal });
+  const { statusCode: status, headers: got, body: received } = await request(`${baseUrl}${path}`, { ...sent, signal });
   const text = await received.text();
   onAnswer?.(method, path, { status, body: JSON.parse(text) });
   if (status < 300) return JSON.parse(text);
-  throw new Refused(`${method} ${path.split("?", 1)[0]} answered ${status}: ${text}`, status);
+  throw new Refused(
+    `${method} ${path.split("?", 1)[0]} answered ${status}: ${text}`,
+    status,
+    readSeconds(got["retry-after"]),
+  );
+}
+
+function readSeconds(header: string | string[] | undefined): number | undefined {
+  return typeof header === "string" && /^\d+$/.test(header) ? Number(header) : undefined;
 }

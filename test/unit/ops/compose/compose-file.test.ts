@@ -14,6 +14,7 @@ const Service = z.object({
   volumes: z.array(z.string()).default([]),
   ports: z.array(z.string()).default([]),
   depends_on: z.union([z.array(z.string()), z.record(z.string(), z.object({ condition: z.string() }))]).default([]),
+  init: z.literal(true),
   scale: z.number().default(1),
   mem_limit: z.string(),
   logging: z.object({ options: z.object({ "max-size": z.string(), "max-file": z.string() }) }),
@@ -75,8 +76,8 @@ test("processes wait for the migration, and for no service that may run elsewher
   expect(JSON.stringify(waits)).not.toMatch(/"(postgres|redis)":\{/);
 });
 
-test("every container has a memory limit and rotates its logs", () => {
-  // The schema of this file requires both.
+test("every container has a memory limit, rotates its logs, and has a first process that adopts orphans", () => {
+  // The schema of this file requires all three.
   expect(names.length).toBe(15);
   for (const { logging } of Object.values(services)) expect(logging.options["max-size"]).toBe("20m");
 });
