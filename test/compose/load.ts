@@ -3,7 +3,7 @@ import type { PrivateKeyAccount } from "viem";
 import { ask, confirm, getStatus, listOptions, Refused, type Shop, signOption } from "../../local/buyer-client.ts";
 
 /** What the clients saw. `unrepeatable` requests may have been served, and nothing lets a client repeat them safely. */
-export type Counts = Record<
+type Counts = Record<
   "succeeded" | "answered" | "repeated" | "connectionErrors" | "5xx" | "failed" | "withoutKey" | "unrepeatable",
   number
 >;
