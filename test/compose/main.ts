@@ -9,7 +9,7 @@ const help = `usage: npm run compose:chaos -- [options]
 Pays on the running trial of compose.local.yml (docs/operations/compose.md) while each of its containers is restarted, and
 then killed. Waits after each until it is healthy and more payments have succeeded. Prints what the clients saw, and what the
 database and the reconciliation say at the end. Exits with 1 when a request that may be repeated failed, a payment was lost,
-or the ledger and the chain differ. Needs the user root, to kill processes of containers.
+or the ledger and the chain differ. Needs the user root, to kill processes of containers. SIGINT ends it after the present step.
 
   --url URL      the proxy (default http://127.0.0.1:8080). At 127.0.0.1 the engine accepts connections for a proxy that is
                  down, so requests without a key fail that other hosts' could repeat: prefer this machine's own address
@@ -78,8 +78,11 @@ async function step(action: "restart" | "kill", name: string): Promise<void> {
   );
 }
 
+let isInterrupted = false;
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => (isInterrupted = true));
 for (const action of ["restart", "kill"] as const)
-  if (values.actions.split(",").includes(action)) for (const name of containers) await step(action, name);
+  for (const name of values.actions.split(",").includes(action) ? containers : [])
+    if (!isInterrupted) await step(action, name);
 await load.stop();
 
 const sql = `select 'payments ' || state || ': ' || count(*) from payment where id = any(string_to_array('${load.created.join(",")}', ',')) group by state
