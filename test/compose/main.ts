@@ -16,7 +16,7 @@ or the ledger and the chain differ. Needs the user root, to kill processes of co
   --buyers N     payments at the same time (default 10, at most 20)
   --between N    payments that succeed between two steps (default 12)
   --actions A,B  restart, kill, or both (default both)
-  --skip A,B     services that are left alone (default grafana)
+  --skip A,B     services that are left alone (default grafana,anvil: Anvil can lose a block)
   --help         print this text`;
 
 const { values } = parseArgs({
@@ -25,7 +25,7 @@ const { values } = parseArgs({
     buyers: { type: "string", default: "10" },
     between: { type: "string", default: "12" },
     actions: { type: "string", default: "restart,kill" },
-    skip: { type: "string", default: "grafana" },
+    skip: { type: "string", default: "grafana,anvil" },
     help: { type: "boolean", default: false },
   },
 });
