@@ -20,5 +20,7 @@ export function formatValue(value: number, unit: string): string {
   if (unit === "percentunit") return `${Number((value * 100).toFixed(2))} %`;
   if (unit === "s") return `${shorten(value)} s`;
   if (unit === "bytes") return `${shorten(value)}B`;
+  if (unit === "Bps") return `${shorten(value)}B/s`;
+  if (unit === "ops" || unit === "reqps") return `${shorten(value)}/s`;
   return shorten(value);
 }
