@@ -14,14 +14,22 @@ const LEFT = 46;
 const BELOW = 13;
 const NAME = 11;
 
-/** Draws values over time: axes with units and minutes, the lines with the highest last values, and a legend with these values. */
-export function drawChart(lines: readonly Line[], unit: string, box: Box): string {
-  const drawn = lines.toSorted((one, other) => lastOf(other) - lastOf(one)).slice(0, MOST_LINES);
+/**
+ * Draws values over time: axes with units and minutes, the lines with the highest last values, and a legend with these values.
+ * @param axis.min where the axis begins; near the lowest value when unset
+ */
+export function drawChart(
+  lines: readonly Line[],
+  { unit, min }: { unit: string; min: number | undefined },
+  box: Box,
+): string {
+  const drawn = lines
+    .toSorted((one, other) => lastOf(other) - lastOf(one) || peakOf(other) - peakOf(one))
+    .slice(0, MOST_LINES);
   const legend = Math.min(lines.length, MOST_NAMES + 1) * NAME;
   const area = { x: box.x + LEFT, y: box.y + 4, width: box.width - LEFT, height: box.height - legend - BELOW - 6 };
   const values = drawn.flatMap(({ points }) => points.map(([, value]) => value));
-  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-  const range = { ...timesOf(lines), low, high: high === low ? low + 1 : high };
+  const range = { ...timesOf(lines), ...roundAxis(Math.min(...values, min ?? Infinity), Math.max(...values)) };
   const paths = drawn.map(
     ({ points }, index) => `<path d="${tracePath(points, range, area)}" class="line" stroke="${colors[index]}"/>`,
   );
@@ -39,6 +47,21 @@ export function drawCourse({ points }: Line, area: Box): string {
   if (high === low) return "";
   const range = { ...timesOf([{ points }]), low, high };
   return `<path d="${tracePath(points, range, area)}" class="line" stroke="#9ac794"/>`;
+}
+
+/** Returns ends of an axis, with its middle, that are round numbers. */
+function roundAxis(low: number, high: number): { low: number; high: number } {
+  const span = high - low || Math.abs(high) || 1;
+  const power = 10 ** Math.floor(Math.log10(span / 2));
+  const step = [1, 2, 2.5, 5, 10]
+    .map((digit) => digit * power)
+    .find((size) => {
+      const from = Math.floor(low / (2 * size)) * 2 * size;
+      return from + 2 * size >= high;
+    });
+  const size = step ?? 20 * power;
+  const from = Math.floor(low / (2 * size)) * 2 * size;
+  return { low: from, high: Math.max(high, from + 2 * size) };
 }
 
 type Range = { from: number; to: number; low: number; high: number };
@@ -72,7 +95,7 @@ function drawAxes(range: Range, unit: string, area: Box): string[] {
 function drawLegend(drawn: readonly Line[], count: number, unit: string, box: Box): string[] {
   const names = drawn.slice(0, MOST_NAMES).map(({ name, points }, index) => {
     const value = formatValue(points.at(-1)?.[1] ?? 0, unit);
-    const text = `${shortenTo(name, box.width / 5 - value.length - 2)}: ${value}`;
+    const text = name === "" ? value : `${shortenTo(name, box.width / 5 - value.length - 2)}: ${value}`;
     return writeText(box.x, box.y + 9 + NAME * index, text, `style="fill:${colors[index]}"`);
   });
   const rest = count - MOST_NAMES;
@@ -81,6 +104,7 @@ function drawLegend(drawn: readonly Line[], count: number, unit: string, box: Bo
 }
 
 const lastOf = ({ points }: Line): number => points.at(-1)?.[1] ?? 0;
+const peakOf = ({ points }: Line): number => Math.max(...points.map(([, value]) => value));
 
 /** Returns the path through some points: the first one absolute, the others relative to the one before, which is shorter. */
 function tracePath(points: readonly [number, number][], range: Range, area: Box): string {

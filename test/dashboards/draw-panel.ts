@@ -27,15 +27,15 @@ function drawContent(panel: Panel, lines: readonly Line[], box: Box): string {
       .join("");
   if (panel.type === "stat") {
     const value = formatValue(first.points.at(-1)?.[1] ?? 0, unit);
-    const course = drawCourse(first, { ...box, y: box.y + 24, height: box.height - 24 });
-    return course + writeText(middle, box.y + 22, value, 'class="stat"');
+    const course = drawCourse(first, { ...box, y: box.y + box.height - 14, height: 14 });
+    return course + writeText(middle, box.y + 20, value, 'class="stat"');
   }
   if (panel.type === "heatmap") return drawHeatmap(lines, unit, box);
   if (panel.type === "table")
     return lines
       .map(({ name }, row) => writeText(box.x, box.y + 12 + 12 * row, shortenTo(name, box.width / 5)))
       .join("");
-  return drawChart(lines, unit, box);
+  return drawChart(lines, { unit, min: panel.fieldConfig?.defaults.min }, box);
 }
 
 function listLines(panel: Panel, answers: readonly Series[][]): Line[] {
@@ -54,5 +54,5 @@ function nameOf(format: string, labels: Record<string, string>): string {
     .join(", ");
 }
 
-/** Shortens addresses, and the hashes in the names of Solana's chains. */
-const shortenIds = (text: string): string => text.replaceAll(/(\w{6})\w{20,}/g, "$1…");
+/** Shortens addresses, and the hashes in the names of Solana's chains: long words with a digit. */
+const shortenIds = (text: string): string => text.replaceAll(/(\w{6})(?=\w*\d)\w{20,}/g, "$1…");

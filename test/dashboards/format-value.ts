@@ -7,11 +7,12 @@ const scales: readonly [number, string][] = [
   [1e3, "k"],
 ];
 
-/** Returns a number with at most three digits after the point, and with a letter for thousands, millions and so on. */
+/** Returns a number with at most three significant digits, and with a letter for thousands, millions and so on. */
 function shorten(value: number): string {
   const [scale, letter] = scales.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
   const scaled = value / scale;
-  const text = Math.abs(scaled) < 0.001 && scaled !== 0 ? scaled.toExponential(1) : `${Number(scaled.toFixed(3))}`;
+  const isTiny = Math.abs(scaled) < 0.001 && scaled !== 0;
+  const text = isTiny ? scaled.toExponential(1) : `${Number(scaled.toPrecision(3))}`;
   return `${text}${letter}`;
 }
 
