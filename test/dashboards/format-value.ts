@@ -19,6 +19,7 @@ function shorten(value: number): string {
 /** Returns a value as the dashboards show it in one of Grafana's units. */
 export function formatValue(value: number, unit: string): string {
   if (unit === "percentunit") return `${Number((value * 100).toFixed(2))} %`;
+  if (unit === "s" && value !== 0 && Math.abs(value) < 1) return `${shorten(value * 1_000)} ms`;
   if (unit === "s") return `${shorten(value)} s`;
   if (unit === "bytes") return `${shorten(value)}B`;
   if (unit === "Bps") return `${shorten(value)}B/s`;

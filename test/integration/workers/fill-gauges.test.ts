@@ -56,6 +56,7 @@ test("an idle worker reports the same metrics of a lane as the worker that uses 
   await waitFor(async () => (await readIdle("pay_lane_transactions_in_flight")) === 1, { within: 20_000 });
   await waitFor(async () => ((await readIdle("pay_lane_lowest_unconfirmed_age_seconds")) ?? 0) > 1, { within: 20_000 });
   expect(await readIdle("pay_oldest_unfinished_payment_age_seconds")).toBeGreaterThan(0);
+  expect(await readIdle("pay_database_wal_position_bytes")).toBeGreaterThan(0);
   await expectEqualMetrics();
   expect(await readIdle("pay_transfers", { state: "assigned" })).toBe(1);
   expect(await readIdle("pay_lane_max_fee_per_gas_wei")).toBeGreaterThan(1_000_000_000);
