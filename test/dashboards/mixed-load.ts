@@ -20,6 +20,8 @@ import type { Stack } from "../../local/stack.ts";
 
 /** Time limit for a payment to end, milliseconds. An incident delays it. */
 const FINAL_MS = 90_000;
+/** The share of the load that may fail. */
+const MOST_ERRORS = 0.05;
 /** Payments begin for at most so much longer while `isEnough` returns false, milliseconds. */
 const MORE_MS = 90_000;
 
@@ -40,16 +42,24 @@ export async function sendMixedLoad(
   const hooks = await startReceiver();
   await ask(shop, "POST", "/v1/webhook-endpoints", { url: hooks.url });
   const until = Date.now() + seconds * 1_000;
-  const running: Promise<unknown>[] = [failOnce(stack, shop), depositWithoutPayment(stack)];
+  const running: Promise<unknown>[] = [];
+  const errors: unknown[] = [];
+  const begin = (...works: Promise<unknown>[]) => {
+    for (const work of works) running.push(work.catch((error: unknown) => errors.push(error)));
+  };
+  begin(failOnce(stack, shop), depositWithoutPayment(stack));
   const isOver = async () => Date.now() >= until + MORE_MS || (Date.now() >= until && (await isEnough()));
   for (let round = 0; !(await isOver()); round += 1) {
-    running.push(payEach(stack, shop, round), simulate({ baseUrl, caller: test }, round), readLists(shop));
-    if (round % 10 === 0) running.push(refuseEach(shop, round));
+    begin(payEach(stack, shop, round), simulate({ baseUrl, caller: test }, round), readLists(shop));
+    if (round % 10 === 0) begin(refuseEach(shop, round));
     // The rate rises and falls, as traffic does.
     await pause(1_000 + 700 * Math.sin(round / 20));
   }
   await Promise.all(running);
   await hooks.close();
+  // An incident may fail a few.
+  if (errors.length > running.length * MOST_ERRORS)
+    throw new AggregateError(errors, `${errors.length} of ${running.length} parts of the load failed: ${errors[0]}`);
 }
 
 /** Pays once on each chain, and refunds the payment on EVM of every second round. */
