@@ -56,11 +56,11 @@ function roundAxis(low: number, high: number): { low: number; high: number } {
   const step = [1, 2, 2.5, 5, 10]
     .map((digit) => digit * power)
     .find((size) => {
-      const from = Math.floor(low / (2 * size)) * 2 * size;
+      const from = Math.floor(low / size) * size;
       return from + 2 * size >= high;
     });
   const size = step ?? 20 * power;
-  const from = Math.floor(low / (2 * size)) * 2 * size;
+  const from = Math.floor(low / size) * size;
   return { low: from, high: Math.max(high, from + 2 * size) };
 }
 
