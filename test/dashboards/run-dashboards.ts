@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Hex } from "viem";
+import { execute } from "../../local/execute-sql.ts";
 import type { LocalChain } from "../../local/local-chain.ts";
 import type { LocalSolana } from "../../local/local-solana.ts";
 import type { Say } from "../../local/service.ts";
@@ -50,6 +51,8 @@ export async function fillDashboards(args: {
   let exporters: Exporters | undefined;
   let prometheus: Prometheus | undefined;
   try {
+    // Autovacuum runs once a minute, and a panel shows the time since the last vacuum.
+    await execute(stack.postgres.url, "vacuum");
     exporters = await startExporters({ postgres: stack.postgres.url, redis: stack.redis.url });
     const running = await startPrometheus({ ...listTargets(stack), ...exporters.targets });
     prometheus = running;
