@@ -6,7 +6,7 @@ import { type Chains, checkChain, openChains } from "../chains/open-chains.ts";
 import { releaseVersion, watchSchema } from "../db/check-schema.ts";
 import { type Clock, createClock, isTrusted, keepMeasured } from "../db/clock.ts";
 import { isReachable, openDb } from "../db/open.ts";
-import { openReadReplica, REPLICA_READ_MS } from "../db/read-replica.ts";
+import { openReadReplica, REPLICA_READ_MS, replicaOutcomes } from "../db/read-replica.ts";
 import type { Pool } from "../db/tables.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
@@ -177,6 +177,8 @@ function openReplica({ config, log, metrics, shutdown }: Opened, primary: Pool) 
   });
   shutdown.onClose("replica", () => replica.destroy());
   const address = new URL(config.DATABASE_REPLICA_URL).host;
+  // A counter that appears only with its first read has no rate for it.
+  for (const outcome of replicaOutcomes) metrics.replicaReads.inc({ outcome }, 0);
   const reads = openReadReplica({
     primary,
     replica,

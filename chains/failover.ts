@@ -201,7 +201,7 @@ function openEndpoint<Client>(
     findFailure?: (answer: T) => ChainErrorCode | undefined,
   ): Promise<T> => {
     await spend();
-    const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, method });
+    const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, endpoint: name, method });
     let outcome = "ok";
     try {
       const answer = await inSpan(

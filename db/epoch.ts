@@ -44,10 +44,16 @@ export async function beginEpoch(db: Db, after: { id: string; count: number }): 
   return result.numAffectedRows === 1n;
 }
 
-/** Returns when the database was last found to have been restored to an earlier time. */
-export async function findLastRewind(db: Db): Promise<Date | undefined> {
-  const row = await db.selectFrom("database_epoch").select("began_at").executeTakeFirst();
-  return row?.began_at ?? undefined;
+/**
+ * Returns when the database was last found to have been restored to an earlier time (`rewoundAt`), and the position of its
+ * WAL in bytes (`walBytes`).
+ */
+export async function readDatabaseStatus(db: Db): Promise<{ rewoundAt: Date | undefined; walBytes: number }> {
+  const { rows } = await sql<{ rewound_at: Date | null; wal_bytes: number }>`
+    select began_at as rewound_at, (
+      case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - '0/0')::float8 as wal_bytes
+    from database_epoch`.execute(db);
+  return { rewoundAt: rows[0]?.rewound_at ?? undefined, walBytes: rows[0]?.wal_bytes ?? 0 };
 }
 
 /**

@@ -15,7 +15,8 @@ export const REPLICA_READ_MS = 3_000;
  * Why the primary serves a read, or that the replica does. `conflict`: replaying has cancelled it. `slow`: it has reached its
  * time limit. `failed`: any other error. `refused`: the replica knows less than the caller names.
  */
-export type ReplicaOutcome = "served" | "behind" | "conflict" | "slow" | "failed" | "refused";
+export type ReplicaOutcome = (typeof replicaOutcomes)[number];
+export const replicaOutcomes = ["served", "behind", "conflict", "slow", "failed", "refused"] as const;
 
 export type ReadReplica = {
   /**

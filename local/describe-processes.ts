@@ -18,6 +18,8 @@ type Parts = {
   dir: string;
   /** Returns the URL by which a role connects to the database. */
   urlOf: (role: DatabaseRole) => string;
+  /** The URL of the replica that the api reads lists from. */
+  replicaUrl: string | undefined;
   /** Returns the URL by which a role connects to Redis, and the prefix of all keys. */
   redis: { urlOf: (role: RedisRole) => string; prefix: string };
   networksFile: string;
@@ -32,6 +34,7 @@ export async function describeProcesses({
   settings,
   dir,
   urlOf,
+  replicaUrl,
   redis,
   networksFile,
   keys,
@@ -112,6 +115,7 @@ export async function describeProcesses({
       env: {
         ...common,
         DATABASE_URL: urlOf("api"),
+        ...(replicaUrl === undefined ? {} : { DATABASE_REPLICA_URL: replicaUrl }),
         REDIS_URL: redis.urlOf("api"),
         ...publicUrl,
         ...limits,

@@ -76,12 +76,13 @@ function describeChain(
   contracts: Contracts,
   keys: ChainKeys,
   url: string,
-  { ANVIL_BLOCK_TIME, EVM_RPC_URL }: StackSettings,
+  { ANVIL_BLOCK_TIME, EVM_RPC_URL, EVM_SECOND_RPC_URL }: StackSettings,
 ): NetworkOptions {
   const blockMs = (ANVIL_BLOCK_TIME ?? 1) * 1_000;
   // A proxy passes no WebSockets.
   const wsUrl = EVM_RPC_URL === undefined ? url.replace(/^http/, "ws") : undefined;
-  return { chain, contracts, keys, rpcUrls: [EVM_RPC_URL ?? url], wsUrl, blockMs, change: { batchGas: BATCH_GAS } };
+  const rpcUrls = [EVM_RPC_URL ?? url, ...(EVM_SECOND_RPC_URL === undefined ? [] : [EVM_SECOND_RPC_URL])];
+  return { chain, contracts, keys, rpcUrls, wsUrl, blockMs, change: { batchGas: BATCH_GAS } };
 }
 
 /** Writes the networks file of the stack into a folder, with further members of the document. Returns its path. */

@@ -14,6 +14,8 @@ const Settings = z.object({
   ANVIL_PORT: port.default(8545),
   /** Where the service reaches Anvil, such as a proxy that counts; Anvil's own URL when unset. */
   EVM_RPC_URL: z.url().optional(),
+  /** A further endpoint of the EVM chain, asked after the first. */
+  EVM_SECOND_RPC_URL: z.url().optional(),
   /** Lets Anvil make thousands of empty blocks in seconds; see AnvilOptions. */
   ANVIL_MANY_BLOCKS: z.stringbool().default(false),
   /** WebSockets use the next port. */
@@ -27,6 +29,8 @@ const Settings = z.object({
   SIGNER: z.enum(["process", "embedded"]).default("process"),
   LANES: z.coerce.number().int().min(1).max(16).default(2),
   BUYERS: z.coerce.number().int().min(20).max(10_000).default(20),
+  /** Starts a Postgres of its own with a replica, from which the api reads lists. */
+  REPLICA: z.stringbool().default(false),
   /** Tokens on Anvil that buyers hold and the merchant is paid in. */
   TOKENS: z.coerce.number().int().min(1).max(8).default(1),
   /** Seconds between blocks; a block per transaction when unset. */

@@ -11,6 +11,7 @@ import { type LocalChain, setUpChain, startStackAnvil, writeNetworks } from "./l
 import { type LocalSolana, setUpSolana, startStackSolana } from "./local-solana.ts";
 import { makeOwnDatabase } from "./own-database.ts";
 import { startPostgres } from "./postgres.ts";
+import { type Replica, startReplica } from "./postgres-replica.ts";
 import { startRedis } from "./redis.ts";
 import { createRedisUsers, dropRedisUsers, type RedisRole, redisUserUrl } from "./redis-users.ts";
 import { type Seeded, seedAccount } from "./seed-account.ts";
@@ -34,6 +35,8 @@ export type Stack = {
    */
   hold(roles: readonly Role[], withinMs?: number): Promise<() => void>;
   postgres: Service;
+  /** The replica that the api reads lists from; undefined unless REPLICA is set. */
+  replica: Replica | undefined;
   redis: Service;
   chain: LocalChain;
   solana: LocalSolana;
@@ -111,11 +114,11 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
     opened.push({ name, close: () => service.close() });
     return service;
   };
-  const server = await startPostgres({ dir, say });
-  const postgres = await keep(
-    "Postgres",
-    process.env["DATABASE_URL"] ? makeOwnDatabase(server) : Promise.resolve(server),
-  );
+  const server = await startPostgres({ dir, say, own: settings.REPLICA });
+  const isShared = !settings.REPLICA && Boolean(process.env["DATABASE_URL"]);
+  const postgres = await keep("Postgres", isShared ? makeOwnDatabase(server) : Promise.resolve(server));
+  const replica = settings.REPLICA ? await startReplica(postgres.url, { parent: dir }) : undefined;
+  if (replica) opened.push({ name: "the replica", close: replica.close });
   const redis = await keep("Redis", startRedis({ dir, appendOnly: true, say }));
   const anvil = await keep("Anvil", startStackAnvil(settings, say));
   const solanaService = await keep("Solana", startStackSolana(settings, say));
@@ -127,8 +130,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   await migrateDatabase(postgres.url);
   const logins = await createLogins(postgres.url);
   // Another server outlives the stack.
-  if (process.env["DATABASE_URL"])
-    opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
+  if (isShared) opened.push({ name: "database logins", close: () => dropLogins(server.url, logins) });
   const urlOf = (role: DatabaseRole) => loginUrl(postgres.url, role, logins);
   // Another stack may use the same Redis when REDIS_URL names it.
   const prefix = process.env["REDIS_URL"] ? `pay-${process.pid}` : "pay";
@@ -148,6 +150,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
     settings,
     dir,
     urlOf,
+    replicaUrl: replica && loginUrl(replica.url, "api", logins),
     redis: { urlOf: redisUrlOf, prefix },
     networksFile,
     keys,
@@ -180,7 +183,7 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
   await writeStackFile(dir, file());
   const restart = () => running.restart(["api", "worker", "signer"], drainMs + 2_000);
   const hold: Stack["hold"] = (roles, withinMs = drainMs + 2_000) => running.hold(roles, withinMs);
-  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, hold, postgres, redis, stop };
+  return { file, dir: settings.STACK_DIR, chain, solana, adminLogin, restart, hold, postgres, replica, redis, stop };
 }
 
 /** Closes everything in reverse order. One that fails to close is reported, and the others are closed all the same. */

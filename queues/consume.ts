@@ -109,7 +109,12 @@ export function consume<N extends QueueName>(name: N, handle: Handler<N>, option
     settings: { backoffStrategy: (attemptsMade) => Math.min(spec.backoffMs * 2 ** (attemptsMade - 1), MAX_BACKOFF_MS) },
   });
   worker.on("error", (error) => log.debug({ queue: name, err: error }, "worker connection error"));
-  worker.on("stalled", (job) => log.warn({ queue: name, job }, "job's worker died; the job runs again"));
+  // A counter that appears only with its first job has no rate for it.
+  metrics.stalledJobs.inc({ queue: name }, 0);
+  worker.on("stalled", (job) => {
+    metrics.stalledJobs.inc({ queue: name });
+    log.warn({ queue: name, job }, "job's worker died; the job runs again");
+  });
   return worker;
 }
 

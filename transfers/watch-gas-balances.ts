@@ -10,7 +10,7 @@ const READ_EVERY_MS = 60_000;
 export type GasWatch = { stop: () => void; listShort: () => LaneFunds[] };
 
 /**
- * Keeps the gauge of the lanes' gas balances up to date, with one call per lane and minute, and logs once when a lane holds
+ * Keeps the gauges of the lanes' accounts up to date, with two calls per lane and minute on EVM chains, and logs once when a lane holds
  * less than it needs, and when it holds enough again. A lane whose balance cannot be read keeps its last value.
  */
 export function watchGasBalances(

@@ -102,6 +102,7 @@ export function fillGauges(deps: Deps): void {
     const at = (await read()).steppedBackAt;
     if (at) set({}, at.getTime() / 1000);
   });
+  onScrape(metrics.databaseWalPosition, async (set) => set({}, (await read()).walBytes));
   onScrape(metrics.chainRereadPending, async (set) => {
     for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
   });

@@ -1,4 +1,4 @@
-import { findLastRewind, listUnreadChains } from "../../db/epoch.ts";
+import { listUnreadChains, readDatabaseStatus } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
 import { findOldestOpenEntry, findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
 import { countWaitingChanges, type WaitingChanges } from "../../db/queries/destination-changes.ts";
@@ -75,6 +75,8 @@ export type SystemStatus = {
    * When the database was last found to have been rolled back (a restore), and which chains have not been reread since.
    */
   steppedBackAt: Date | undefined;
+  /** Position of the database's WAL in bytes. */
+  walBytes: number;
   unread: { chain: string; unread: boolean }[];
 };
 
@@ -110,7 +112,7 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   const auditEntry = await findOldestOpenEntry(deps.db);
   const blocked = await countBlockedQueues(deps.db);
   const changes = await countWaitingChanges(deps.db);
-  const steppedBackAt = await findLastRewind(deps.db);
+  const { rewoundAt, walBytes } = await readDatabaseStatus(deps.db);
   const unread = new Set(await listUnreadChains(deps.db));
   const ages = await listRetentionAges(deps.db);
   const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
@@ -119,7 +121,8 @@ export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" |
   };
   const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
-    steppedBackAt,
+    steppedBackAt: rewoundAt,
+    walBytes,
     findings: findingKinds.map((kind) => ({ kind, count: findings.find((one) => one.kind === kind)?.count ?? 0 })),
     ledgerCheckSeconds: secondsSince(checkedAt),
     unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),

@@ -88,7 +88,7 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   rpcSeconds: histogram(
     "pay_rpc_duration_seconds",
     "Duration of RPC calls",
-    ["chain", "method"],
+    ["chain", "endpoint", "method"],
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   ),
 });

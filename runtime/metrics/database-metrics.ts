@@ -20,6 +20,7 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "Age of the data of the replica, to a second; infinite while it cannot be measured; absent without a replica",
     ["serves"],
   ),
+  databaseWalPosition: systemGauge("pay_database_wal_position_bytes", "Bytes of WAL that the primary has ever written"),
   databaseLostCommits: systemGauge(
     "pay_database_lost_commits_timestamp_seconds",
     "Time when the database was last found to have lost committed transactions; absent when it never did",

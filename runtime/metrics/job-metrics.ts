@@ -15,6 +15,9 @@ export const createJobMetrics = ({ counter, gauge, histogram, systemGauge }: Met
     ["queue"],
     [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   ),
+  stalledJobs: counter("pay_stalled_jobs_total", "Jobs whose worker died or hung, and that another worker runs again", [
+    "queue",
+  ]),
   queueJobs: systemGauge("pay_queue_jobs", "Jobs in a queue, by state", ["queue", "state"]),
   queueOldestSeconds: systemGauge(
     "pay_queue_oldest_job_age_seconds",

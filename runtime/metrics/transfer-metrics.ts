@@ -37,6 +37,11 @@ export const createTransferMetrics = ({ counter, gauge, histogram, systemGauge }
     ["chain"],
   ),
   laneNextNonce: systemGauge("pay_lane_next_nonce", "Next nonce of the lane", ["chain", "lane"]),
+  laneAccountNonce: gauge(
+    "pay_lane_account_nonce",
+    "Next nonce of the lane's account on its chain, read once a minute; absent on Solana",
+    ["chain", "lane"],
+  ),
   laneInFlight: systemGauge(
     "pay_lane_transactions_in_flight",
     "Nonces of the lane that are assigned and not yet included",

@@ -1,14 +1,15 @@
-import { drawPanel, escapeXml } from "./draw-panel.ts";
+import { drawPanel } from "./draw-panel.ts";
 import type { FilledDashboard } from "./run-dashboards.ts";
+import { escapeXml } from "./svg-text.ts";
 
 /** Width of one of the 24 columns of Grafana's grid, and height of one of its rows, pixels. */
 const COLUMN = 44;
-const ROW = 22;
+const ROW = 25;
 const GAP = 4;
 
 const style = `text{font:10px sans-serif;fill:#333}.panel{fill:#fff;stroke:#ddd}.title{font-weight:bold}.row{font-size:13px;font-weight:bold}
-.stat{font-size:22px;text-anchor:middle;fill:#37872d}.none{text-anchor:middle;fill:#999}.end{text-anchor:end;font-size:9px}
-.axis{stroke:#ccc;fill:none}.line{fill:none;stroke-width:1.3}`;
+.stat{font-size:20px;text-anchor:middle;fill:#37872d}.none{text-anchor:middle;fill:#777}.end{text-anchor:end;font-size:9px}
+.tick{text-anchor:middle;font-size:9px;fill:#777}.axis{stroke:#bbb;fill:none}.grid{stroke:#eee;fill:none}.line{fill:none;stroke-width:1.3}`;
 
 /** Draws a dashboard as SVG, with the layout of its file. */
 export function drawDashboard({ title, panels, answers }: FilledDashboard): string {

@@ -18,6 +18,10 @@ import {
 import { usdcAbi } from "../../local/circle-artifacts.ts";
 import type { Stack } from "../../local/stack.ts";
 
+/** Time limit for a payment to end, milliseconds. An incident delays it. */
+const FINAL_MS = 90_000;
+/** The share of the load that may fail. */
+const MOST_ERRORS = 0.05;
 /** Payments begin for at most so much longer while `isEnough` returns false, milliseconds. */
 const MORE_MS = 90_000;
 
@@ -38,14 +42,24 @@ export async function sendMixedLoad(
   const hooks = await startReceiver();
   await ask(shop, "POST", "/v1/webhook-endpoints", { url: hooks.url });
   const until = Date.now() + seconds * 1_000;
-  const running: Promise<unknown>[] = [failOnce(stack, shop), depositWithoutPayment(stack)];
+  const running: Promise<unknown>[] = [];
+  const errors: unknown[] = [];
+  const begin = (...works: Promise<unknown>[]) => {
+    for (const work of works) running.push(work.catch((error: unknown) => errors.push(error)));
+  };
+  begin(failOnce(stack, shop), depositWithoutPayment(stack));
   const isOver = async () => Date.now() >= until + MORE_MS || (Date.now() >= until && (await isEnough()));
   for (let round = 0; !(await isOver()); round += 1) {
-    running.push(payEach(stack, shop, round), simulate({ baseUrl, caller: test }, round));
-    await pause(1_000);
+    begin(payEach(stack, shop, round), simulate({ baseUrl, caller: test }, round), readLists(shop));
+    if (round % 10 === 0) begin(refuseEach(shop, round));
+    // The rate rises and falls, as traffic does.
+    await pause(1_000 + 700 * Math.sin(round / 20));
   }
   await Promise.all(running);
   await hooks.close();
+  // An incident may fail a few.
+  if (errors.length > running.length * MOST_ERRORS)
+    throw new AggregateError(errors, `${errors.length} of ${running.length} parts of the load failed: ${errors[0]}`);
 }
 
 /** Pays once on each chain, and refunds the payment on EVM of every second round. */
@@ -62,7 +76,7 @@ async function payEach(stack: Stack, shop: Shop, round: number): Promise<void> {
     pay(shop, one, privateKeyToAccount(readBuyer(chain, 2 + (round % 10))), chain.id),
     pay(shop, other, buyer, solana.id),
   ]);
-  await Promise.all([held, waitFinal(shop, one, 30_000), waitFinal(shop, other, 30_000)]);
+  await Promise.all([held, waitFinal(shop, one, FINAL_MS), waitFinal(shop, other, FINAL_MS)]);
   if (round % 2 === 0) await ask(shop, "POST", "/v1/refunds", { paymentId: one });
 }
 
@@ -72,14 +86,26 @@ async function simulate(shop: Shop, round: number): Promise<void> {
   await ask(shop, "POST", `/v1/payments/${id}/simulate`, { status: "succeeded" });
 }
 
-/** Cancels one payment, lets one expire, confirms one without money, and sends requests that are refused. */
-async function failOnce({ chain }: Stack, shop: Shop): Promise<void> {
+/** Reads the lists that a replica may serve. */
+async function readLists(shop: Shop): Promise<void> {
+  for (const list of ["payments", "refunds"]) await ask(shop, "GET", `/v1/${list}`);
+}
+
+/** Cancels one payment, lets one expire, and sends requests that are refused. */
+async function refuseEach(shop: Shop, round: number): Promise<void> {
   const make = (referenceId: string, expiresAt?: Date) =>
     createPayment(shop, { referenceId, cents: "100", ...(expiresAt ? { expiresAt } : {}) });
-  await cancel(shop, await make("cancelled"));
-  const expiring = await make("expires", new Date(Date.now() + 3_000));
+  await cancel(shop, await make(`cancelled ${round}`));
+  const expiring = await make(`expires ${round}`, new Date(Date.now() + 3_000));
+  await ask(shop, "GET", "/v1/payments/pay_unknown").catch(() => undefined);
+  await fetch(`${shop.baseUrl}/v1/payments`);
+  await waitFinal(shop, expiring, FINAL_MS);
+}
+
+/** Confirms one payment without money. */
+async function failOnce({ chain }: Stack, shop: Shop): Promise<void> {
   const payer = privateKeyToAccount(readBuyer(chain, 0));
-  const unpaid = await make("spent elsewhere");
+  const unpaid = await createPayment(shop, { referenceId: "spent elsewhere", cents: "100" });
   const [option] = await listOptions(shop, unpaid, [`${chain.id}:${payer.address}`]);
   if (!option) throw new Error("the service returned no option");
   const { client, contracts } = chain;
@@ -90,9 +116,6 @@ async function failOnce({ chain }: Stack, shop: Shop): Promise<void> {
   await client.waitForTransactionReceipt({ hash });
   const results = await signOption(shop, unpaid, option, payer);
   await confirm(shop, unpaid, { optionId: option.id, results }).catch(() => undefined);
-  await ask(shop, "GET", "/v1/payments/pay_unknown").catch(() => undefined);
-  await fetch(`${shop.baseUrl}/v1/payments`);
-  await waitFinal(shop, expiring, 30_000);
 }
 
 /** Sends tokens to the treasury that no payment asks for. */

@@ -7,7 +7,9 @@ const Panel = z.object({
   title: z.string(),
   gridPos: z.object({ x: z.number(), y: z.number(), w: z.number(), h: z.number() }),
   targets: z.array(z.object({ expr: z.string(), legendFormat: z.string() })).default([]),
-  fieldConfig: z.object({ defaults: z.object({ unit: z.string().default("short") }) }).optional(),
+  fieldConfig: z
+    .object({ defaults: z.object({ unit: z.string().default("short"), min: z.number().optional() }) })
+    .optional(),
 });
 const Dashboard = z.object({ uid: z.string(), title: z.string(), description: z.string(), panels: z.array(Panel) });
 

@@ -1,5 +1,5 @@
 import { readBlock } from "../../chains/evm/blocks.ts";
-import { readGasBalance } from "../../chains/evm/evm-broadcast.ts";
+import { readGasBalance, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { lowerCaseHex } from "../../chains/evm/hex.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { addressOfLane, type LaneLease } from "../../db/queries/lanes.ts";
@@ -50,7 +50,7 @@ export async function canPayGas(
 }
 
 /**
- * Sets the gauge of the lanes' gas balances. A lane whose balance cannot be read keeps its last value. Returns the balances
+ * Sets the gauges of the lanes' gas balances and of their accounts' nonces. A lane that cannot be read keeps its last values. Returns the balances
  * that were read; none when the present fee cannot be read.
  */
 export async function readLaneBalances(
@@ -66,11 +66,12 @@ export async function readLaneBalances(
   for (const { address } of network.lanes) {
     const lane = lowerCaseHex(address);
     try {
-      const balance = await readGasBalance(rpc, lane);
+      const [balance, nonce] = await Promise.all([readGasBalance(rpc, lane), readNextNonce(rpc, lane)]);
       deps.metrics.laneGasBalance.set({ chain, lane }, Number(balance));
+      deps.metrics.laneAccountNonce.set({ chain, lane }, nonce);
       if (needs !== undefined) read.push({ chain, lane, balance, needs });
     } catch (err) {
-      deps.log.warn({ err, chain, lane }, "lane's gas balance cannot be read");
+      deps.log.warn({ err, chain, lane }, "lane's gas balance and nonce cannot be read");
     }
   }
   return read;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
-import { findLastRewind, readEpoch } from "../../../db/epoch.ts";
+import { readDatabaseStatus, readEpoch } from "../../../db/epoch.ts";
 import { commitIfOk } from "../../../db/in-transaction.ts";
 import { openDb } from "../../../db/open.ts";
 import { createEpochStore } from "../../../queues/epoch-store.ts";
@@ -51,7 +51,7 @@ async function startProcess({
     /** Commits such a transaction. */
     store: async (id: string) => expect(await isStored(id)).toBe(true),
     count: async () => (await readEpoch(db)).count,
-    isSteppedBack: async () => (await findLastRewind(db)) !== undefined,
+    isSteppedBack: async () => (await readDatabaseStatus(db)).rewoundAt !== undefined,
     /** Rewinds the database by a number of commits. */
     rewind: (by: number) =>
       db

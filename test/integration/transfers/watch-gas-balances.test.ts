@@ -13,7 +13,7 @@ import { drainSol } from "../../support/solana-token-moves.ts";
 import { startTestSolana } from "../../support/test-solana.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-test("a lane's gas balance is read repeatedly by one call per lane, and survives an unavailable RPC endpoint", async () => {
+test("a lane's gas balance and nonce are read repeatedly by one call each, and survive an unavailable RPC endpoint", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
   const metrics = createMetrics(new Registry(), "worker");
@@ -30,8 +30,14 @@ test("a lane's gas balance is read repeatedly by one call per lane, and survives
   await waitFor(async () => (await readBalances()).length === 2, { within: 10_000 });
   expect(await readBalances()).toEqual([2e18, 2e18]);
   // The chain id of an endpoint is read once.
-  expect(Object.keys(proxy.calls).sort()).toEqual(["eth_chainId", "eth_getBalance", "eth_getBlockByNumber"]);
+  expect(Object.keys(proxy.calls).sort()).toEqual([
+    "eth_chainId",
+    "eth_getBalance",
+    "eth_getBlockByNumber",
+    "eth_getTransactionCount",
+  ]);
   expect(proxy.calls["eth_chainId"]).toBe(1);
+  expect((await metrics.laneAccountNonce.get()).values.map(({ value }) => value)).toEqual([0, 0]);
 
   proxy.refuse(true);
   await fundLanes("1");

@@ -63,12 +63,17 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
     }
   });
 
+  // Grafana cuts longer ones on a screen of 1,600 pixels.
+  test("every title has at most eight characters for each column of its panel", () => {
+    expect(panels.filter(({ title, gridPos }) => title.length > 8 * gridPos.w).map(({ title }) => title)).toEqual([]);
+  });
+
   test("every query uses only series that exist", async () => {
     const known = await knownSeries();
     const exprs = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     expect(exprs.flatMap(seriesIn).filter((name) => !known.has(name))).toEqual([]);
     expect(exprs.flatMap(recordsIn).filter((name) => !recorded.has(name))).toEqual([]);
-    for (const expr of exprs) expect(expr).toMatch(/pay[_:]|nodejs_|process_|\bup\b|ALERTS/);
+    for (const expr of exprs) expect(expr).toMatch(/pay[_:]|nodejs_|process_|\bup\b|ALERTS|pg_|redis_/);
   });
 
   test("every variable in a query is declared, and every data source is the provisioned one", () => {
@@ -93,7 +98,7 @@ describe.each(dashboards)("dashboard $file", ({ board }) => {
 });
 
 test("every dashboard has a unique title and uid", () => {
-  expect(dashboards.length).toBe(6);
+  expect(dashboards.length).toBe(7);
   expect(new Set(dashboards.map(({ board }) => board.uid)).size).toBe(dashboards.length);
   expect(new Set(dashboards.map(({ board }) => board.title)).size).toBe(dashboards.length);
 });
