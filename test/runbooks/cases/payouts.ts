@@ -1,0 +1,167 @@
+import { cp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { ask } from "../../../local/buyer-client.ts";
+import { usdcAbi } from "../../../local/circle-artifacts.ts";
+import { newKey } from "../../../local/networks-document.ts";
+import { beginOnEvm, changeAssetLimits, changeLimits, shopOf, sql, waitForRow, whileStopped } from "../bed-actions.ts";
+import type { RunbookCase } from "../runbook-case.ts";
+import type { TestBed } from "../test-bed.ts";
+
+/** Asks, with the merchant's key, to pay its first asset to another account. */
+async function requestOtherDestination(bed: TestBed): Promise<void> {
+  const { chain } = bed.stack;
+  const { merchantId } = bed.stack.file().live;
+  const { id } = await waitForRow(
+    bed,
+    `select id from settlement_destination where merchant_id = '${merchantId}' and asset = '${chain.asset}'`,
+  );
+  await ask(shopOf(bed), "PUT", `/v1/merchants/${merchantId}/settlements/crypto/${id}`, {
+    destination: `${chain.id}:${newKey().address}`,
+  });
+}
+
+const changeValues = async (bed: TestBed) => {
+  const { id } = await waitForRow(bed, "select id from destination_change where state = 'requested' limit 1");
+  return { "<change>": String(id) };
+};
+
+/** Runbooks about payouts and the signer. */
+export const payoutCases: readonly RunbookCase[] = [
+  {
+    runbook: "payouts-held",
+    alert: "PayoutsHeld",
+    what: "the token's issuer blocks the merchant's account",
+    shows: /blacklisted/,
+    async inject(bed) {
+      const { client, contracts, destination } = bed.stack.chain;
+      const call = (functionName: "blacklist" | "unBlacklist") =>
+        client.writeContract({ address: contracts.token, abi: usdcAbi, functionName, args: [destination] } as never);
+      await call("blacklist");
+      await beginOnEvm(bed);
+      return { end: () => call("unBlacklist") };
+    },
+  },
+  {
+    runbook: "destination-changes",
+    alert: "DestinationChangeRequested",
+    what: "the merchant's API key asks for another account",
+    shows: /requested/,
+    async inject(bed) {
+      // Before the first payment a destination is not confirmed.
+      await beginOnEvm(bed);
+      await pause(5_000);
+      await requestOtherDestination(bed);
+      return { values: () => changeValues(bed) };
+    },
+    repair: ["destinations reject <change>"],
+  },
+  {
+    runbook: "destination-changes",
+    alert: "SignerDestinationWaits",
+    what: "the same, seen by the signer",
+    shows: /requested/,
+    async inject(bed) {
+      await requestOtherDestination(bed);
+      return { values: () => changeValues(bed) };
+    },
+    repair: ["destinations reject <change>"],
+  },
+  {
+    runbook: "signer-down",
+    alert: "SignerPaused",
+    what: "the limits file pauses the signer",
+    inject: async (bed) => ({ end: await changeLimits(bed, { paused: true }) }),
+  },
+  {
+    runbook: "settlement-overdue",
+    alert: "SettlementOverdue",
+    what: "the signer is paused, and the payout that waits is made two hours old",
+    shows: /setl_|paused/,
+    async inject(bed) {
+      const restore = await changeLimits(bed, { paused: true });
+      const { id } = await beginOnEvm(bed);
+      const waiting = `settlement where state = 'due' and id = (select settlement_id from payment where id = '${id}')`;
+      await waitForRow(bed, `select id from ${waiting}`);
+      await pause(3_000);
+      await sql(
+        bed,
+        "update settlement set created_at = created_at - interval '2 hours', closed_at = closed_at - interval '2 hours' where state <> 'paid'",
+      );
+      return { end: restore, values: async () => ({ PAYMENT: id }) };
+    },
+    repair: ["payments retry PAYMENT"],
+  },
+  {
+    runbook: "signer-refuses",
+    alert: "SignerHoldsPayouts",
+    what: "a limit of the signer is one minor unit",
+    shows: /limit_payout/,
+    async inject(bed) {
+      const restore = await changeAssetLimits(bed, { perPayout: "1" });
+      await beginOnEvm(bed);
+      return { end: restore };
+    },
+  },
+  {
+    runbook: "signer-refuses",
+    alert: "SignerRefuses",
+    what: "a thief writes another account into the row of a payout",
+    shows: /destination_unapproved/,
+    async inject(bed) {
+      const restore = await changeLimits(bed, { paused: true });
+      const { id } = await beginOnEvm(bed);
+      const { settlement_id: settlement } = await waitForRow(
+        bed,
+        `select settlement_id from payment where id = '${id}' and settlement_id is not null`,
+      );
+      const { destination } = bed.stack.chain;
+      await sql(
+        bed,
+        `update settlement set destination = '${newKey().address.toLowerCase()}' where id = '${settlement}'`,
+      );
+      await restore();
+      await sql(bed, `update payout_queue set due_at = now()`);
+      return {
+        async end() {
+          await sql(
+            bed,
+            `update settlement set destination = '${destination.toLowerCase()}' where id = '${settlement}'`,
+          );
+          await sql(bed, `update payout_queue set due_at = now()`);
+        },
+      };
+    },
+  },
+  {
+    runbook: "signer-log",
+    alert: "SignerLogContradicted",
+    what: "the signer is started with an older copy of its store; then with the newer one",
+    withinMs: 240_000,
+    endsWithinMs: 240_000,
+    shows: /contradicted/,
+    async inject(bed) {
+      const folder = bed.stack.dir;
+      const files = ["signer.sqlite", "signer.sqlite-wal", "signer.sqlite-shm"];
+      const copy = (from: string, to: string) => async () => {
+        for (const file of files) {
+          await rm(join(folder, `${file}${to}`), { force: true });
+          await cp(join(folder, `${file}${from}`), join(folder, `${file}${to}`)).catch(() => undefined);
+        }
+      };
+      await whileStopped(bed, ["signer"], copy("", ".older"));
+      const [before] = await sql(bed, "select count(*) from audit_entry where subject = 'signer-log'");
+      await beginOnEvm(bed);
+      await waitForRow(
+        bed,
+        `select 1 from audit_entry where subject = 'signer-log' having count(*) > ${before?.["count"]}`,
+        200_000,
+      );
+      await whileStopped(bed, ["signer"], async () => {
+        await copy("", ".newer")();
+        await copy(".older", "")();
+      });
+      return { end: () => whileStopped(bed, ["signer"], copy(".newer", "")) };
+    },
+  },
+];
