@@ -48,7 +48,7 @@ export async function followRunbook(
     const trueAfter = await waitFor(() => isTrue(bed.prometheus, expr), followed.withinMs ?? ALERT_WITHIN_MS);
     if (trueAfter === undefined) problems.push(`${followed.alert} never became true`);
     print(`  ${followed.alert} is ${trueAfter === undefined ? "NOT true" : `true after ${trueAfter} s`}`);
-    const checks = await runChecks(bed.stack, runbook);
+    const checks = await runChecks(bed, runbook);
     for (const outcome of checks) note(outcome);
     if (followed.shows && !checks.some(({ output }) => followed.shows?.test(output)))
       problems.push(`no step shows ${followed.shows}`);

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { execute } from "../../local/execute-sql.ts";
 import type { Stack } from "../../local/stack.ts";
 import type { Runbook } from "./read-runbooks.ts";
+import type { TestBed } from "./test-bed.ts";
 
 /** What a step of a runbook returned: the rows of a query, or what a command printed. */
 export type Outcome = { step: string; output: string; failed: boolean };
@@ -13,22 +14,37 @@ const COMMAND_WITHIN_MS = 120_000;
 /** Commands of `npm run admin --` that only read. */
 const READS = /^[a-z-]+ (list|show|status|blocked|balances|verify|check)\b/;
 /** What stands for a value of the operator's. */
-const HAS_PLACEHOLDER = /[<…A-Z]/;
+const HAS_PLACEHOLDER = /[<…]|\b[A-Z]{3,}\b/;
+const PREFLIGHT = "preflight -- --networks FILE";
+/** For a command that exits with 1 when it finds something. */
+const FINDS = { worstCode: 1 };
 
 /** Runs the queries of a runbook, and its commands that only read and need no value of the operator's, as they are written. */
-export async function runChecks(stack: Stack, { queries, adminCommands, text }: Runbook): Promise<Outcome[]> {
+export async function runChecks(bed: TestBed, { queries, text, ...runbook }: Runbook): Promise<Outcome[]> {
+  const { stack } = bed;
+  const fill = fillFiles(bed);
   const outcomes: Outcome[] = [];
   for (const query of queries) outcomes.push(await runQuery(stack, query));
-  const commands = adminCommands.filter((line) => READS.test(line) && !HAS_PLACEHOLDER.test(line));
-  for (const line of new Set(commands)) outcomes.push(await runProgram(stack, "ops/admin/main.ts", line.split(" ")));
-  // These exit with 1 when they find something.
+  const commands = runbook.adminCommands.filter((line) => READS.test(line)).map(fill);
+  for (const line of new Set(commands.filter((line) => !HAS_PLACEHOLDER.test(line))))
+    outcomes.push(await runProgram(stack, "ops/admin/main.ts", line, FINDS));
   if (/^ *npm run reconcile$/m.test(text) || text.includes("`npm run reconcile`"))
-    outcomes.push(await runProgram(stack, "ops/reconcile/main.ts", [], { worstCode: 1 }));
-  if (text.includes("`npm run preflight -- --networks FILE`")) {
-    const args = ["--networks", join(stack.dir, "networks.json")];
-    outcomes.push(await runProgram(stack, "ops/preflight/main.ts", args, { worstCode: 1 }));
-  }
+    outcomes.push(await runProgram(stack, "ops/reconcile/main.ts", "", FINDS));
+  if (text.includes(`npm run ${PREFLIGHT}`))
+    outcomes.push(await runProgram(stack, "ops/preflight/main.ts", fill("--networks FILE"), FINDS));
+  for (const line of new Set(runbook.signerCommands.map(fill)))
+    outcomes.push(await runProgram(stack, "signer/main.ts", line, FINDS));
   return outcomes;
+}
+
+/** Returns what replaces the names of files and of the public address in a command by those of the stack. */
+function fillFiles({ stack, pages, auditSink }: TestBed): (line: string) => string {
+  const networks = join(stack.dir, "networks.json");
+  return (line) =>
+    line
+      .replace("--networks FILE", `--networks ${networks}`)
+      .replace(/--heads (FILE|heads\.jsonl)/, `--heads ${auditSink}`)
+      .replace("https://…", pages.url);
 }
 
 /**
@@ -64,13 +80,20 @@ async function runQuery(stack: Stack, query: string): Promise<Outcome> {
 async function runProgram(
   stack: Stack,
   program: string,
-  args: string[],
+  line: string | readonly string[],
   { worstCode }: { worstCode: number } = { worstCode: 0 },
 ): Promise<Outcome> {
+  const args = typeof line === "string" ? line.split(" ").filter(Boolean) : line;
   const step = [program, ...args].join(" ");
-  const env = { ...process.env, STACK_DIR: stack.dir };
-  const line = ["local/with-stack-env.ts", program, ...args];
-  const { stdout, stderr, code } = await run(process.execPath, line, { env, timeout: COMMAND_WITHIN_MS }).then(
+  const signer = {
+    SIGNER_STORE: join(stack.dir, "signer.sqlite"),
+    SIGNER_LIMITS_FILE: join(stack.dir, "limits.jsonc"),
+  };
+  const env = { ...process.env, STACK_DIR: stack.dir, SIGNER_LISTEN: "unix:unused", ...signer };
+  const { stdout, stderr, code } = await run(process.execPath, ["local/with-stack-env.ts", program, ...args], {
+    env,
+    timeout: COMMAND_WITHIN_MS,
+  }).then(
     (done) => ({ ...done, code: 0 }),
     (error: { stdout?: string; stderr?: string; code?: number }) => ({ stdout: "", stderr: "", code: 1, ...error }),
   );

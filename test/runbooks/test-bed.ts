@@ -52,15 +52,18 @@ export async function startTestBed(dir: string, say: Say): Promise<TestBed> {
   const settings = { ...ports, ...proxies, WORKERS: 1, TOKENS: 2, SOLANA_SLOT_MS: SLOT_MS };
   process.env["SCREENING_LIST_FILE"] = screeningList;
   const historyFolder = join(dir, "history");
-  const worker = { ...clockEnv(workerClock), PUBLIC_URL: pages.url, RETENTION_EXPORT_FOLDER: historyFolder };
+  const api = { PUBLIC_URL: pages.url };
+  const worker = { ...clockEnv(workerClock), ...api, RETENTION_EXPORT_FOLDER: historyFolder };
   const stack = await startStack(settings, say, {
     build: builtService,
-    envOf: (role) => (role === "worker" ? worker : {}),
+    envOf: (role) => (role === "worker" ? worker : role === "api" ? api : {}),
   });
   addCleanup(() => stack.stop());
   const prometheus = await startPrometheus(listTargets(stack));
   addCleanup(() => prometheus.close());
   await pause(5_000);
   const auditSink = join(settings.STACK_DIR, "audit-heads.jsonl");
+  // Heads are exported after midnight only.
+  await writeFile(auditSink, "", { flag: "a" });
   return { stack, prometheus, evm, solana, pages, workerClock, screeningList, auditSink, historyFolder };
 }

@@ -5,6 +5,26 @@ import { ask } from "../../../local/buyer-client.ts";
 import { listen } from "../../support/listen.ts";
 import { beginOnEvm, shopOf, sql, waitForRow } from "../bed-actions.ts";
 import type { RunbookCase } from "../runbook-case.ts";
+import type { TestBed } from "../test-bed.ts";
+
+/** Inserts a payment of test mode that expired 800 days ago, with one event. */
+async function insertOldPayment(bed: TestBed): Promise<void> {
+  const { id } = await beginOnEvm(bed);
+  const at = "now() - interval '800 days'";
+  const old = `'pay_' || lpad(to_hex(extract(epoch from ${at})::bigint), 8, '0') || right('${id}', 24)`;
+  await sql(
+    bed,
+    `insert into payment select (jsonb_populate_record(p, jsonb_build_object('id', ${old}, 'mode', 'test', 'state', 'expired',
+       'created_at', ${at}, 'updated_at', ${at}, 'expires_at', ${at}, 'reference_id', 'old', 'option_id', null,
+       'asset', null, 'settlement_id', null, 'owed_asset', null, 'owed_amount', null))).*
+     from payment p where id = '${id}'`,
+  );
+  await sql(
+    bed,
+    `insert into event (machine, subject, from_state, to_state, at)
+     select 'payment', ${old}, 'requires_action', 'expired', ${at}`,
+  );
+}
 
 /** Runbooks about webhooks, operators, the audit log and history. */
 export const operatorCases: readonly RunbookCase[] = [
@@ -18,7 +38,7 @@ export const operatorCases: readonly RunbookCase[] = [
       const url = await listen(createServer((_request, response) => void response.writeHead(status).end()));
       const made = (await ask(shopOf(bed), "POST", "/v1/webhook-endpoints", { url })) as { id: string };
       await beginOnEvm(bed);
-      await waitForRow(bed, "select 1 from webhook_delivery where state = 'pending' and attempts > 0");
+      await waitForRow(bed, "select 1 from webhook_delivery where state = 'pending' and attempts_made > 0");
       const pending = `webhook_delivery where state = 'pending' and endpoint_id = '${made.id}'`;
       await sql(bed, `update ${pending.replace(" where", " set at = at - interval '4 hours' where")}`);
       return {
@@ -70,15 +90,9 @@ export const operatorCases: readonly RunbookCase[] = [
     what: "rows of a payment from before their retention, and a file in place of the folder for the export",
     shows: /"behind/,
     async inject(bed) {
+      await rm(bed.historyFolder, { recursive: true });
       await writeFile(bed.historyFolder, "");
-      const old = "now() - interval '800 days'";
-      const change = `jsonb_build_object('id', 'pay_' || lpad(to_hex(extract(epoch from ${old})::bigint), 8, '0') || right(p.id, 24),
-        'mode', 'test', 'state', 'expired', 'created_at', ${old}, 'updated_at', ${old}, 'expires_at', ${old}, 'reference_id', 'old')`;
-      await beginOnEvm(bed);
-      await sql(
-        bed,
-        `insert into payment select (jsonb_populate_record(p, ${change})).* from payment p where state = 'requires_action' or true limit 1`,
-      );
+      await insertOldPayment(bed);
       return {
         async end() {
           await rm(bed.historyFolder);

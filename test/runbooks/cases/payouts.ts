@@ -5,26 +5,34 @@ import { ask } from "../../../local/buyer-client.ts";
 import { usdcAbi } from "../../../local/circle-artifacts.ts";
 import { newKey } from "../../../local/networks-document.ts";
 import { beginOnEvm, changeAssetLimits, changeLimits, shopOf, sql, waitForRow, whileStopped } from "../bed-actions.ts";
-import type { RunbookCase } from "../runbook-case.ts";
+import type { Injected, RunbookCase } from "../runbook-case.ts";
 import type { TestBed } from "../test-bed.ts";
 
-/** Asks, with the merchant's key, to pay its first asset to another account. */
-async function requestOtherDestination(bed: TestBed): Promise<void> {
+/** Asks, with the merchant's key, to pay its first asset to another account after three days. */
+async function requestOtherDestination(bed: TestBed): Promise<Injected> {
   const { chain } = bed.stack;
   const { merchantId } = bed.stack.file().live;
-  const { id } = await waitForRow(
-    bed,
-    `select id from settlement_destination where merchant_id = '${merchantId}' and asset = '${chain.asset}'`,
-  );
+  const restore = await changeWaitingHours(bed, 72);
+  const destinations = `settlement_destination where merchant_id = '${merchantId}' and asset = '${chain.asset}'`;
+  const { id } = await waitForRow(bed, `select id from ${destinations}`);
   await ask(shopOf(bed), "PUT", `/v1/merchants/${merchantId}/settlements/crypto/${id}`, {
     destination: `${chain.id}:${newKey().address}`,
   });
+  return {
+    async values() {
+      const change = await waitForRow(bed, "select id from destination_change where state = 'requested'");
+      return { "<change>": String(change["id"]) };
+    },
+    cleanUp: restore,
+  };
 }
 
-const changeValues = async (bed: TestBed) => {
-  const { id } = await waitForRow(bed, "select id from destination_change where state = 'requested' limit 1");
-  return { "<change>": String(id) };
-};
+/** Sets how long a change of a destination waits. Returns what sets it back. */
+async function changeWaitingHours(bed: TestBed, hours: number): Promise<() => Promise<unknown>> {
+  const [{ before } = { before: 0 }] = await sql(bed, "select max(destination_waiting_hours) as before from account");
+  await sql(bed, `update account set destination_waiting_hours = ${hours}`);
+  return () => sql(bed, `update account set destination_waiting_hours = ${before}`);
+}
 
 /** Runbooks about payouts and the signer. */
 export const payoutCases: readonly RunbookCase[] = [
@@ -47,24 +55,15 @@ export const payoutCases: readonly RunbookCase[] = [
     alert: "DestinationChangeRequested",
     what: "the merchant's API key asks for another account",
     shows: /requested/,
-    async inject(bed) {
-      // Before the first payment a destination is not confirmed.
-      await beginOnEvm(bed);
-      await pause(5_000);
-      await requestOtherDestination(bed);
-      return { values: () => changeValues(bed) };
-    },
+    inject: requestOtherDestination,
     repair: ["destinations reject <change>"],
   },
   {
     runbook: "destination-changes",
     alert: "SignerDestinationWaits",
-    what: "the same, seen by the signer",
+    what: "the same, as the signer reports it",
     shows: /requested/,
-    async inject(bed) {
-      await requestOtherDestination(bed);
-      return { values: () => changeValues(bed) };
-    },
+    inject: requestOtherDestination,
     repair: ["destinations reject <change>"],
   },
   {
