@@ -100,11 +100,15 @@ export async function changeNetwork(bed: TestBed, chain: string, change: Record<
       one.chain === chain ? { ...one, ...change } : one,
     ),
   }));
-  await restart(bed);
-  return async () => {
+  const end = async () => {
     await restore();
     await restart(bed);
   };
+  await restart(bed).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
+  return end;
 }
 
 async function changeFile(

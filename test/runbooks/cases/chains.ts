@@ -76,10 +76,10 @@ export const chainCases: readonly RunbookCase[] = [
   {
     runbook: "rpc-budget-short",
     alert: "RpcBudgetShort",
-    what: "the networks file allows 60 calls a minute to the only endpoint",
+    what: "the networks file allows 200 calls a minute to the only endpoint",
     async inject(bed) {
       const { id } = bed.stack.chain;
-      const rpc = [{ name: "local-0", url: bed.evm.url, callsPerMinute: 60 }];
+      const rpc = [{ name: "local-0", url: bed.evm.url, callsPerMinute: 200 }];
       return { end: await changeNetwork(bed, id, { rpc }) };
     },
   },

@@ -1,4 +1,6 @@
-import { beginOnEvm, waitForSuccess } from "../bed-actions.ts";
+import { confirm, createPayment, listOptions } from "../../../local/buyer-client.ts";
+import { armBurners, deployBlockBurner } from "../../support/gas-burners.ts";
+import { beginOnEvm, shopOf, waitForSuccess } from "../bed-actions.ts";
 import type { RunbookCase } from "../runbook-case.ts";
 import type { TestBed } from "../test-bed.ts";
 
@@ -14,6 +16,15 @@ async function mineAt({ stack }: TestBed, baseFeePerGas: bigint): Promise<void> 
 function keepMining({ stack }: TestBed): () => Promise<unknown> {
   const timer = setInterval(() => void stack.chain.client.mine({ blocks: 1 }).catch(() => undefined), 1_000);
   return async () => clearInterval(timer);
+}
+
+/** Pays from a contract wallet, whose own code decides which signatures it accepts. */
+async function confirmAsWallet(bed: TestBed, address: string): Promise<void> {
+  const id = await createPayment(shopOf(bed), { referenceId: address, cents: "500" });
+  const [option] = await listOptions(shopOf(bed), id, [`${bed.stack.chain.id}:${address}`]);
+  if (!option) throw new Error("the service returned no option");
+  const results = [{ type: "walletRpc" as const, data: [`0x${"ab".repeat(65)}`] }];
+  await confirm(shopOf(bed), id, { optionId: option.id, results });
 }
 
 /** Runbooks about the lanes, which send the transactions. */
@@ -43,6 +54,24 @@ export const laneCases: readonly RunbookCase[] = [
       await mineAt(bed, 300n * GWEI);
       const { id } = await beginOnEvm(bed);
       return { end: () => mineAt(bed, GWEI), result: () => waitForSuccess(bed, id) };
+    },
+  },
+  {
+    runbook: "gas-without-transfer",
+    alert: "GasWithoutTransfer",
+    what: "two wallets accept their signatures in each simulation and burn the gas of each transaction",
+    withinMs: 240_000,
+    shows: /"code_hash":"/,
+    async inject(bed) {
+      const { chain } = bed.stack;
+      const burners = await Promise.all(
+        [1n, 2n].map((salt) => deployBlockBurner(chain, { amount: 100_000_000n, salt })),
+      );
+      const arm = () => armBurners(chain, burners).catch(() => undefined);
+      await arm();
+      const timer = setInterval(arm, 300);
+      for (const { address } of burners) await confirmAsWallet(bed, address);
+      return { end: async () => clearInterval(timer) };
     },
   },
   {

@@ -36,17 +36,18 @@ export const operatorCases: readonly RunbookCase[] = [
     async inject(bed) {
       let status = 500;
       const url = await listen(createServer((_request, response) => void response.writeHead(status).end()));
-      const made = (await ask(shopOf(bed), "POST", "/v1/webhook-endpoints", { url })) as { id: string };
+      await ask(shopOf(bed), "POST", "/v1/webhook-endpoints", { url });
+      const { id } = await waitForRow(bed, `select id from webhook_endpoint where url = '${url}'`);
       await beginOnEvm(bed);
       await waitForRow(bed, "select 1 from webhook_delivery where state = 'pending' and attempts_made > 0");
-      const pending = `webhook_delivery where state = 'pending' and endpoint_id = '${made.id}'`;
+      const pending = `webhook_delivery where state = 'pending' and endpoint_id = '${id}'`;
       await sql(bed, `update ${pending.replace(" where", " set at = at - interval '4 hours' where")}`);
       return {
         async end() {
           status = 200;
           await sql(bed, `update ${pending.replace(" where", " set due_at = now() where")}`);
         },
-        cleanUp: () => ask(shopOf(bed), "DELETE", `/v1/webhook-endpoints/${made.id}`),
+        cleanUp: () => ask(shopOf(bed), "DELETE", `/v1/webhook-endpoints/${id}`),
       };
     },
   },

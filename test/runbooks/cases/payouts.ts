@@ -105,31 +105,21 @@ export const payoutCases: readonly RunbookCase[] = [
   {
     runbook: "signer-refuses",
     alert: "SignerRefuses",
-    what: "a thief writes another account into the row of a payout",
-    shows: /destination_unapproved/,
+    what: "a thief writes a transaction that does not exist into the row of a deposit; the payout is made due",
+    shows: /deposit_not_found/,
     async inject(bed) {
-      const restore = await changeLimits(bed, { paused: true });
+      const unpause = await changeLimits(bed, { paused: true });
       const { id } = await beginOnEvm(bed);
-      const { settlement_id: settlement } = await waitForRow(
-        bed,
-        `select settlement_id from payment where id = '${id}' and settlement_id is not null`,
-      );
-      const { destination } = bed.stack.chain;
-      await sql(
-        bed,
-        `update settlement set destination = '${newKey().address.toLowerCase()}' where id = '${settlement}'`,
-      );
-      await restore();
-      await sql(bed, `update payout_queue set due_at = now()`);
-      return {
-        async end() {
-          await sql(
-            bed,
-            `update settlement set destination = '${destination.toLowerCase()}' where id = '${settlement}'`,
-          );
-          await sql(bed, `update payout_queue set due_at = now()`);
-        },
+      await waitForRow(bed, `select 1 from payment where id = '${id}' and settlement_id is not null`);
+      const deposit = `transfer_id in (select id from transfer where payment_id = '${id}' and purpose = 'payment')`;
+      const { tx_hash: hash } = await waitForRow(bed, `select tx_hash from observation where ${deposit}`);
+      const write = async (txHash: unknown) => {
+        await sql(bed, `update observation set tx_hash = '${txHash}' where ${deposit}`);
+        await sql(bed, "update payout_queue set due_at = now() where due_at is not null");
       };
+      await unpause();
+      await write(`0x${"0".repeat(64)}`);
+      return { end: () => write(hash) };
     },
   },
   {
