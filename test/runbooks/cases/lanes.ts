@@ -1,5 +1,5 @@
 import { confirm, createPayment, listOptions } from "../../../local/buyer-client.ts";
-import { armBurners, deployBlockBurner } from "../../support/gas-burners.ts";
+import { armBurners, deployBlockBurner, type GasBurner } from "../../support/gas-burners.ts";
 import { beginOnEvm, shopOf, waitForSuccess } from "../bed-actions.ts";
 import type { RunbookCase } from "../runbook-case.ts";
 import type { TestBed } from "../test-bed.ts";
@@ -64,9 +64,8 @@ export const laneCases: readonly RunbookCase[] = [
     shows: /"code_hash":"/,
     async inject(bed) {
       const { chain } = bed.stack;
-      const burners = await Promise.all(
-        [1n, 2n].map((salt) => deployBlockBurner(chain, { amount: 100_000_000n, salt })),
-      );
+      const burners: GasBurner[] = [];
+      for (const salt of [1n, 2n]) burners.push(await deployBlockBurner(chain, { amount: 100_000_000n, salt }));
       const arm = () => armBurners(chain, burners).catch(() => undefined);
       await arm();
       const timer = setInterval(arm, 300);
