@@ -18,13 +18,13 @@ function keepMining({ stack }: TestBed): () => Promise<unknown> {
   return async () => clearInterval(timer);
 }
 
-/** Pays from a contract wallet, whose own code decides which signatures it accepts. */
-async function confirmAsWallet(bed: TestBed, address: string): Promise<void> {
+/** Prepares a payment of a contract wallet, whose own code decides which signatures it accepts. Returns what confirms it. */
+async function prepareAsWallet(bed: TestBed, address: string): Promise<() => Promise<unknown>> {
   const id = await createPayment(shopOf(bed), { referenceId: address, cents: "500" });
   const [option] = await listOptions(shopOf(bed), id, [`${bed.stack.chain.id}:${address}`]);
   if (!option) throw new Error("the service returned no option");
   const results = [{ type: "walletRpc" as const, data: [`0x${"ab".repeat(65)}`] }];
-  await confirm(shopOf(bed), id, { optionId: option.id, results });
+  return () => confirm(shopOf(bed), id, { optionId: option.id, results });
 }
 
 /** Runbooks about the lanes, which send the transactions. */
@@ -66,10 +66,11 @@ export const laneCases: readonly RunbookCase[] = [
       const { chain } = bed.stack;
       const burners: GasBurner[] = [];
       for (const salt of [1n, 2n]) burners.push(await deployBlockBurner(chain, { amount: 100_000_000n, salt }));
+      const confirms = await Promise.all(burners.map(({ address }) => prepareAsWallet(bed, address)));
       const arm = () => armBurners(chain, burners).catch(() => undefined);
       await arm();
+      await Promise.all(confirms.map((confirmOne) => confirmOne()));
       const timer = setInterval(arm, 300);
-      for (const { address } of burners) await confirmAsWallet(bed, address);
       return { end: async () => clearInterval(timer) };
     },
   },
