@@ -22,6 +22,8 @@ export type Followed = {
 
 const ALERT_WITHIN_MS = 180_000;
 const END_WITHIN_MS = 120_000;
+/** How often the expression has to be false, once a second, before it counts: a restarted process has no series for a moment. */
+const FALSE_IN_ROW = 8;
 
 const rules = parse(readFileSync(new URL("../../ops/prometheus/alerts.yml", import.meta.url), "utf8")) as Rules;
 const exprs = new Map(rules.groups.flatMap((group) => group.rules).map(({ alert, expr }) => [alert, expr]));
@@ -42,7 +44,7 @@ export async function followRunbook(
     print(`  > ${step}\n${output.slice(0, 1_500).replaceAll(/^/gm, "    ")}`);
     if (failed) problems.push(`failed: ${step}`);
   };
-  if (await isTrue(bed.prometheus, expr)) print("  the expression is true already");
+  if (await isTrue(bed.prometheus, expr)) problems.push(`${followed.alert} was true before the fault`);
   const injected = (await followed.inject(bed)) ?? {};
   try {
     const trueAfter = await waitFor(() => isTrue(bed.prometheus, expr), followed.withinMs ?? ALERT_WITHIN_MS);
@@ -56,12 +58,7 @@ export async function followRunbook(
     delete injected.end;
     for (const [index, command] of (followed.repair ?? []).entries())
       note(await runRepair(bed.stack, runbook, { command, values: (await injected.values?.(index)) ?? {} }));
-    const brief = followed.brief ?? expr.replaceAll(/\[\d+[mhd](:\d+s)?\]/g, "[30s$1]");
-    const falseAfter = await waitFor(
-      async () => !(await isTrue(bed.prometheus, expr)) || (brief !== expr && !(await isTrue(bed.prometheus, brief))),
-      followed.endsWithinMs ?? END_WITHIN_MS,
-    );
-    const staysForWindow = falseAfter !== undefined && (await isTrue(bed.prometheus, expr));
+    const { falseAfter, staysForWindow } = await waitForEnd(bed.prometheus, expr, followed);
     if (falseAfter === undefined) problems.push(`${followed.alert} stayed true`);
     print(`  it is ${falseAfter === undefined ? "STILL true" : `false after ${falseAfter} s`}`);
     await injected.result?.();
@@ -70,6 +67,22 @@ export async function followRunbook(
     await injected.end?.();
     await injected.cleanUp?.();
   }
+}
+
+/** Waits until an alert's expression is false, or would be with windows of 30 seconds, several times in a row. */
+async function waitForEnd(
+  prometheus: Prometheus,
+  expr: string,
+  { brief = expr.replaceAll(/\[\d+[mhd](:\d+s)?\]/g, "[30s$1]"), endsWithinMs = END_WITHIN_MS }: RunbookCase,
+): Promise<Pick<Followed, "falseAfter" | "staysForWindow">> {
+  let inRow = 0;
+  const hasEnded = async () => {
+    const isOver = !(await isTrue(prometheus, expr)) || (brief !== expr && !(await isTrue(prometheus, brief)));
+    inRow = isOver ? inRow + 1 : 0;
+    return inRow === FALSE_IN_ROW;
+  };
+  const falseAfter = await waitFor(hasEnded, endsWithinMs);
+  return { falseAfter, staysForWindow: falseAfter !== undefined && (await isTrue(prometheus, expr)) };
 }
 
 async function isTrue(prometheus: Prometheus, expr: string): Promise<boolean> {

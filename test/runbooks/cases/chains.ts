@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { usdcAbi } from "../../../local/circle-artifacts.ts";
+import { parseAbi } from "viem";
 import { fundTokens } from "../../../local/spl-tokens.ts";
 import { startAlteringProxy } from "../../support/altering-proxy.ts";
 import { beginOnEvm, changeNetwork, freeze, pauseQueue, restart, sql, waitForRow } from "../bed-actions.ts";
@@ -7,6 +7,8 @@ import type { RunbookCase } from "../runbook-case.ts";
 
 /** How often workers read what issuers have done, and then some, milliseconds. */
 const ISSUERS_WITHIN_MS = 360_000;
+
+const pausable = parseAbi(["function pause()", "function unpause()"]);
 
 /** Runbooks about chains and their endpoints. */
 export const chainCases: readonly RunbookCase[] = [
@@ -111,7 +113,7 @@ export const chainCases: readonly RunbookCase[] = [
     async inject({ stack }) {
       const { client, contracts } = stack.chain;
       const call = (functionName: "pause" | "unpause") =>
-        client.writeContract({ address: contracts.token, abi: usdcAbi, functionName } as never);
+        client.writeContract({ address: contracts.token, abi: pausable, functionName } as never);
       await call("pause");
       return { end: () => call("unpause") };
     },
