@@ -33,17 +33,6 @@ export async function beginOnEvm(bed: TestBed, cents = "500"): Promise<{ id: str
   return { id, buyer };
 }
 
-/** Begins a payment of a buyer on Solana. */
-export async function beginOnSolana(bed: TestBed): Promise<string> {
-  paid += 1;
-  const { solana } = bed.stack;
-  const buyer = solana.buyers[paid % 12];
-  if (!buyer) throw new Error("the stack has too few buyers");
-  const id = await createPayment(shopOf(bed), { referenceId: `runbook ${paid}`, cents: "500" });
-  await pay(shopOf(bed), id, buyer, solana.id);
-  return id;
-}
-
 /** Waits until a query returns a row, and returns it. */
 export async function waitForRow(bed: TestBed, query: string, withinMs = 30_000): Promise<Record<string, unknown>> {
   return await waitUntil(query, async () => (await sql(bed, query))[0], { withinMs, everyMs: 200 });
