@@ -54,6 +54,8 @@ export type StackOptions = {
   build?: string;
   /** Returns further members of the networks document, such as price feeds, when the chains are set up. */
   describeMore?: (chain: LocalChain, solana: LocalSolana) => Promise<Record<string, unknown>>;
+  /** Returns further environment variables of the processes of a role. */
+  envOf?: (role: Role) => Record<string, string>;
 };
 
 /** Starts the whole stack and writes its file. Stops it again when a step fails or the signal is aborted meanwhile. */
@@ -97,7 +99,7 @@ async function checkPorts(settings: StackSettings): Promise<void> {
   for (const port of metricsPorts(settings)) await requireFreePort(port, "metrics", "METRICS_PORT");
 }
 
-type EnvironmentOptions = Pick<StackOptions, "build" | "describeMore"> & {
+type EnvironmentOptions = Pick<StackOptions, "build" | "describeMore" | "envOf"> & {
   settings: StackSettings;
   dir: string;
   say: Say;
@@ -156,7 +158,8 @@ async function startEnvironment(options: EnvironmentOptions): Promise<Stack> {
     keys,
     totpKeys,
   });
-  const processes = described.map((process) => ({ ...process, build }));
+  const { envOf = () => ({}) } = options;
+  const processes = described.map((one) => ({ ...one, build, env: { ...one.env, ...envOf(one.role) } }));
   let supervisor: Supervisor | undefined;
   const file = () =>
     stackFile({

@@ -218,7 +218,6 @@ async function tryBegin(
 
 /** Reports a payout of converted money that the treasury's inventory does not cover. */
 function reportInventoryShort(deps: Deps, { id, asset, amount }: SettlementWithDestination): void {
-  deps.metrics.inventoryShort.inc({ chain: chainOf(asset), asset });
   deps.log.error({ settlement: id, asset, amount: String(amount) }, "treasury inventory of an asset is short");
 }
 

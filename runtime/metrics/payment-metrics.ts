@@ -53,11 +53,6 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "pay_operator_requests_total",
     "Requests of operators on the console that this worker has ended",
   ),
-  inventoryShort: counter(
-    "pay_inventory_short_total",
-    "Payouts in another asset than the buyer's that were delayed because the treasury holds too little of it",
-    ["chain", "asset"],
-  ),
   ledgerDifference: systemGauge(
     "pay_ledger_difference_minor_units",
     "Difference between ledger and chain in minor units, summed over all accounts of an asset",

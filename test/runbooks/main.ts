@@ -1,86 +1,85 @@
-import { readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { parse } from "yaml";
+import { rm } from "node:fs/promises";
+import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
 import { makeScratch } from "../../local/scratch-folder.ts";
-import { startStack } from "../../local/stack.ts";
-import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
-import { listTargets } from "../dashboards/run-dashboards.ts";
-import { type Prometheus, startPrometheus } from "../dashboards/start-prometheus.ts";
-import { buildService, builtService } from "../support/built-service.ts";
-import { faults } from "./faults.ts";
-import { readRunbooks } from "./read-runbooks.ts";
-import { runSteps } from "./run-steps.ts";
+import { buildService } from "../support/built-service.ts";
+import { addCleanup, runCleanups } from "../support/cleanups.ts";
+import { allCases } from "./cases/all-cases.ts";
+import { type Followed, followRunbook } from "./follow-runbook.ts";
+import { startTestBed } from "./test-bed.ts";
 
-// `npm run runbooks` starts a stack, injects the fault of one runbook after the other, waits until the expression of its alert is
-// true, runs the runbook's queries and commands as they are written, and ends the fault. Arguments name single runbooks.
+const names = [...new Set(allCases.map(({ runbook }) => runbook))];
+const help = `usage: npm run runbooks -- [options]
 
-type Rules = { groups: { rules: { alert?: string; expr: string }[] }[] };
+Starts a local stack and follows the runbooks of ops/runbooks on it, one after the other: injects a fault, waits until the
+expression of its alert is true, runs the runbook's queries and commands as they are written, and waits until the expression is
+false. Exits with 0 when all of this happened, with 1 when something did not, and with 2 for wrong arguments.
 
-/** Longest wait for an alert's expression, and for its end, milliseconds. */
-const ALERT_WITHIN_MS = 180_000;
-const END_WITHIN_MS = 120_000;
+  --only NAME   only this runbook; may be repeated (default: all, which takes about an hour)
+  --help        print this text
+
+${names.join(", ")}`;
+
+const { values } = readArguments();
+if (values.help) {
+  console.log(help);
+  process.exit(0);
+}
+const unknown = values.only.filter((name) => !names.includes(name));
+if (unknown.length > 0) fail(`there is no fault for the runbook ${unknown.join(", ")}`);
+const chosen = allCases.filter(({ runbook }) => values.only.length === 0 || values.only.includes(runbook));
+
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => void runCleanups().finally(() => process.exit(130)));
 
 const progress = createProgress();
-const wanted = process.argv.slice(2);
-const chosen = faults.filter(({ runbook }) => wanted.length === 0 || wanted.includes(runbook));
-const rules = parse(await readFile(new URL("../../ops/prometheus/alerts.yml", import.meta.url), "utf8")) as Rules;
-const exprs = new Map(rules.groups.flatMap((group) => group.rules).map(({ alert, expr }) => [alert, expr]));
-const runbooks = new Map(readRunbooks().map((one) => [one.name, one]));
-
-await buildService();
-const dir = await makeScratch("runbooks");
-const settings = await withFreePorts(
-  readSettings({ ...process.env, STACK_DIR: join(dir, "stack"), WORKERS: "1", LOG_LEVEL: "warn" }),
-);
-const stack = await startStack(settings, progress.say, { build: builtService });
+const rows: string[] = [];
+let failures = 0;
 try {
-  const prometheus = await startPrometheus(listTargets(stack));
-  try {
-    await pause(5_000);
-    for (const fault of chosen)
-      await follow(prometheus, fault).catch((error: unknown) => progress.print(`  FAILED: ${error}`));
-  } finally {
-    await prometheus.close();
+  await buildService();
+  const dir = await makeScratch("runbooks");
+  addCleanup(() => rm(dir, { recursive: true, force: true }));
+  const bed = await startTestBed(dir, progress.say);
+  for (const [index, one] of chosen.entries()) {
+    progress.print(`\n## ${index + 1} of ${chosen.length}: ${one.runbook}: ${one.what}`);
+    const followed = await followRunbook(bed, one, progress.print).catch(
+      (error: unknown): Followed => ({ staysForWindow: false, problems: [String(error)] }),
+    );
+    for (const problem of followed.problems) progress.print(`  PROBLEM: ${problem}`);
+    failures += Math.min(1, followed.problems.length);
+    rows.push(writeRow(one, followed));
   }
 } finally {
-  await stack.stop();
-  await rm(dir, { recursive: true, force: true });
+  await runCleanups();
 }
-process.exit(0);
+progress.print(`\n| runbook | alert | fault | true after | false after |\n${rows.join("\n")}`);
+process.exit(failures === 0 ? 0 : 1);
 
-async function follow(
-  prometheus: Prometheus,
-  { runbook, alert, what, inject }: (typeof faults)[number],
-): Promise<void> {
-  const expr = exprs.get(alert);
-  const text = runbooks.get(runbook);
-  if (expr === undefined || !text) throw new Error(`there is no alert ${alert} or runbook ${runbook}`);
-  progress.print(`\n## ${runbook}: ${what}`);
-  const before = await isTrue(prometheus, expr);
-  const end = await inject(stack);
-  const firing = await waitFor(() => isTrue(prometheus, expr), ALERT_WITHIN_MS);
-  progress.print(
-    `  ${alert}: ${before ? "true before; " : ""}${firing === undefined ? "NEVER true" : `true after ${firing} s`}`,
-  );
-  for (const { step, outcome } of await runSteps(stack, text)) progress.print(`  > ${step}\n    ${outcome}`);
-  await end();
-  const ended = await waitFor(async () => !(await isTrue(prometheus, expr)), END_WITHIN_MS);
-  progress.print(`  ended ${ended === undefined ? "not within two minutes" : `after ${ended} s`}`);
-}
-
-async function isTrue(prometheus: Prometheus, expr: string): Promise<boolean> {
-  const now = Date.now() / 1_000;
-  return (await prometheus.queryRange(expr, { from: now, to: now })).length > 0;
-}
-
-/** Returns after how many seconds a condition became true, or undefined when it did not in time. */
-async function waitFor(isMet: () => Promise<boolean>, withinMs: number): Promise<number | undefined> {
-  const begun = Date.now();
-  while (Date.now() - begun < withinMs) {
-    if (await isMet()) return Math.round((Date.now() - begun) / 1_000);
-    await pause(1_000);
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        only: { type: "string", multiple: true, default: [] },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error));
   }
-  return undefined;
+}
+
+function fail(message: string): never {
+  console.error(`${message}\n\n${help}`);
+  process.exit(2);
+}
+
+/** Returns a row of the table in docs/operations/runbooks-followed.md. */
+function writeRow(
+  { runbook, alert, what }: (typeof allCases)[number],
+  { trueAfter, falseAfter, staysForWindow, problems }: Followed,
+): string {
+  const seconds = (after: number | undefined) => (after === undefined ? "never" : `${after} s`);
+  const end = `${seconds(falseAfter)}${staysForWindow ? ", then its window" : ""}`;
+  const faults = problems.length > 0 ? ` **${problems.join("; ")}**` : "";
+  return `| [${runbook}](../../ops/runbooks/${runbook}.md) | ${alert} | ${what}${faults} | ${seconds(trueAfter)} | ${end} |`;
 }

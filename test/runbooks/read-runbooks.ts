@@ -7,6 +7,8 @@ export type Runbook = {
   queries: string[];
   /** The arguments of `npm run admin --`, of each command. */
   adminCommands: string[];
+  /** The arguments of `signer`, of each command that reads its store. */
+  signerCommands: string[];
   /** The names of the metrics. */
   metrics: string[];
 };
@@ -21,7 +23,8 @@ export const readRunbooks = (): Runbook[] =>
       name: file.replace(/\.md$/, ""),
       text,
       queries: listQueries(text),
-      adminCommands: listAdminCommands(text),
+      adminCommands: listCommands(text, /^npm run admin -- (.+)$/),
+      signerCommands: listCommands(text, /^signer (waiting|audit .+)$/),
       metrics: [...new Set(text.match(/\bpay_[a-z_]+/g) ?? [])],
     };
   });
@@ -37,11 +40,11 @@ function listQueries(text: string): string[] {
   );
 }
 
-/** Returns the commands in code blocks, and those in running text, which may go on in the next line. */
-function listAdminCommands(text: string): string[] {
+/** Returns the arguments of the commands in code blocks, and of those in running text, which may go on in the next line. */
+function listCommands(text: string, command: RegExp): string[] {
   const blocks = [...text.matchAll(/```(?:bash)?\n([^`]+)```/g)].flatMap(([, block = ""]) => block.split("\n"));
   const inline = [...text.replaceAll(/```[^`]*```/g, "").matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
   return [...blocks, ...inline]
     .map((code) => code.replaceAll(/\s+/g, " ").trim())
-    .flatMap((code) => /^npm run admin -- (.+)$/.exec(code)?.[1] ?? []);
+    .flatMap((code) => command.exec(code)?.[1] ?? []);
 }

@@ -6,20 +6,21 @@ import { deployTestContract, testContract } from "./test-contracts.ts";
 
 /** A contract wallet with USDC that burns gas. */
 export type GasBurner = { address: Hex };
+type Chain = Pick<TestChain, "client" | "contracts">;
 
-async function fund(chain: TestChain, address: Hex, amount: bigint): Promise<GasBurner> {
+async function fund(chain: Chain, address: Hex, amount: bigint): Promise<GasBurner> {
   await mintUsdc(chain.client, chain.contracts.token, [address], amount);
   return { address };
 }
 
 /** Deploys a wallet that burns all gas wherever gas has a price, funded with `amount` of USDC (default: 2). */
-export async function deployPriceBurner(chain: TestChain, amount = 2_000_000n): Promise<GasBurner> {
+export async function deployPriceBurner(chain: Chain, amount = 2_000_000n): Promise<GasBurner> {
   return fund(chain, await deployTestContract(chain.client, "Wallets", "PriceBurner"), amount);
 }
 
 /** Deploys a wallet that no simulation detects: it burns all gas after the block number that `armBurners` stores in it. */
 export async function deployBlockBurner(
-  chain: TestChain,
+  chain: Chain,
   { amount = 2_000_000n, salt = 0n }: { amount?: bigint; salt?: bigint } = {},
 ): Promise<GasBurner> {
   const hash = await chain.client.deployContract({ ...testContract("Wallets", "BlockBurner"), args: [salt] });
@@ -31,7 +32,7 @@ export async function deployBlockBurner(
 /**
  * Makes block burners accept signatures up to the newest block and burn gas in the next; with `always` they never burn.
  */
-export async function armBurners(chain: TestChain, burners: readonly GasBurner[], always = false): Promise<void> {
+export async function armBurners(chain: Chain, burners: readonly GasBurner[], always = false): Promise<void> {
   const until = always ? 2n ** 64n : await chain.client.getBlockNumber();
   for (const { address } of burners)
     await chain.client.setStorageAt({ address, index: pad("0x0"), value: numberToHex(until, { size: 32 }) });

@@ -149,7 +149,6 @@ const setOnlyOnErrors = [
   "pay_retention_failures_total",
   "pay_enqueue_failures_total",
   "pay_screening_failures_total",
-  "pay_inventory_short_total",
   "pay_single_endpoint_confirmations_total",
   "pay_chain_reorgs_total",
   "pay_chain_reorg_depth_blocks",

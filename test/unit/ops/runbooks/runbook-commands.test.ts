@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
@@ -46,4 +49,22 @@ test("every metric in a runbook exists", async () => {
   expect(named.filter(({ metric }) => !known.has(metric) && !/^pay_(board|worker|api|signer)$/.test(metric))).toEqual(
     [],
   );
+});
+
+test("every log line in a runbook is written by the service", () => {
+  const root = fileURLToPath(new URL("../../../../", import.meta.url));
+  const sources = ["api", "chains", "ops", "payments", "queues", "runtime", "signer", "transfers", "workers"]
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((file) => join(root, folder, file)),
+    )
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => readFileSync(file, "utf8"))
+    .join("\n");
+  const named = runbooks.flatMap(({ name, text }) =>
+    [...text.replaceAll(/\s+/g, " ").matchAll(/\blog(?: line| lines| has| says why)(?: with)? \(?`([^`]+)`/g)].map(
+      ([, line = ""]) => ({ name, line }),
+    ),
+  );
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter(({ line }) => !sources.includes(line))).toEqual([]);
 });
