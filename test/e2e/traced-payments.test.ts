@@ -107,20 +107,31 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
   for (const [on, calls] of Object.entries(callsOf)) {
     const ofChain = prepared.filter((one) => one.on === on);
     // The payment that no other shared its batches with has their statements and calls in its own trace.
-    const own = collector.ofTrace(traceOf(ofChain[0]?.id ?? ""));
-    const parentOf = (span: CollectedSpan) => own.find(({ spanId }) => spanId === span.parentSpanId);
-    const within = (step: string) => own.filter((span) => parentOf(span)?.name === step).map(({ name }) => name);
-    expect(own.map(({ name }) => name)).toContain("process verify-signature");
+    const own = () => collector.ofTrace(traceOf(ofChain[0]?.id ?? ""));
+    const parentOf = (span: CollectedSpan) => own().find(({ spanId }) => spanId === span.parentSpanId);
+    const within = (step: string) =>
+      own()
+        .filter((span) => parentOf(span)?.name === step)
+        .map(({ name }) => name);
+    expect(own().map(({ name }) => name)).toContain("process verify-signature");
     expect(within("POST /v1/gateway/payment/:id/confirm")).toContain("insert attempt");
     expect(within("verify")).toEqual(expect.arrayContaining([calls.verify, "insert transfer"]));
     expect(within("relay")).toEqual(expect.arrayContaining([calls.relay, "commit"]));
     expect(within("book")).toContain("update payment");
     // The signer's span is a child of the worker's request, and has the signer's own calls below it.
-    const signing = own.filter(({ service }) => service === "pay-signer");
-    const [request] = signing.filter(({ name }) => name === "POST /v1/payouts");
-    expect(request).toMatchObject({ kind: 2, attributes: { "http.route": "/v1/payouts" } });
-    expect(request && parentOf(request)).toMatchObject({ name: "POST /v1/payouts", service: "pay-worker", kind: 3 });
-    expect(signing.filter((span) => parentOf(span) === request).map(({ name }) => name)).toContain(calls.signer);
+    const findSigning = () =>
+      own().find(({ name, service }) => name === "POST /v1/payouts" && service === "pay-signer");
+    const signing = await waitFor(
+      () => {
+        const found = findSigning();
+        return found && parentOf(found) && found;
+      },
+      { within: 10_000, what: "the signer's spans" },
+    );
+    expect(signing).toMatchObject({ kind: 2, attributes: { "http.route": "/v1/payouts" } });
+    expect(parentOf(signing)).toMatchObject({ name: "POST /v1/payouts", service: "pay-worker", kind: 3 });
+    const below = own().filter(({ parentSpanId }) => parentSpanId === signing.spanId);
+    expect(below.map(({ name, service }) => [name, service])).toContainEqual([calls.signer, "pay-signer"]);
     // Work for several payments links to them, and each of them links to it.
     const traces = new Set(ofChain.map(({ id }) => traceOf(id)));
     const shared = collector.spans.filter(
