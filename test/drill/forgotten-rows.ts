@@ -26,16 +26,10 @@ const hashes = ({ transactions }: Rows) => new Set(transactions.map(({ hash }) =
  * Returns what the restored database had forgotten, and what became of it.
  * @param outgoing the transfers out of the treasuries, which the chains know
  * @param assigned the number of exceptions that were assigned to the merchant
- * @param returned the number of exceptions that were returned to their buyers
  */
 export function describeForgotten(
   { before, restored, after }: Snapshots,
-  {
-    outgoing,
-    assigned,
-    returned,
-    losses,
-  }: { outgoing: readonly ChainTransfer[]; assigned: number; returned: number; losses: number },
+  { outgoing, assigned, losses }: { outgoing: readonly ChainTransfer[]; assigned: number; losses: number },
 ): DrillLine[] {
   const line = (what: string, of: (rows: Rows) => ReadonlySet<string>, others: (rest: Set<string>) => string) => {
     const forgotten = of(before).difference(of(restored));
@@ -62,8 +56,7 @@ export function describeForgotten(
       const gone = rest.difference(known).size;
       // A payment that is known becomes succeeded when its money is found, unless the quote that was paid is forgotten.
       const unquoted = rest.size === gone ? "" : `, ${rest.size - gone} without the quote that was paid`;
-      const back = returned === 0 ? "" : `, that of ${returned} returned`;
-      return `${gone} are gone${unquoted}; the money of ${assigned} payments was assigned to the merchant${back}`;
+      return `${gone} are gone${unquoted}; the money of ${assigned} payments was assigned to the merchant`;
     }),
     line("payouts made", paidOut, (rest) => `${rest.intersection(onChain).size} on the chain without an owner`),
     line("transactions stored", hashes, () => `native fees of lanes booked as losses: ${losses}`),

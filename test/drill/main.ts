@@ -18,7 +18,6 @@ forgotten, found on the chain and adopted. Exits with 1 when anything is lost, d
   --payments N     payments that have succeeded before the base backup (default 10)
   --recoverable N  seconds of payments between the backup and the moment of the restore (default 6)
   --lost N         seconds of payments after that moment, which the restore forgets (default 6)
-  --signer         runs the signer in a process of its own; by default workers hold the treasury's keys
   --help           print this text
 
 It takes about three minutes, and longer with more payments: the shop creates four of them per second. The logs of the processes
@@ -29,7 +28,6 @@ const { values } = parseArgs({
     payments: { type: "string", default: "10" },
     recoverable: { type: "string", default: "6" },
     lost: { type: "string", default: "6" },
-    signer: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -43,13 +41,14 @@ for (const name of ["payments", "recoverable", "lost"] as const)
     process.exit(2);
   }
 
-// The drill destroys its services, so it never uses those of the environment, nor their signer.
-for (const name of ["DATABASE_URL", "REDIS_URL", "SIGNER"]) delete process.env[name];
+// The drill destroys its services, so it never uses those of the environment.
+for (const name of ["DATABASE_URL", "REDIS_URL"]) delete process.env[name];
 const progress = createProgress();
 const interrupted = new AbortController();
 const begin = async () => {
   await buildService();
-  const settings = readSettings({ ...process.env, SIGNER: values.signer ? "process" : "embedded" });
+  // The signer would hold the payouts of assigned money until operators have approved them.
+  const settings = readSettings({ SIGNER: "embedded", ...process.env });
   const own = await withFreePorts({ ...settings, STACK_DIR: join(settings.STACK_DIR, "drill") });
   return startStack(own, progress.say, { signal: interrupted.signal, build: builtService });
 };
@@ -70,7 +69,6 @@ try {
     payments: Number(values.payments),
     recoverable: Number(values.recoverable),
     lost: Number(values.lost),
-    hasSigner: values.signer,
   };
   isClean = report(await runDrill(await starting, options, progress));
 } catch (error) {

@@ -4,13 +4,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import type { Stack } from "../../local/stack.ts";
 import { runAdmin } from "../../ops/admin/program.ts";
-import type { DrillSigner } from "./drill-signer.ts";
 
 /** What the drill reads of an open exception. */
 type Exception = { what: string; id: number; txHash: string | null; asset: string; amount: string };
 
-/** The exceptions that were assigned to the merchant, returned or booked as losses, and those that are open at the time limit. */
-export type Resolution = { assigned: Exception[]; returned: Exception[]; losses: Exception[]; open: Exception[] };
+/** The exceptions that were assigned to the merchant or booked as losses, and those that are open at the time limit. */
+export type Resolution = { assigned: Exception[]; losses: Exception[]; open: Exception[] };
 
 /** Returns a function that runs a command of the operator with the stack's environment, and parses its JSON. */
 export function openAdmin({ dir, adminLogin: { name: operator } }: Pick<Stack, "dir" | "adminLogin">) {
@@ -35,32 +34,24 @@ export function openAdmin({ dir, adminLogin: { name: operator } }: Pick<Stack, "
 /**
  * Closes the exceptions of a restored database as docs/operations/drill.md says, until none is open and `isSettled`: the money
  * of forgotten payments is assigned to the merchant, so that its next settlements adopt the forgotten payouts; and what lanes
- * have spent on forgotten transactions is a loss. Money that a separate signer does not know as a deposit goes back to the buyer. Payouts without an owner are left open, for the next settlements to adopt.
+ * have spent on forgotten transactions is a loss. Payouts without an owner are left open, for the next settlements to adopt.
  */
 export async function resolveExceptions(args: {
   admin: ReturnType<typeof openAdmin>;
   /** A payment of the merchant. */
   paymentId: string;
-  signer: DrillSigner | undefined;
   isSettled: () => Promise<boolean>;
   withinMs: number;
 }): Promise<Resolution> {
-  const { admin, paymentId, signer, isSettled, withinMs } = args;
+  const { admin, paymentId, isSettled, withinMs } = args;
   const until = performance.now() + withinMs;
-  const closed: Omit<Resolution, "open"> = { assigned: [], returned: [], losses: [] };
+  const closed: Omit<Resolution, "open"> = { assigned: [], losses: [] };
   for (;;) {
     const open = await admin<Exception[]>("exceptions", "list");
     for (const exception of open.filter(isMoneyOfForgotten)) {
-      const id = String(exception.id);
-      if (signer && !(await signer.isDeposit(exception.id))) {
-        await admin("exceptions", "return", id);
-        closed.returned.push(exception);
-      } else {
-        await admin("exceptions", "assign", id, "--payment", paymentId);
-        closed.assigned.push(exception);
-      }
+      await admin("exceptions", "assign", String(exception.id), "--payment", paymentId);
+      closed.assigned.push(exception);
     }
-    await signer?.approveReturns();
     for (const exception of open.filter(isLaneFee)) {
       const note = "fees of transactions that the restore has forgotten";
       await admin("ledger", "book-loss", String(exception.id), "--note", note);

@@ -24,20 +24,13 @@ import { waitUntilIdle } from "../faults/wait-until-idle.ts";
 import { execute } from "../support/execute-sql.ts";
 import { scrape } from "../support/scrape.ts";
 import { type DrillShop, EVERY_MS, openShop } from "./drill-shop.ts";
-import { type DrillSigner, openDrillSigner } from "./drill-signer.ts";
 import { type DrillLine, describeForgotten } from "./forgotten-rows.ts";
 import { openAdmin, type Resolution, resolveExceptions } from "./resolve-exceptions.ts";
 
 const run = promisify(execFile);
 
 /** Payments that have succeeded before the base backup, and how long payments go on afterwards, in seconds. */
-export type DrillOptions = {
-  payments: number;
-  recoverable: number;
-  lost: number;
-  /** Whether the treasury's keys are in a signer of its own, and not in the workers. */
-  hasSigner: boolean;
-};
+export type DrillOptions = { payments: number; recoverable: number; lost: number };
 
 export type DrillResult = {
   lines: DrillLine[];
@@ -53,8 +46,6 @@ export async function runDrill(stack: Stack, options: DrillOptions, { say, print
   const since = Number(await stack.chain.client.getBlockNumber());
   say("switching WAL archiving on, which restarts Postgres");
   const backup = await archiveWal(postgres);
-  const admin = openAdmin(stack);
-  const signer = options.hasSigner ? await openDrillSigner(stack, admin) : undefined;
   const shop = openShop(stack);
   try {
     say(`waiting for ${options.payments} payments`);
@@ -95,7 +86,7 @@ export async function runDrill(stack: Stack, options: DrillOptions, { say, print
     shop.history.lost.push({ from, to: performance.now() });
 
     say("resolving the exceptions");
-    return await resolveAndCheck({ stack, shop, admin, signer, snapshots: { before, restored }, since });
+    return await resolveAndCheck({ stack, shop, snapshots: { before, restored }, since });
   } finally {
     await shop.close();
     await removeBackup(backup);
@@ -128,15 +119,11 @@ async function isReread(stack: Stack): Promise<boolean> {
 async function resolveAndCheck({
   stack,
   shop,
-  admin,
-  signer,
   snapshots,
   since,
 }: {
   stack: Stack;
   shop: DrillShop;
-  admin: ReturnType<typeof openAdmin>;
-  signer: DrillSigner | undefined;
   snapshots: { before: Evidence["rows"]; restored: Evidence["rows"] };
   since: number;
 }): Promise<DrillResult> {
@@ -150,20 +137,21 @@ async function resolveAndCheck({
     const { open } = await waitUntilIdle(url, { except: [], forgets: true, withinMs: 60_000 });
     return open.length === 0 && (await reconcile()).agrees;
   };
-  const resolution = await resolveExceptions({ admin, paymentId: known.id, signer, isSettled, withinMs: 240_000 });
+  const admin = openAdmin(stack);
+  const resolution = await resolveExceptions({ admin, paymentId: known.id, isSettled, withinMs: 240_000 });
   const reconciliation = await reconcile();
   const after = await readRows(url);
   const evidence: Evidence = { rows: after, ...(await scan(stack, since)), history: shop.history, heights: {} };
   const { outgoing } = listTreasuryMovements(evidence);
-  const { assigned, returned, losses } = resolution;
-  const counts = { outgoing, assigned: assigned.length, returned: returned.length, losses: losses.length };
+  const { assigned, losses } = resolution;
+  const counts = { outgoing, assigned: assigned.length, losses: losses.length };
   const lines = describeForgotten({ ...snapshots, after }, counts);
   const payouts = lines.find(({ what }) => what === "payouts made");
   return {
     lines,
     reconciliation: reconciliation.output,
     violations: [
-      ...findViolations({ ...evidence, rows: reopen(after, [...assigned, ...returned]) }),
+      ...findViolations({ ...evidence, rows: reopen(after, assigned) }),
       ...(await listContradictions(url)),
       ...resolution.open.map(({ what, id, amount, asset }) => `exception ${id} (${what} ${amount} ${asset}) is open`),
       ...(reconciliation.agrees ? [] : ["the reconciliation is not clean"]),
@@ -172,12 +160,12 @@ async function resolveAndCheck({
   };
 }
 
-/** Returns the rows with assigned and returned exceptions open again: the invariants look for money without a payment there. */
-function reopen(rows: Evidence["rows"], resolved: Resolution["assigned"]): Evidence["rows"] {
+/** Returns the rows with assigned exceptions open again: the invariants look for money without a payment there. */
+function reopen(rows: Evidence["rows"], assigned: Resolution["assigned"]): Evidence["rows"] {
   const booked = { groupId: 0, kind: "unmatched", txHash: null, logIndex: null };
-  const entries = resolved.flatMap(({ asset, amount }) => [
+  const entries = assigned.flatMap(({ asset, amount }) => [
     { ...booked, asset, account: "exceptions", amount: -BigInt(amount) },
-    { ...booked, asset, account: "resolved", amount: BigInt(amount) },
+    { ...booked, asset, account: "assigned", amount: BigInt(amount) },
   ]);
   return { ...rows, entries: [...rows.entries, ...entries] };
 }
