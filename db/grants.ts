@@ -255,7 +255,11 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     admin: write,
     reader: { select: ["name", "role", "created_at", "disabled_at"] },
   },
-  operator_session: { board: { ...append, delete: true }, admin: { select: "all", delete: true } },
+  operator_session: {
+    // Not the times: Postgres ends each session.
+    board: { select: "all", insert: ["token_hash", "operator", "address"], delete: true },
+    admin: { select: "all", delete: true },
+  },
   operator_login_attempt: { board: { ...append, delete: true } },
   // The board requests, a worker carries out.
   operator_request: {

@@ -579,8 +579,8 @@ create table operator_session (
   token_hash bytea not null,
   operator text not null,
   address text not null,
-  created_at timestamp with time zone not null,
-  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null default (now() + '12:00:00'::interval),
   FOREIGN KEY (operator) REFERENCES operator(name),
   PRIMARY KEY (token_hash)
 );

@@ -99,6 +99,7 @@ const signerTarget = {
 const auditSink = z.url({ protocol: /^(file|https?)$/ }).optional();
 
 const Signer = z.object({
+  ...tracingVariables,
   HOST: common.HOST,
   LOG_LEVEL: common.LOG_LEVEL,
   METRICS_PORT: common.METRICS_PORT,

@@ -2,7 +2,7 @@ import { Pool } from "undici";
 import type { z } from "zod";
 import type { Log } from "../runtime/log.ts";
 import { describeBriefly } from "../runtime/redaction.ts";
-import { inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
+import { currentTrace, inSpan, type SpanDescription } from "../runtime/tracing/spans.ts";
 import {
   auditHeadResponse,
   type DepositResult,
@@ -42,7 +42,7 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
         pool.request({
           path,
           method: "POST",
-          headers: { "content-type": "application/json" },
+          headers: { "content-type": "application/json", ...continueTrace() },
           body: JSON.stringify(body, (_name, value) => (typeof value === "bigint" ? String(value) : value)),
         });
       const answer = await inSpan(() => describeRequest(path), ask);
@@ -128,7 +128,13 @@ export function createSignerClient(address: SignerAddress, { log }: { log: Pick<
   };
 }
 
-/** Returns the span of a request. The signer is not part of traces. */
+/** Returns the header by which the signer's span becomes a child of the running one; none outside of sampled traces. */
+function continueTrace(): { traceparent?: string } {
+  const traceparent = currentTrace();
+  return traceparent === undefined ? {} : { traceparent };
+}
+
+/** Returns the span of a request. */
 function describeRequest(path: string): SpanDescription {
   return { name: `POST ${path}`, kind: "client", attributes: { "http.request.method": "POST", "url.path": path } };
 }

@@ -4,6 +4,7 @@ import { openAuditSink } from "../runtime/audit-sink.ts";
 import { setBuildInfo } from "../runtime/build-info.ts";
 import { ConfigError, describeIssues, readSignerConfig, type SignerConfig } from "../runtime/config.ts";
 import { createLog, type Log } from "../runtime/log.ts";
+import { readLogFields } from "../runtime/log-context.ts";
 import { createMetrics } from "../runtime/metrics.ts";
 import { readNetworks, readText } from "../runtime/networks/read-networks.ts";
 import { startProbes } from "../runtime/probes.ts";
@@ -11,6 +12,7 @@ import { describeBriefly } from "../runtime/redaction.ts";
 import { repeatEvery } from "../runtime/repeat.ts";
 import { createShutdown, installSignals } from "../runtime/shutdown.ts";
 import { failToStart } from "../runtime/start-failure.ts";
+import { startTracing } from "../runtime/tracing/start-tracing.ts";
 import { applyDueClaims, countHeld } from "./apply-due-claims.ts";
 import { runAuditCommand } from "./audit/audit-command.ts";
 import { machineActor } from "./audit/entries.ts";
@@ -54,6 +56,7 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   const registry = new Registry();
   const metrics = createMetrics(registry, "signer");
   setBuildInfo(metrics, process.env);
+  await startTracing(config, { role: "signer", log, metrics, shutdown });
   const store = openStore(config.SIGNER_STORE);
   shutdown.onClose("store", () => store.close());
   const now = () => new Date();
@@ -184,7 +187,7 @@ if (command === "--help") {
 }
 try {
   const config = readSignerConfig(process.env);
-  const log = createLog({ level: config.LOG_LEVEL, role: "signer" });
+  const log = createLog({ level: config.LOG_LEVEL, role: "signer", context: readLogFields });
   if (command === "serve") await serve(config, log);
   else if (command === "init") createStore(config.SIGNER_STORE, { command, at: new Date() }).close();
   else if (command === "rebuild") await rebuild(config, log, args);

@@ -1,9 +1,10 @@
 import { chmodSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { describeBriefly } from "../runtime/redaction.ts";
+import { inSharedSpan } from "../runtime/tracing/spans.ts";
 import { type Actor, workerActor } from "./audit/entries.ts";
 import { readAuditHead } from "./audit/heads.ts";
 import { authorizePayouts } from "./authorize-payouts.ts";
@@ -38,7 +39,8 @@ export async function startServer(
       const body = schema.safeParse(request.body);
       if (!body.success) return reply.code(400).send({ error: body.error.issues.map(({ path }) => path.join(".")) });
       const end = deps.metrics.signerRequestSeconds.startTimer({ path });
-      const result = await answer(body.data, { ...deps, caller: readCaller(request.socket) });
+      const caller = readCaller(request.socket);
+      const result = await inCallersTrace(request, path, () => answer(body.data, { ...deps, caller }));
       end();
       return result ?? reply.code(503).send({ error: "the limits file is missing or invalid" });
     });
@@ -67,6 +69,16 @@ export async function startServer(
   }
   const url = await listenOnSocket(app, listen.socketPath);
   return { url, close: () => app.close() };
+}
+
+/**
+ * Runs a request as a child of the worker's span if its trace is sampled. A worker can thereby choose a trace and have it
+ * recorded, and nothing else: what is signed depends on neither.
+ */
+function inCallersTrace<T>({ headers }: FastifyRequest, path: string, work: () => Promise<T>): Promise<T> {
+  const [trace] = [headers["traceparent"]].flat();
+  const attributes = { "http.request.method": "POST", "http.route": path };
+  return inSharedSpan([{ trace }], () => ({ name: `POST ${path}`, kind: "server", attributes }), work);
 }
 
 /** Returns who has sent a request: the name in the client's certificate, or `socket` for a process that has opened the socket. */

@@ -88,6 +88,24 @@ export async function deleteOldRequests(db: Db, { before, limit }: { before: Dat
   return Number(numAffectedRows ?? 0);
 }
 
+/** Returns true if the audit log says that an operator signed in between two times. */
+export async function hasSignedIn(
+  db: Db,
+  { operator, from, to }: { operator: string; from: Date; to: Date },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("audit_entry")
+    .select("sequence")
+    .where("subject", "=", operator)
+    .where("actor_id", "=", operator)
+    .where("action", "=", "operator.signed_in")
+    .where("at", ">=", from)
+    .where("at", "<=", to)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Returns the role of an operator who is not disabled. */
 export async function findOperatorRole(db: Db, name: string): Promise<OperatorRow["role"] | undefined> {
   const row = await db

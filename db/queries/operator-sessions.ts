@@ -2,9 +2,15 @@ import { type Insertable, sql } from "kysely";
 import type { Db, Tables } from "../tables.ts";
 import type { OperatorRow } from "./operators.ts";
 
-/** Inserts a session, and deletes sessions that have expired. A trigger appends to the audit log that the operator has signed in. */
-export async function insertSession(db: Db, row: Insertable<Tables["operator_session"]>): Promise<void> {
-  await db.deleteFrom("operator_session").where("expires_at", "<=", row.created_at).execute();
+/**
+ * Inserts a session, whose end Postgres sets, and deletes sessions that have expired. A trigger appends to the audit log that the
+ * operator has signed in.
+ */
+export async function insertSession(
+  db: Db,
+  { now, ...row }: Omit<Insertable<Tables["operator_session"]>, "created_at" | "expires_at"> & { now: Date },
+): Promise<void> {
+  await db.deleteFrom("operator_session").where("expires_at", "<=", now).execute();
   await db.insertInto("operator_session").values(row).execute();
 }
 

@@ -13,7 +13,13 @@ export type OperatorTables = {
     created_at: Date;
     disabled_at: Date | null;
   };
-  operator_session: { token_hash: Buffer; operator: string; address: string; created_at: Date; expires_at: Date };
+  operator_session: {
+    token_hash: Buffer;
+    operator: string;
+    address: string;
+    created_at: Generated<Date>;
+    expires_at: Generated<Date>;
+  };
   /** Logins that were refused or are being checked; `operator` is the name that was given. */
   operator_login_attempt: { id: Generated<number>; operator: string; address: string; at: Date };
   /** What operators request on the pages of the console. */

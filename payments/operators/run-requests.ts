@@ -3,6 +3,7 @@ import {
   countDoneRequests,
   endOperatorRequest,
   findOperatorRole,
+  hasSignedIn,
   listWaitingRequests,
   lockWaitingRequest,
   type OperatorRequestRow,
@@ -14,6 +15,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { includesRole } from "./operators.ts";
 import { HOUR_MS, isExpired, MOST_PER_HOUR } from "./request-limits.ts";
 import { type ActionDeps, type AfterCommit, isActionName, requestedActions } from "./requested-actions.ts";
+import { SESSION_MS } from "./sign-in.ts";
 
 /** Requests carried out in one run. */
 const LIMIT = 20;
@@ -66,6 +68,10 @@ async function runRequest(deps: ActionDeps, row: OperatorRequestRow): Promise<Re
     return refuse("forbidden", `${row.operator} may not change anything`);
   if (isExpired(row, deps.now()))
     return refuse("invalid_state", "it was not carried out within 10 minutes: request it again");
+  const to = row.requested_at;
+  const from = new Date(to.getTime() - SESSION_MS);
+  if (!(await hasSignedIn(deps.db, { operator: row.operator, from, to })))
+    return refuse("forbidden", `${row.operator} had not signed in within the 12 hours before`);
   if (!isActionName(action)) return refuse("invalid_params", "there is no such action");
   const problem = requestedActions[action].validate({ subject, args });
   if (problem !== undefined) return refuse("invalid_params", problem);

@@ -21,7 +21,7 @@ import { findTotpStep } from "./totp.ts";
 /** Refused logins of one operator, and of one address, within a window, milliseconds, after which all are refused. */
 const MOST_REFUSED = 10;
 const WINDOW_MS = 15 * 60_000;
-/** How long a session lasts, milliseconds. */
+/** How long a session lasts, milliseconds. The table of sessions says the same. */
 export const SESSION_MS = 12 * 60 * 60_000;
 
 /** Longest name that is looked up or stored. */
@@ -45,17 +45,14 @@ export async function signIn(deps: Deps, login: Login): Promise<SignedIn> {
   const step = await verify(deps, { ...login, name });
   if (step === undefined) return { token: undefined, waitMs: 0 };
   const token = randomBytes(32).toString("base64url");
-  const at = deps.now();
   return inTransaction(deps.db, async (db) => {
     if (!(await useTotpStep(db, { name, step }))) return { token: undefined, waitMs: 0 };
     await deleteLoginAttempts(db, name);
-    const expires_at = new Date(at.getTime() + SESSION_MS);
     await insertSession(db, {
       token_hash: hashToken(token),
       operator: name,
       address: login.address,
-      created_at: at,
-      expires_at,
+      now: deps.now(),
     });
     return { token };
   });

@@ -9,7 +9,7 @@ import type { TracingConfig } from "./tracing-variables.ts";
 /** How long a process that stops waits for the collector to take the last spans, milliseconds. */
 const FLUSH_MS = 3_000;
 
-type Deps = { role: "api" | "worker"; log: Log; metrics: Metrics; shutdown: Shutdown };
+type Deps = { role: "api" | "worker" | "signer"; log: Log; metrics: Metrics; shutdown: Shutdown };
 
 /**
  * Turns tracing on if the environment names a collector and a share of traces above 0; otherwise OpenTelemetry's SDK is not

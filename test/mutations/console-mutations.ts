@@ -80,6 +80,11 @@ export const consoleMutations: readonly MutationGroup[] = [
         replace: "if (false)",
       },
       {
+        name: "a worker carries out requests of operators who have not signed in",
+        find: "if (!(await hasSignedIn(deps.db, { operator: row.operator, from, to })))",
+        replace: "if (false)",
+      },
+      {
         name: "a worker carries out any number of requests of one operator",
         find: "if ((await countDoneRequests(deps.db, { operator: row.operator, since })) >= MOST_PER_HOUR)",
         replace: "if (false)",

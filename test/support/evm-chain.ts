@@ -116,7 +116,7 @@ export type NetworksOptions = {
 
 /** Returns the parsed networks document for this chain. */
 export async function networksFor(chain: TestChain, options: NetworksOptions = {}): Promise<Networks> {
-  return parseNetworks(await describe(chain, options));
+  return parseNetworks(await describeNetworks(chain, options));
 }
 
 /** Writes the networks document for this chain to a file. Returns its path, for NETWORKS_FILE. */
@@ -124,11 +124,12 @@ export async function networksFileFor(chain: TestChain | undefined, options: Net
   const folder = await makeScratch("networks");
   addCleanup(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, "networks.json");
-  await writeFile(file, JSON.stringify(await describe(chain, options)));
+  await writeFile(file, JSON.stringify(await describeNetworks(chain, options)));
   return file;
 }
 
-function describe(chain: TestChain | undefined, options: NetworksOptions) {
+/** Returns the networks document for this chain, and for those of the options. */
+export function describeNetworks(chain: TestChain | undefined, options: NetworksOptions = {}) {
   const { rpcUrls, deployment = "test", change, also = [], solana } = options;
   const all = [...(chain ? [{ chain, rpcUrls, change }] : []), ...also];
   const chains = all.map(({ chain, rpcUrls = [chain.url], change = {} }) => ({

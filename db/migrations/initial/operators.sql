@@ -12,12 +12,13 @@ create table operator (
   disabled_at timestamptz
 );
 
+-- The board cannot write the two times: a session that it inserts ends after 12 hours too.
 create table operator_session (
   token_hash bytea primary key,
   operator text not null references operator,
   address text not null,
-  created_at timestamptz not null,
-  expires_at timestamptz not null
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null default now() + interval '12 hours'
 );
 create index operator_session_operator on operator_session (operator);
 

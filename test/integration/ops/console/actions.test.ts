@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { insertAuditEntries, listAuditEntries } from "../../../../db/queries/audit-entries.ts";
@@ -6,7 +7,7 @@ import { makeFormToken } from "../../../../ops/console/csrf.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { newId } from "../../../../payments/ids.ts";
 import { isTransient } from "../../../../payments/is-transient.ts";
-import { disableOperator } from "../../../../payments/operators/operators.ts";
+import { createOperator, disableOperator } from "../../../../payments/operators/operators.ts";
 import { requestedActions } from "../../../../payments/operators/requested-actions.ts";
 import { runOperatorRequests } from "../../../../payments/operators/run-requests.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -18,6 +19,7 @@ import { fundBuyer, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { openConsole } from "../../../support/open-console.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { testEncryption } from "../../../support/test-deps.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
 const chain = await startChain();
@@ -282,6 +284,21 @@ const requestAs = async (operator: string, more: object = {}, requestedAt?: Date
   const ended = await db.selectFrom("operator_request").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   return [ended.state, ended.outcome];
 };
+
+test("a request in the name of an operator who has not signed in is refused, and a forged session is in the log before it", async () => {
+  const { encryptTotpSecret } = testEncryption();
+  const otto = { actor: testActor, name: "otto", role: "operator" } as const;
+  unwrap(await createOperator({ ...fixture.deps, encryptTotpSecret }, otto));
+  const retry = { action: "retry-payment", subject: paid };
+  const refused = ["refused", "otto had not signed in within the 12 hours before"];
+  expect(await requestAs("otto", retry)).toEqual(refused);
+  const session = { token_hash: randomBytes(32), operator: "otto", address: "192.0.2.1" };
+  await boardDb.insertInto("operator_session").values(session).execute();
+  expect(await requestAs("otto", retry, minutesAgo(1)), "a sign-in after the request").toEqual(refused);
+  expect(await requestAs("otto", retry)).toEqual(["done", expect.any(String)]);
+  const entries = await listAuditEntries(db, { day: undefined, subject: undefined, actor: "otto", limit: 10 });
+  expect(entries.map(({ action }) => action)).toEqual(["payment.retried", "operator.signed_in"]);
+});
 
 test("a worker refuses a request of a viewer or a disabled operator, an unknown action, and one that is too old", async () => {
   expect(await requestAs("vera")).toEqual(["refused", "vera may not change anything"]);

@@ -15,11 +15,10 @@ await client.connect();
 addCleanup(() => client.end());
 
 const hash = (token: string) => createHash("sha256").update(token).digest();
-const signIn = (operator: string, token: string, endsIn = "1 hour") =>
-  client.query("insert into operator_session values ($1, $2, '192.0.2.7', now(), now() + $3::interval)", [
+const signIn = (operator: string, token: string) =>
+  client.query("insert into operator_session (token_hash, operator, address) values ($1, $2, '192.0.2.7')", [
     hash(token),
     operator,
-    endsIn,
   ]);
 const record = (token: string, queue: string, job: string | null, jobs: number) =>
   client.query("select record_retried_jobs($1, $2, $3, $4)", [hash(token), queue, job, jobs]);
@@ -27,6 +26,21 @@ const entries = async () =>
   (await listAuditEntries(db, { day: undefined, subject: undefined, actor: "olga", limit: 10 })).map(
     ({ action, subject, actor_kind, actor_address, after }) => [action, subject, actor_kind, actor_address, after],
   );
+
+test("a taken-over board makes no session that outlives 12 hours", async () => {
+  for (const column of ["created_at", "expires_at"])
+    await expect(
+      client.query(
+        `insert into operator_session (token_hash, operator, address, ${column}) values ('x', 'anna', '192.0.2.7', 'infinity')`,
+      ),
+    ).rejects.toThrow("permission denied");
+  await signIn("anna", "of-anna");
+  await expect(client.query("update operator_session set expires_at = 'infinity'")).rejects.toThrow(
+    "permission denied",
+  );
+  const { rows } = await client.query("select (expires_at - now())::text as left from operator_session");
+  expect(rows).toEqual([{ left: expect.stringMatching(/^(12:00:00|11:59:)/) }]);
+});
 
 test("a taken-over board reads no URL of a webhook endpoint", async () => {
   for (const statement of ["select url from webhook_endpoint", "select * from webhook_endpoint"])
@@ -60,7 +74,12 @@ test("a taken-over board writes no audit entry of its own wording, and none in t
   await expect(record("unknown", "settle", null, 1)).rejects.toThrow("no operator has this session");
   await signIn("vera", "of-vera");
   await expect(record("of-vera", "settle", null, 1)).rejects.toThrow("no operator has this session");
-  await signIn("olga", "expired", "-1 second");
+  await signIn("olga", "expired");
+  await db
+    .updateTable("operator_session")
+    .set({ expires_at: new Date(0) })
+    .where("operator", "=", "olga")
+    .execute();
   await expect(record("expired", "settle", null, 1)).rejects.toThrow("no operator has this session");
   await signIn("olga", "of-olga");
   for (const [queue, job, jobs] of [
