@@ -4,30 +4,33 @@ import { openShop } from "./browser-shop.ts";
 import { none, openPage } from "./open-browser.ts";
 
 const { api, merchant } = await openShop();
+// Both tests use one page, because it renders the whole contract.
+const { page, pageErrors } = await openPage(api.url, { viewport: { width: 1_280, height: 900 } });
+page.setDefaultTimeout(45_000);
+await page.goto(`${api.url}/docs#/Payments/listPayments`);
+const operation = page.locator("#operations-Payments-listPayments");
 
-/** Opens the documentation of the list of payments, and enters an API key. Returns a function that sends the request. */
-async function openReference(key: string) {
-  const { page, pageErrors } = await openPage(api.url, { viewport: { width: 1_280, height: 900 } });
+/** Enters an API key in place of the one before, and sends the request of the operation. Returns the requests that were sent. */
+async function execute(key: string): Promise<string[]> {
   const sent: string[] = [];
   page.on("request", (request) => {
     if (new URL(request.url()).pathname.startsWith("/v1/")) sent.push(request.url());
   });
-  // The page renders the whole contract before it shows anything.
-  page.setDefaultTimeout(45_000);
-  await page.goto(`${api.url}/docs#/Payments/listPayments`);
   await page.locator("button.authorize").first().click();
   const scheme = page.locator(".auth-container").filter({ hasText: "Api-Key" }).first();
+  await scheme.waitFor();
+  const logout = scheme.locator("button").filter({ hasText: "Logout" });
+  if (await logout.isVisible()) await logout.click();
   await scheme.locator("input").first().fill(key);
   await scheme.getByRole("button", { name: /apply|authorize/i }).click();
   await page.locator(".close-modal").click();
-  const operation = page.locator("#operations-Payments-listPayments");
-  return { operation, pageErrors, sent, execute: () => operation.locator("button.execute").click() };
+  await operation.locator("button.execute").click();
+  return sent;
 }
 
 test("the documentation page sends a request with a test key and shows the response", async () => {
   const paymentId = await makePayment(api, merchant);
-  const { operation, pageErrors, sent, execute } = await openReference(merchant.key);
-  await execute();
+  const sent = await execute(merchant.key);
   const response = operation.locator(".live-responses-table");
   await response.getByText("200", { exact: true }).first().waitFor();
   expect(await response.textContent()).toContain(paymentId);
@@ -36,8 +39,7 @@ test("the documentation page sends a request with a test key and shows the respo
 });
 
 test("the documentation page sends no request with a live key, and says why", async () => {
-  const { operation, sent, execute } = await openReference("svc_live");
-  await execute();
+  const sent = await execute("svc_live");
   await operation.getByText("test keys only").first().waitFor();
   expect(sent).toEqual([]);
 });
