@@ -1,22 +1,23 @@
 import { sql } from "kysely";
 import { jsonArrayFrom } from "kysely/helpers/postgres";
 import { batchStatements } from "../batch-calls.ts";
+import { paymentColumns } from "../columns.ts";
 import type { Db } from "../tables.ts";
+import type { PaymentWithMerchant } from "./payments.ts";
 
 type Asked = { paymentId: string; requester: string | null };
 
 /**
- * Returns what the options of a payment depend on: the destinations and the collection policies of its merchant, the fee policy
- * of the merchant or else of its account (null without one), and the accounts for which the requester has posted buyer data. Concurrent calls
- * share a statement, because a wallet waits for it. Throws when there is no such payment.
+ * A payment with what its options depend on: the destinations and the collection policies of its merchant, the fee policy
+ * of the merchant or else of its account (null without one), and the accounts for which the requester has posted buyer data.
  */
-export async function readPaymentTerms(db: Db, asked: Asked) {
-  const terms = await readTerms(db, asked);
-  if (!terms) throw new Error(`payment ${asked.paymentId} does not exist`);
-  return terms;
-}
+export type PaymentWithTerms = NonNullable<Awaited<ReturnType<typeof findPaymentWithTerms>>>;
 
-const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
+/**
+ * Returns a payment of either mode with its terms. Concurrent calls share a statement, because a wallet or a buyer waits for
+ * it.
+ */
+export const findPaymentWithTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
   const ids = asked.map(({ paymentId }) => paymentId);
   const requesters = asked.map(({ requester }) => requester);
   const rows = await db
@@ -26,6 +27,7 @@ const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
       ),
     )
     .innerJoin("payment as p", "p.id", "a.id")
+    .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .leftJoinLateral(
       (query) =>
         query
@@ -40,8 +42,11 @@ const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
           .as("fee"),
       (join) => join.onTrue(),
     )
+    .select(paymentColumns.map((column) => `p.${column}` as const))
     .select((query) => [
       "a.n",
+      "m.name as merchant_name",
+      "m.logo_id as merchant_logo_id",
       "fee.basis_points",
       "fee.fixed_micros",
       jsonArrayFrom(
@@ -61,7 +66,7 @@ const readTerms = batchStatements(async (db: Db, asked: readonly Asked[]) => {
         where c.payment_id = p.id and c.requester = a.requester and c.attempt_id is null)`.as("collected"),
     ])
     .execute();
-  const byNumber = new Map(rows.map((row) => [row.n, row]));
+  const byNumber = new Map(rows.map((row): [number, typeof row & PaymentWithMerchant] => [row.n, row]));
   return asked.map((_, index) => byNumber.get(index + 1));
 });
 
@@ -71,7 +76,7 @@ type Numbered = { id: string; requester: string | null; n: number };
 /** The assets that a merchant is paid in, and whether each also takes payments in other assets of its currency. */
 export type PaidAsset = { asset: string; accepts_other_assets: boolean };
 
-/** Returns the assets that a merchant is paid in. Concurrent calls share a statement, because every page reads them. */
+/** Returns the assets that a merchant is paid in. Concurrent calls share a statement, because many payments have one merchant. */
 export const listPaidAssets: (db: Db, merchantId: string) => Promise<PaidAsset[]> = batchStatements(
   async (db, merchantIds: readonly string[]) => {
     const rows = await db
