@@ -23,7 +23,8 @@ export async function readPaidAssets(db: Db, merchantId: string): Promise<Pick<T
   return toPaidAssets(await listPaidAssets(db, merchantId));
 }
 
-function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled" | "takers"> {
+/** Returns the assets that a merchant is paid in. */
+export function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled" | "takers"> {
   return {
     settled: new Set(destinations.map(({ asset }) => asset)),
     takers: new Set(destinations.filter((one) => one.accepts_other_assets).map(({ asset }) => asset)),
