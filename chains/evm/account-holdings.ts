@@ -1,6 +1,7 @@
-import { encodeFunctionData, type Hex, hexToBigInt, prepareEncodeFunctionData } from "viem";
+import { encodeFunctionData, type Hex } from "viem";
 import { mergeCalls } from "../../runtime/merge-calls.ts";
 import { multicallReadAbi, tokenAbi } from "./abi.ts";
+import { encodeBalanceOf } from "./eip3009.ts";
 import { type Call, type CallOutcome, simulateCalls } from "./multicall.ts";
 import type { EvmChain, EvmToken } from "./open-evm-chain.ts";
 
@@ -53,12 +54,9 @@ async function readPart(chain: EvmChain, wanted: readonly Wanted[]): Promise<Hol
   });
 }
 
-// Prepared once, because a selector takes a hash.
-const balanceOf = prepareEncodeFunctionData({ abi: tokenAbi, functionName: "balanceOf" });
-
 function listCalls(chain: EvmChain, token: EvmToken, account: Hex): { member: keyof Holding; call: Call }[] {
   const callToken = (data: Hex): Call => ({ target: token.token, data });
-  const balance = callToken(encodeFunctionData({ ...balanceOf, args: [account] }));
+  const balance = callToken(encodeBalanceOf(account));
   if (token.kind === "eip3009") return [{ member: "balance", call: balance }];
   const data = encodeFunctionData({ abi: multicallReadAbi, functionName: "getEthBalance", args: [account] });
   const gas = { member: "gas" as const, call: { target: chain.multicall, data } };
@@ -75,5 +73,5 @@ function listCalls(chain: EvmChain, token: EvmToken, account: Hex): { member: ke
 }
 
 function toNumber(outcome: CallOutcome | undefined): bigint {
-  return outcome?.ok && outcome.data.length === 66 ? hexToBigInt(outcome.data) : 0n;
+  return outcome?.ok && outcome.data.length === 66 ? BigInt(outcome.data) : 0n;
 }

@@ -1,4 +1,4 @@
-import { encodeFunctionData, type Hex, hashDomain, numberToHex, toFunctionSelector } from "viem";
+import { encodeFunctionData, type Hex, hashDomain, toFunctionSelector } from "viem";
 import { keccak256 } from "../keccak256.ts";
 import { bytesTokenAbi, TRANSFER_WITH_AUTHORIZATION_TYPEHASH, tokenAbi } from "./abi.ts";
 import { packAddress, packNumber } from "./abi-words.ts";
@@ -65,19 +65,20 @@ function packMembers({ from, to, value, validBefore, nonce }: Authorization): st
  * chain at all (docs/decisions/typed-data.md).
  */
 export function typedDataJson(domain: TokenDomain, authorization: Authorization): string {
-  return JSON.stringify({
-    types: { EIP712Domain: domainType, TransferWithAuthorization: authorizationType },
-    primaryType: "TransferWithAuthorization",
-    domain,
-    message: {
-      from: authorization.from,
-      to: authorization.to,
-      value: numberToHex(authorization.value),
-      validAfter: numberToHex(0),
-      validBefore: numberToHex(authorization.validBefore),
-      nonce: authorization.nonce,
-    },
-  });
+  const { from, to, value, validBefore, nonce } = authorization;
+  const [amount, end] = [value, validBefore].map((number) => `0x${number.toString(16)}`);
+  return `${beginTypedData(domain)}{"from":"${from}","to":"${to}","value":"${amount}","validAfter":"0x0","validBefore":"${end}","nonce":"${nonce}"}}`;
+}
+
+/** What comes before the message in a token's typed data, which is written once because wallets receive many. */
+const beginnings = new WeakMap<TokenDomain, string>();
+
+function beginTypedData(domain: TokenDomain): string {
+  const types = { EIP712Domain: domainType, TransferWithAuthorization: authorizationType };
+  const head = { types, primaryType: "TransferWithAuthorization", domain };
+  const beginning = beginnings.get(domain) ?? `${JSON.stringify(head).slice(0, -1)},"message":`;
+  beginnings.set(domain, beginning);
+  return beginning;
 }
 
 /** The selector of transferWithAuthorization with v, r and s. */

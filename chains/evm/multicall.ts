@@ -1,16 +1,8 @@
-import {
-  decodeErrorResult,
-  decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
-  numberToHex,
-  parseAbi,
-  toFunctionSelector,
-} from "viem";
+import { decodeErrorResult, encodeFunctionData, type Hex, numberToHex, parseAbi, toFunctionSelector } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
-import { multicallAbi, multicallReadAbi } from "./abi.ts";
-import { packAddress, packBytes, packNumber } from "./abi-words.ts";
+import { multicallReadAbi } from "./abi.ts";
+import { packAddress, packBytes, packNumber, readBytes, readNumber } from "./abi-words.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { isOutOfGas, throwChainError } from "./rpc-errors.ts";
 
@@ -71,12 +63,18 @@ export async function simulateCalls(
   return decodeMulticall(answer);
 }
 
-/** Returns the outcomes of the calls of `encodeMulticall`, in order. */
+/** Returns the outcomes of the calls of `encodeMulticall`, in order. Throws for an answer that is not their results. */
 export function decodeMulticall(answer: Hex): CallOutcome[] {
-  const results = decodeFunctionResult({ abi: multicallAbi, functionName: "tryAggregate", data: answer });
-  return results.map(({ success, returnData }) =>
-    success ? { ok: true, data: returnData } : { ok: false, reason: readRevert(returnData) },
-  );
+  const list = readNumber(answer, 0);
+  const first = list + 32;
+  const outcomes: CallOutcome[] = [];
+  // An answer that names more results than it has ends in an error, not in a long loop.
+  for (let left = readNumber(answer, list); left > 0; left -= 1) {
+    const result = first + readNumber(answer, first + outcomes.length * 32);
+    const data = readBytes(answer, result + readNumber(answer, result + 32));
+    outcomes.push(readNumber(answer, result) === 1 ? { ok: true, data } : { ok: false, reason: readRevert(data) });
+  }
+  return outcomes;
 }
 
 /** Gas that Multicall3 itself uses around a single member. */

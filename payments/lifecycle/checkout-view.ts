@@ -1,10 +1,11 @@
 import type { NetworkDetails } from "../../chains/chain-driver.ts";
 import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { hasPushOption } from "../../db/queries/payment-options.ts";
+import { findPaymentWithPaidAssets, type PaymentWithPaidAssets } from "../../db/queries/payment-terms.ts";
 import { findAnyPaymentId, findPaymentOfAnyMode, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { findPayable, isOffered } from "../options/payable-assets.ts";
-import { readPaidAssets } from "../options/terms.ts";
+import { toPaidAssets } from "../options/terms.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { PaymentView } from "../views.ts";
 import { toPaymentView } from "./read-payment.ts";
@@ -62,7 +63,7 @@ export async function openCheckout(
   deps: Deps,
   paymentId: string,
 ): Promise<Result<{ view: CheckoutView; ways: Way[] }>> {
-  const row = await findPaymentOfAnyMode(deps.db, paymentId);
+  const row = await findPaymentWithPaidAssets(deps.db, paymentId);
   if (!row) return refuse("payment_not_found", "no such payment");
   const [view, ways] = await Promise.all([toCheckoutView(deps, row), listWays(deps, row)]);
   // A buyer for whom no asset is left may have paid before.
@@ -120,9 +121,9 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
 }
 
 /** Lists the assets that can pay, by the same rule as the options of a wallet but without reading balances. */
-async function listWays(deps: Deps, payment: PaymentWithMerchant): Promise<Way[]> {
+async function listWays(deps: Deps, payment: PaymentWithPaidAssets): Promise<Way[]> {
   if (payment.state !== "requires_action") return [];
-  const payable = await findPayable(deps, payment, await readPaidAssets(deps.db, payment.merchant_id));
+  const payable = await findPayable(deps, payment, toPaidAssets(payment.destinations));
   return payable
     .filter(({ token }) => isOffered(payment.mode, token))
     .map(({ chain: { chain, network }, token: { symbol } }) => {

@@ -10,7 +10,8 @@ import {
   type NewOption,
   type OptionRow,
 } from "../../db/queries/payment-options.ts";
-import { findPayment, type PaymentQuery, type PaymentWithMerchant } from "../../db/queries/payments.ts";
+import { findPaymentWithTerms } from "../../db/queries/payment-terms.ts";
+import { findPayment, isReached, type PaymentQuery, type PaymentWithMerchant } from "../../db/queries/payments.ts";
 import { recordRequester } from "../../db/queries/requesters.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { PAYER_BARRED } from "../../transfers/refusal-reasons.ts";
@@ -31,7 +32,7 @@ import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
 import { findQuoteRefusal, isSameQuote, keepQuotedPrice } from "./quotes.ts";
-import { readTerms, type Terms } from "./terms.ts";
+import { type Terms, toTerms } from "./terms.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
 
 /**
@@ -58,11 +59,14 @@ export async function listOptions(
   deps: PaymentDeps,
   args: PaymentQuery & { accounts: readonly string[]; requester?: Requester },
 ): Promise<Result<{ payment: PaymentView; options: OptionView[] }>> {
-  const payment = await findPayment(deps.db, args);
-  if (!payment) return refuse("payment_not_found", "no such payment");
+  const { accounts, malformed } = readAccounts(deps, args.accounts);
+  const [payment, quotes] = await Promise.all([
+    findPaymentWithTerms(deps.db, { paymentId: args.paymentId, requester: args.requester?.name ?? null }),
+    listNewest(deps, args, accounts),
+  ]);
+  if (!payment || !isReached(payment, args)) return refuse("payment_not_found", "no such payment");
   const closed = findClosedRefusal(payment, deps.now());
   if (closed) return closed;
-  const { accounts, malformed } = readAccounts(deps, args.accounts);
   if (malformed.length === args.accounts.length)
     return refuse("invalid_params", "accounts: expected CAIP-10 accounts such as eip155:8453:0x…");
   if (accounts.length > MAX_ACCOUNTS)
@@ -71,13 +75,13 @@ export async function listOptions(
   if (example !== undefined)
     deps.log.info({ malformed: malformed.length, example: cleanText(example, 200) }, "malformed accounts skipped");
 
-  const [terms, quotes] = await Promise.all([
-    readTerms(deps.db, payment, args.requester),
-    listNewest(deps, payment, accounts),
+  const terms = toTerms(payment);
+  const [payable] = await Promise.all([
+    findPayable(deps, payment, terms),
     // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
     args.requester && recordRequester(deps.db, payment, args.requester),
   ]);
-  const candidates = listCandidates(await findPayable(deps, payment, terms), accounts);
+  const candidates = listCandidates(payable, accounts);
   const newest = new Map(quotes.map((row) => [keyOf(row), row]));
   const priced = candidates.map((one) => keepQuotedPrice(one, newest.get(keyOfOffer(one)), deps.now()));
   const served = payment.mode === "test" ? priced : await keepServed(deps, priced);
@@ -109,13 +113,14 @@ export async function listOptions(
   });
 }
 
+/** Returns the newest quotes of a payment for the accounts. Reads none for no accounts, or for too many. */
 function listNewest(
   { db }: PaymentDeps,
-  { id: paymentId }: PaymentWithMerchant,
+  { paymentId }: Pick<PaymentQuery, "paymentId">,
   accounts: readonly { payer: string }[],
 ) {
   const payers = [...new Set(accounts.map(({ payer }) => payer))];
-  return payers.length === 0 ? [] : listNewestOptions(db, { paymentId, payers });
+  return payers.length === 0 || accounts.length > MAX_ACCOUNTS ? [] : listNewestOptions(db, { paymentId, payers });
 }
 
 const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;

@@ -34,11 +34,28 @@ export async function keepServed(deps: PaymentDeps, candidates: readonly Candida
   return kept;
 }
 
+/** How long the barred accounts of a chain are used after they were read, milliseconds. */
+const BARRED_READ_MS = 1_000;
+const barredOf = new WeakMap<Chain, { barred: ReadonlySet<string>; readAt: number }>();
+
+/**
+ * Returns the accounts that have burned our gas on a chain within a day. It may miss one of the last second, whose
+ * payment is then refused when it is verified.
+ */
+async function listBarred(deps: PaymentDeps, chain: Chain): Promise<ReadonlySet<string>> {
+  const readAt = deps.now().getTime();
+  const known = barredOf.get(chain);
+  if (known && Math.abs(readAt - known.readAt) < BARRED_READ_MS) return known.barred;
+  const barred = await getTransferDriver(chain).listBarred(deps);
+  barredOf.set(chain, { barred, readAt });
+  return barred;
+}
+
 /** Returns the candidates without those accounts that have burned our gas on their chain within a day. */
 export async function dropBarred(deps: PaymentDeps, candidates: readonly Candidate[]): Promise<Candidate[]> {
   const kept: Candidate[] = [];
   for (const [chain, here] of Map.groupBy(candidates, (candidate) => candidate.chain)) {
-    const barred = await getTransferDriver(chain).listBarred(deps);
+    const barred = await listBarred(deps, chain);
     kept.push(...here.filter(({ payer }) => !barred.has(payer)));
   }
   return kept;

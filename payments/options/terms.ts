@@ -1,8 +1,7 @@
-import { listPaidAssets, type PaidAsset, readPaymentTerms } from "../../db/queries/payment-terms.ts";
+import { listPaidAssets, type PaidAsset, type PaymentWithTerms } from "../../db/queries/payment-terms.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Policy } from "../buyer-data/collection-policies.ts";
 import { type FeePolicy, noFee } from "../merchants/fee-policies.ts";
-import type { Requester } from "../requester.ts";
 
 /** The merchant's settings that its options depend on, and the buyer data that the requester has given. */
 export type Terms = {
@@ -19,22 +18,22 @@ export type Terms = {
   fee: FeePolicy;
 };
 
-/** Reads the assets that a merchant is paid in, as `readTerms` does. */
+/** Reads the assets that a merchant is paid in, as its payments' terms have them. */
 export async function readPaidAssets(db: Db, merchantId: string): Promise<Pick<Terms, "settled" | "takers">> {
   return toPaidAssets(await listPaidAssets(db, merchantId));
 }
 
-function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled" | "takers"> {
+/** Returns the assets that a merchant is paid in. */
+export function toPaidAssets(destinations: readonly PaidAsset[]): Pick<Terms, "settled" | "takers"> {
   return {
     settled: new Set(destinations.map(({ asset }) => asset)),
     takers: new Set(destinations.filter((one) => one.accepts_other_assets).map(({ asset }) => asset)),
   };
 }
 
-/** Reads the terms of a payment, with one statement because a wallet waits for its options. */
-export async function readTerms(db: Db, payment: { id: string }, requester?: Requester): Promise<Terms> {
-  const terms = await readPaymentTerms(db, { paymentId: payment.id, requester: requester?.name ?? null });
-  const { destinations, policies, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = terms;
+/** Returns the terms of a payment that was read with them. */
+export function toTerms(payment: PaymentWithTerms): Terms {
+  const { destinations, policies, collected, basis_points: basisPoints, fixed_micros: fixedMicros } = payment;
   return {
     ...toPaidAssets(destinations),
     direct: new Map(destinations.filter((one) => one.direct).map(({ asset, destination }) => [asset, destination])),

@@ -7,17 +7,21 @@ import { percentile, printTable } from "./bench-stats.ts";
 import { createClient, type SendRequest } from "./http-client.ts";
 
 type Args = { concurrency: number; seconds: number; say: Say };
-type Load = { perSecond: number; p50: number; p99: number };
+/** The times of requests, milliseconds, and how long they were sent, seconds. */
+type Load = { times: number[]; seconds: number };
 
 /** Accounts in one options request. With the four tokens of the bench's own stack, it has 20 pairs to price and to read. */
 const ACCOUNTS = 5;
+
+/** Every kind of request has its turn so many times, so that other work on the machine slows all of them. */
+const ROUNDS = 5;
 
 /** Payments whose statuses are polled in turn. They do not change meanwhile. */
 const POLLED = 500;
 
 /**
- * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route in the same run.
- * Half of the options requests are the first of their payment.
+ * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route that is
+ * measured in turns with them. Half of the options requests are the first of their payment.
  */
 export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
@@ -57,19 +61,25 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
     ];
     await load(create, { ...args, seconds: 2 });
     const loads = new Map<string, Load>();
-    for (const [name, once] of runs) {
-      args.say(`${name}: ${args.seconds} s at ${args.concurrency}`);
-      loads.set(name, await load(once, args));
-    }
+    for (let round = 0; round < ROUNDS; round += 1)
+      for (const [name, once] of runs) {
+        args.say(`${name}: ${args.seconds / ROUNDS} s at ${args.concurrency}`);
+        const before = loads.get(name) ?? { times: [], seconds: 0 };
+        loads.set(name, await load(once, { ...args, seconds: args.seconds / ROUNDS }, before));
+      }
+    const rateOf = (name: string): number => {
+      const { times, seconds } = loads.get(name) ?? { times: [], seconds: 1 };
+      return times.length / seconds;
+    };
     const ratio = (name: string, bare: string): [string, string] => [
       `${name}, ratio to ${bare}`,
-      ((loads.get(name)?.perSecond ?? 0) / (loads.get(bare)?.perSecond ?? 1)).toFixed(3),
+      (rateOf(name) / rateOf(bare)).toFixed(3),
     ];
     printTable([
-      ...[...loads].map(([name, { perSecond, p50, p99 }]): [string, string] => [
-        name,
-        `${perSecond.toFixed(0)}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
-      ]),
+      ...[...loads].map(([name, { times }]): [string, string] => {
+        const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
+        return [name, `${rateOf(name).toFixed(0)}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`];
+      }),
       ratio("create payment", "bare POST"),
       ratio("options", "bare POST"),
       ratio("get status", "bare GET"),
@@ -84,15 +94,16 @@ function expectOk({ status, text }: Awaited<ReturnType<SendRequest>>): void {
   if (status !== 200) throw new Error(`returned ${status}: ${text}`);
 }
 
-/** Runs `concurrency` request loops until the time is over. */
+/** Runs `concurrency` request loops until the time is over, and adds them to those before. */
 async function load(
   once: (index: number) => Promise<void>,
   args: Pick<Args, "concurrency" | "seconds">,
+  before: Load = { times: [], seconds: 0 },
 ): Promise<Load> {
-  const times: number[] = [];
+  const { times } = before;
   const begun = performance.now();
   const until = begun + args.seconds * 1_000;
-  let index = 0;
+  let index = times.length;
   const lane = async () => {
     while (performance.now() < until) {
       const sent = performance.now();
@@ -101,8 +112,7 @@ async function load(
     }
   };
   await Promise.all(Array.from({ length: args.concurrency }, lane));
-  const seconds = (performance.now() - begun) / 1_000;
-  return { perSecond: times.length / seconds, p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
+  return { times, seconds: before.seconds + (performance.now() - begun) / 1_000 };
 }
 
 async function startBare(): Promise<{ url: string; process: ChildProcess }> {

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { nameRequester, type Requester } from "../../../payments/requester.ts";
 
@@ -7,7 +7,6 @@ import { nameRequester, type Requester } from "../../../payments/requester.ts";
  * other sites do not carry. The service stores only a hash of it.
  */
 const COOKIE = "pay_session";
-const BYTES = 16;
 const pattern = /^[A-Za-z0-9_-]{22}$/;
 /** Longer than a payment can be open, seconds. */
 const MAX_AGE_S = 86_400;
@@ -20,7 +19,8 @@ export function openSession(request: FastifyRequest, reply: FastifyReply, public
 /** Returns the value of a browser's session cookie; sets the cookie on the reply when the request has none. */
 export function keepSession(request: FastifyRequest, reply: FastifyReply, publicUrl: string): string {
   const present = readCookie(request.headers.cookie);
-  const session = present ?? randomBytes(BYTES).toString("base64url");
+  // 122 random bits, which Node takes from random bytes in store.
+  const session = present ?? Buffer.from(randomUUID().replaceAll("-", ""), "hex").toString("base64url");
   if (present === undefined) {
     const { pathname, protocol } = new URL(publicUrl);
     const path = pathname.replace(/\/$/, "") || "/";

@@ -18,13 +18,20 @@ function pickEncoding({ headers }: FastifyRequest): "br" | "gzip" | undefined {
   );
 }
 
+/** Where a page is written before it is compressed, which takes half as long as to make a buffer for each. */
+const written = Buffer.alloc(64 * 1024);
+/** Bytes of a character of a JavaScript string in UTF-8, at most. */
+const MOST_BYTES = 3;
+
 /** Sends a compressed page. The caller has set the page's headers. */
-export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Html): FastifyReply {
-  const plain = Buffer.from(page.markup);
+export function sendPage(request: FastifyRequest, reply: FastifyReply, { markup }: Html): FastifyReply {
   const encoding = pickEncoding(request);
   reply.type("text/html; charset=utf-8");
-  if (encoding === undefined) return reply.send(plain);
+  if (encoding === undefined) return reply.send(Buffer.from(markup));
   reply.header("content-encoding", encoding);
+  // A compressor that returns at once has read the buffer before the next page is written.
+  const fits = markup.length * MOST_BYTES <= written.length;
+  const plain = fits ? written.subarray(0, written.write(markup)) : Buffer.from(markup);
   // A tenth of a millisecond; a thread of the pool would cost more.
   return reply.send(encoding === "br" ? toBrotli(plain) : gzipSync(plain, { level: GZIP_LEVEL }));
 }
