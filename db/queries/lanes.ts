@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { readHex } from "../../runtime/hex.ts";
 import { fromNow } from "../clock.ts";
 import type { Db } from "../tables.ts";
+import { isUnreserved } from "./claim-transfers.ts";
 
 /** A lease on a lane, with its fencing token: writes with an older fence match no row. */
 export type LaneLease = { id: string; chain: string; address: string; fence: number; next_nonce: number };
@@ -38,39 +39,60 @@ export async function takeLane(
  * Asks the owners of these lanes to check for more ready transfers: `releaseLane` does not release a lane with such a
  * request. Returns false when none of the lanes is leased, so that the caller takes one itself.
  */
-export async function wakeLanes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
-  return (await requestWakes(db, args)) > 0;
+export async function wakeLanes(db: Db, args: LanesOfChain): Promise<boolean> {
+  return (await requestWakes(db, args, 0)).leased > 0;
+}
+
+/** The lanes of a chain with these addresses. */
+type LanesOfChain = { chain: string; addresses: readonly string[] };
+
+/**
+ * Asks the owners of these lanes to check for more ready transfers, as `wakeLanes` does. Returns true when they can send all
+ * of them: every lane has an owner, or the next batches of those with a recently renewed lease have room for the transfers
+ * that wait. Returns false when a job should take a free lane.
+ * @param most transfers in one batch at most
+ * @param recentMs a lane counts as working when its lease lasts at least this long, milliseconds
+ */
+export async function wakeEnoughLanes(
+  db: Db,
+  { most, recentMs, ...lanes }: LanesOfChain & { most: number; recentMs: number },
+): Promise<boolean> {
+  const { leased, working } = await requestWakes(db, lanes, recentMs);
+  if (leased === lanes.addresses.length) return true;
+  if (working === 0) return false;
+  // A transfer that is sent alone takes a whole transaction.
+  const room = working * most;
+  const { rows } = await sql<{ waiting: number }>`
+    select coalesce(sum(case when alone then ${most} else 1 end), 0)::int as waiting from (
+      select t.alone from transfer t where t.chain = ${lanes.chain} and t.state = 'ready' and not t.smart_wallet
+        and (t.hold_until is null or t.hold_until <= clock_timestamp()) and ${isUnreserved("t")} limit ${room + 1}
+    ) unreserved`.execute(db);
+  return (rows[0]?.waiting ?? 0) <= room;
 }
 
 /**
- * Asks the owners of these lanes to check for more ready transfers, as `wakeLanes` does. Returns true when every one of the
- * lanes has an owner that will check; otherwise a job should take the free one.
+ * Requests a wake of those of these lanes that are leased, and returns their number and the number of those whose lease lasts
+ * at least `recentMs`. Writes nothing for a lane whose wake has been requested already: its owner clears the request before it
+ * checks. Locks the other lanes in the order of their ids, which avoids deadlocks between two requests.
  */
-export async function wakeEveryLane(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<boolean> {
-  return (await requestWakes(db, args)) === args.addresses.length;
-}
-
-/**
- * Requests a wake of those of these lanes that are leased, and returns their number. Writes nothing for a lane whose wake has
- * been requested already: its owner clears the request before it checks. Locks the other lanes in the order of their ids,
- * which avoids deadlocks between two requests.
- */
-async function requestWakes(db: Db, args: { chain: string; addresses: readonly string[] }): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
+async function requestWakes(
+  db: Db,
+  { chain, addresses }: LanesOfChain,
+  recentMs: number,
+): Promise<{ leased: number; working: number }> {
+  const { rows } = await sql<{ leased: number; working: number }>`
     with leased as (
-      select id, wake_requested from lane
-      where chain = ${args.chain} and address = any(${args.addresses}) and lease_until > clock_timestamp()
+      select id, wake_requested, lease_until > ${fromNow(recentMs)} as working from lane
+      where chain = ${chain} and address = any(${addresses}) and lease_until > clock_timestamp()
     ), woken as (
       update lane set wake_requested = true where id in (
         select id from lane
         where id in (select id from leased where not wake_requested) and lease_until > clock_timestamp()
         order by id for update
       ) returning id
-    )
-    select ((select count(*) from woken) + (select count(*) from leased where wake_requested))::int as count`.execute(
-    db,
-  );
-  return rows[0]?.count ?? 0;
+    ), awake as (select working from leased where wake_requested or id in (select id from woken))
+    select count(*)::int as leased, (count(*) filter (where working))::int as working from awake`.execute(db);
+  return rows[0] ?? { leased: 0, working: 0 };
 }
 
 /** Releases a lane, unless a wake was requested meanwhile: then clears the request and keeps the lease, and the owner checks for transfers once more. */

@@ -23,16 +23,17 @@ type RelayQueue = (typeof queues)[Sender];
 
 /**
  * Creates the function by which a sender sends its ready transfers on a chain. Senders run separately, so that transfers of
- * contract wallets delay no others. Calls made during a run share the next run, which belongs to the trace of none. The function
+ * contract wallets delay no others. A run belongs to the trace of none. Runs of lanes overlap, each with a lane of its own, so
+ * that one process uses several lanes while endpoints are slow; other calls made during a run share the next run. The function
  * returns `more` when work is left for another call.
  */
 export function createSend(
   deps: TransferDeps & PaymentDeps,
   sender: Sender,
 ): (chain: string) => Promise<"idle" | "more"> {
-  return singleFlight(async (chain) =>
-    outsideTraces(() => getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps))),
-  );
+  const run = (chain: string) =>
+    outsideTraces(() => getTransferDriver(getChain(deps.chains, chain)).send(deps, sender, createSendHandlers(deps)));
+  return sender === "lanes" ? run : singleFlight(run);
 }
 
 /** Creates the handlers that book findings made before a send, for payments, settlements and refunds. */

@@ -18,13 +18,14 @@ import { benchPayments } from "./bench-payments.ts";
 import { benchPeer } from "./bench-peer.ts";
 import { benchPolls } from "./bench-polls.ts";
 import { benchRetention } from "./bench-retention.ts";
-import { benchScaling, type FleetSize } from "./bench-scaling.ts";
+import { benchScaling } from "./bench-scaling.ts";
 import { benchSigner } from "./bench-signer.ts";
 import { benchSolana } from "./bench-solana.ts";
 import { benchSolanaDowntime } from "./bench-solana-downtime.ts";
 import { benchWal } from "./bench-wal.ts";
 import { startCountingProxy } from "./counting-proxy.ts";
 import { installPeer, PeerMissing } from "./peer-package.ts";
+import { type FleetSize, readFleetSizes, startScaledFleet } from "./scaled-fleet.ts";
 
 const help = `usage: npm run bench -- [options]
 
@@ -52,8 +53,10 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --blocks N        blocks of each part of --busy (default 40), or of --downtime (default 43200; slots: 216000)
   --next-block T    measure instead, with a block every T seconds (such as 1,2,12), how many payments are in the next block
                     and how soon after it buyers are answered; starts its own stacks
-  --scaling MS      measure instead fleets of 1 to 8 workers and lanes, with every RPC call delayed by MS milliseconds, and
-                    print a table in Markdown; starts its own stacks
+  --scaling MS      measure instead fleets of several sizes, with every RPC call delayed by MS milliseconds, and print a table
+                    in Markdown; starts its own stacks
+  --fleets LIST     the fleets of --scaling, each as WORKERSxLANES, then xCHAINS and xPAYMENTS that one transaction can hold,
+                    which are 1 and 115 (default 1x8,2x8,4x8,8x8,4x1,4x2,4x4)
   --polls           measure instead how soon long polls return when payments change, with many and with few pollers
   --pages           measure instead the buyer's pages in a browser: bytes, paint, blocking, shift, interactions, axe
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
@@ -93,6 +96,7 @@ const { values } = parseArgs({
     blocks: { type: "string" },
     "next-block": { type: "string" },
     scaling: { type: "string" },
+    fleets: { type: "string", default: "1x8,2x8,4x8,8x8,4x1,4x2,4x4" },
     polls: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
     pictures: { type: "string" },
@@ -119,6 +123,11 @@ if (values.chain !== "evm" && values.chain !== "solana") {
 const inFlight = values["in-flight"].split(",").map(Number);
 if ((values.peer ?? "x402") !== "x402" || !inFlight.every((one) => Number.isInteger(one) && one > 0)) {
   console.error(`--peer takes x402, and --in-flight whole numbers\n\n${help}`);
+  process.exit(2);
+}
+const fleets = readFleetSizes(values.fleets) ?? [];
+if (fleets.length === 0) {
+  console.error(`--fleets takes fleets such as 1x8,4x8x4\n\n${help}`);
   process.exit(2);
 }
 /** Returns the number of blocks that Base, or of slots that Solana, makes in a day; few for --busy. */
@@ -215,16 +224,9 @@ if (blockTimes) {
 }
 if (values.scaling) {
   await buildService();
-  const delayMs = counts.scaling;
-  const start = async ({ workers, lanes }: FleetSize) => {
-    const size = { WORKERS: String(workers), LANES: String(lanes), LOG_LEVEL: "warn" };
-    const settings = await withFreePorts(readSettings({ ...process.env, ...size }));
-    const proxy = await startCountingProxy(`http://127.0.0.1:${settings.ANVIL_PORT}`, { delayMs });
-    const STACK_DIR = join(settings.STACK_DIR, "bench-scaling");
-    return startStack({ ...settings, STACK_DIR, EVM_RPC_URL: proxy.url }, progress.say, { build: builtService });
-  };
-  const { payments, concurrency } = counts;
-  await benchScaling(start, { payments, concurrency, delayMs, say: progress.say });
+  const { payments, concurrency, scaling: delayMs } = counts;
+  const start = (size: FleetSize) => startScaledFleet(size, delayMs, progress.say);
+  await benchScaling(start, { sizes: fleets, payments, concurrency, delayMs, say: progress.say });
   process.exit(0);
 }
 if (values.signer) {

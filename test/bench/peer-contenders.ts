@@ -48,7 +48,7 @@ export function ourContender(stack: StackFile): Contender {
   };
 }
 
-/** Runs one contender on a chain of its own, which is set up as the one of our stack and is asked by nobody else. */
+/** Runs one contender on a chain of its own, which is set up as the one of our stack and serves no other client. */
 export async function withOwnChain<T>(settings: StackSettings, run: (chain: OwnChain) => Promise<T>): Promise<T> {
   const anvil = await startAnvil();
   const endGuard = guardPool(anvil.url);

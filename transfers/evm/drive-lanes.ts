@@ -20,6 +20,7 @@ import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
 import { formingMs, lastSendMs, noteSendTime, waitForInclusion } from "./forming-batches.ts";
 import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
+import { LEASE_MS, maxBatchSize, wakeOwners } from "./lane-capacity.ts";
 import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
 import { skipForeignNonces } from "./lane-nonce.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
@@ -27,8 +28,6 @@ import { buildPayload, pickBatch } from "./multicall-batch.ts";
 import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 
-/** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
-const LEASE_MS = 5_000;
 /** Transactions that one run sends before it releases the lane, so that jobs end and the process can run others. */
 const MAX_SENT = 20;
 
@@ -42,8 +41,8 @@ type Pool = { signers: readonly Signer[]; takes: "keys" | "wallets" | "keys, the
 const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 
 /**
- * Relays the ready transfers of a chain, except those of contract wallets. Returns `more` when the run ended early and
- * another one should follow.
+ * Relays the ready transfers of a chain, except those of contract wallets, unless the lanes in use can send all of them. Returns
+ * `more` when the run ended early and another one should follow.
  */
 export async function relayReady(
   deps: TransferDeps,
@@ -52,7 +51,7 @@ export async function relayReady(
 ): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
   const { relayers } = listLaneSigners(deps, chain);
-  if (relayers.length === 0) return "idle";
+  if (relayers.length === 0 || (await wakeOwners(deps, chain, "lanes"))) return "idle";
   const takes = hasWalletLane(chain) ? "keys" : "keys, then wallets";
   return drivePool(deps, chain, { signers: relayers, takes, handlers });
 }
@@ -315,10 +314,4 @@ export async function storeBroadcastResult(
   // Either these bytes or a replacement are already in a block, or another program uses the key. The watcher finds out
   // which. Skipping the used nonces here avoids wasting more of them.
   await skipForeignNonces(deps, chain, key);
-}
-
-/** Returns how many transfers can share one transaction. A lane claims no more than that. */
-function maxBatchSize(chain: EvmChain): number {
-  const least = Math.min(...[...chain.tokens.values()].map((token) => token.transferGas));
-  return Math.max(1, Math.floor(chain.network.batchGas / least));
 }

@@ -2,16 +2,15 @@ import { readHead } from "../../chains/evm/blocks.ts";
 import { PAYOUT_VALID_BEFORE, payoutKind } from "../../chains/evm/evm-payouts.ts";
 import { type EvmChain, getEvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { openEvmKeys } from "../../chains/evm/signers/open-evm-keys.ts";
-import { wakeEveryLane } from "../../db/queries/lanes.ts";
 import type { TransferDriver } from "../transfer-driver.ts";
 import { readEvmSigned } from "../verification.ts";
 import { runBlockPass } from "./block-pass.ts";
 import { relayReady, relayWallets } from "./drive-lanes.ts";
 import { evmWallets } from "./evm-wallets.ts";
 import { readGasRules } from "./gas-limits.ts";
+import { wakeOwners } from "./lane-capacity.ts";
 import { readLaneBalances } from "./lane-funds.ts";
 import { isLaneHeld } from "./lane-holds.ts";
-import { listLaneAddresses } from "./lane-signers.ts";
 import { screenByOracle } from "./oracle-screening.ts";
 import { deductLatestCharge, readCharge } from "./rollup-charge.ts";
 import { startEvm } from "./start-chain.ts";
@@ -34,8 +33,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       const relay = sender === "wallet lane" ? relayWallets : relayReady;
       return relay(deps, chain.chain, handlers);
     },
-    wakeOwners: ({ db }, sender) =>
-      wakeEveryLane(db, { chain: chain.chain, addresses: listLaneAddresses(chain, sender) }),
+    wakeOwners: (deps, sender) => wakeOwners(deps, chain, sender),
     payoutForm: (asset) => ({ kind: payoutKind(getEvmToken(chain, asset)), valid_before: PAYOUT_VALID_BEFORE }),
     verify: (deps, all, by) => verifyAnyKind(deps, chain, all.map(readEvmSigned), by),
     checkSignature: (signed) => checkKey(chain, readEvmSigned(signed)),

@@ -33,7 +33,7 @@ test("money that an operator has assigned to a payment is claimed with all depos
   const { signing, fixture, payLate, claimAll } = await setUp();
   await fixture.pay(await fundBuyer(chain), 300n);
   const late = await payLate();
-  expect(await claimAll(), "an open exception is nobody's").toEqual({ verified: 1, refused: {} });
+  expect(await claimAll(), "an open exception has no owner").toEqual({ verified: 1, refused: {} });
   unwrap(await assignException(fixture.deps, { actor, ...late }));
   expect(await claimAll()).toEqual({ verified: 2, refused: {} });
 

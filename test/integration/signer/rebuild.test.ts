@@ -136,7 +136,7 @@ test("a rebuild records nothing while a transfer belongs to no payout or the tre
   const left = new Map([[own.asset, 7n]]);
   expect(await rebuildPayouts(rebuilt.deps, { ...options, accepted, left })).toMatchObject({ recorded: 2, held: [] });
   expect(await fixture.settle(id)).toEqual(["treasury_retired"]);
-  // A thief who hid deposits from the rebuild, so that their payouts belong to nobody, cannot claim them afterwards.
+  // A thief who hid deposits from the rebuild, so that their payouts have no owner, cannot claim them afterwards.
   await fixture.pay(await fundBuyer(own), 100n);
   expect(await claimAllDeposits({ db: fixture.db, signer: rebuilt.signer })).toEqual({
     verified: 2,

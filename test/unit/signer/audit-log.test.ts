@@ -79,7 +79,7 @@ function setUp(file = ":memory:") {
   return { store, deps, advance, claim, pay, findings };
 }
 
-/** Changes the store as someone does who can write its file: its triggers stop nobody. */
+/** Changes the store as someone does who can write its file: its triggers do not stop them. */
 function tamper(store: Store, statement: string) {
   const triggers = store.prepare("select name from sqlite_master where type = 'trigger'").all();
   for (const { name } of triggers) store.exec(`drop trigger ${String(name)}`);

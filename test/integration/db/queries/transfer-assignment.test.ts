@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
 import { claimReady, listClaimable } from "../../../../db/queries/claim-transfers.ts";
-import { freeLane, releaseLane, takeLane, wakeEveryLane } from "../../../../db/queries/lanes.ts";
+import { freeLane, type LaneLease, releaseLane, takeLane, wakeEnoughLanes } from "../../../../db/queries/lanes.ts";
 import { assignTransfers, holdTransfer, unassignTransfers } from "../../../../db/queries/transfers.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
@@ -153,14 +153,42 @@ describe("storing an assignment", () => {
 });
 
 describe("waking the owners of lanes", () => {
-  test("the owners are asked when every lane has one, and otherwise a job must take the free lane", async () => {
-    const { chain, lanes } = await makeChain(2, 0);
-    const addresses = lanes.map(({ address }) => address);
-    expect(await wakeEveryLane(db, { chain, addresses })).toBe(true);
-    for (const lane of lanes) expect(await releaseLane(db, lane)).toBe("wake_requested");
-    if (lanes[0]) expect(await releaseLane(db, lanes[0])).toBe("released");
-    expect(await wakeEveryLane(db, { chain, addresses })).toBe(false);
-    await sql`update lane set lease_until = clock_timestamp() where chain = ${chain}`.execute(db);
-    expect(await wakeEveryLane(db, { chain, addresses })).toBe(false);
+  const wake = (
+    { chain, lanes }: Awaited<ReturnType<typeof makeChain>>,
+    more: { most?: number; recentMs?: number } = {},
+  ) => wakeEnoughLanes(db, { chain, addresses: lanes.map(({ address }) => address), most: 2, recentMs: 0, ...more });
+  const release = async (lane: LaneLease | undefined) => (lane ? releaseLane(db, lane) : undefined);
+
+  test("the owners are asked when every lane has one, whatever waits", async () => {
+    const made = await makeChain(2, 9);
+    expect(await wake(made)).toBe(true);
+    for (const lane of made.lanes) expect(await release(lane)).toBe("wake_requested");
+  });
+
+  test("no job takes a free lane while the next batch of a working lane has room for what waits", async () => {
+    const made = await makeChain(2, 2);
+    await release(made.lanes[0]);
+    expect(await wake(made)).toBe(true);
+    expect(await release(made.lanes[1])).toBe("wake_requested");
+    expect(await release(made.lanes[1])).toBe("released");
+    expect(await wake(made), "no lane is working").toBe(false);
+  });
+
+  test("a job takes a free lane when more waits than a batch, when a transfer goes alone, or when the owner is slow", async () => {
+    const made = await makeChain(2, 3);
+    await release(made.lanes[0]);
+    expect(await wake(made)).toBe(false);
+    expect(await wake(made, { most: 3 })).toBe(true);
+    expect(await wake(made, { most: 3, recentMs: 600_000 }), "the lease was not renewed lately").toBe(false);
+    await sql`update transfer set alone = true where chain = ${made.chain}`.execute(db);
+    expect(await wake(made, { most: 3 })).toBe(false);
+  });
+
+  test("transfers that a working lane has reserved do not wait", async () => {
+    const made = await makeChain(2, 4);
+    await release(made.lanes[0]);
+    expect(await wake(made, { most: 3 })).toBe(false);
+    await made.claim(made.lanes[1]?.id ?? "");
+    expect(await wake(made, { most: 3 })).toBe(true);
   });
 });

@@ -1,7 +1,9 @@
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 
 test("a lane whose broadcast is unanswered takes no new work, and another lane relays the next transfers", async () => {
   const chain = await startChain({ lanes: 3 });
@@ -62,4 +64,54 @@ test("several owners of several lanes relay every transfer once", async () => {
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(30);
   const transactions = await one.transactions();
   expect(transactions.map((row) => row.reverted)).toEqual(transactions.map(() => false));
+});
+
+/** A fixture with three lanes, two of them for plain keys, whose first transaction stays without its answer until `answer` is called. */
+async function withSlowSend() {
+  const chain = await startChain({ lanes: 3 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { batchGas: 400_000 } });
+  const [sent, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  proxy.onAnswer((method) => {
+    if (method !== "eth_sendRawTransaction") return undefined;
+    sent.resolve();
+    return answered.promise;
+  });
+  const first = await fixture.sign(await fundBuyer(chain));
+  const sending = fixture.relay();
+  await sent.promise;
+  const lanesUsed = async () => new Set((await fixture.transactions()).map((row) => row.lane_id)).size;
+  const signMore = async (count: number) => {
+    const more = await fixture.signAll(await fundBuyers(chain, count));
+    // As if the send had begun now, although signing took time.
+    await sql`update lane set lease_until = clock_timestamp() + interval '5 s' where lease_until is not null`.execute(
+      fixture.deps.db,
+    );
+    return [first, ...more].map(({ id }) => id);
+  };
+  return { fixture, sending, signMore, answer: answered.resolve, lanesUsed };
+}
+
+test("transfers that fit into the next transaction of a lane at work wait for it", async () => {
+  const { fixture, sending, signMore, answer, lanesUsed } = await withSlowSend();
+  const ids = await signMore(2);
+  expect(await fixture.relay()).toBe("idle");
+  expect(await fixture.transactions()).toHaveLength(1);
+  answer();
+  await sending;
+  await fixture.watch();
+  expect(await fixture.statesOf(ids)).toEqual(["confirmed", "confirmed", "confirmed"]);
+  expect(await lanesUsed()).toBe(1);
+  expect(await fixture.transactions()).toHaveLength(2);
+});
+
+test("one worker sends through a second lane when more wait than the next transaction of the first can carry", async () => {
+  const { fixture, sending, signMore, answer, lanesUsed } = await withSlowSend();
+  const ids = await signMore(5);
+  const second = fixture.relay();
+  await waitFor(async () => (await lanesUsed()) === 2, { within: 30_000 });
+  answer();
+  await Promise.all([sending, second]);
+  await fixture.watch();
+  expect(new Set(await fixture.statesOf(ids))).toEqual(new Set(["confirmed"]));
 });
