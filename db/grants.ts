@@ -502,6 +502,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 /** Functions that a role may call, by their signature. Trigger functions need no privilege, and no other role may call them. */
 export const callable: Readonly<Record<string, readonly Role[]>> = {
   "ledger_day_of(timestamptz)": ["api", "worker", "admin", "reader"],
+  // Part of an index: every role that writes or searches quotes.
+  "option_hour(timestamptz)": ["api", "worker", "board", "admin", "reader"],
   "database_identity(oid)": ["api", "worker", "admin", "reader"],
   "remove_history(text, text[], timestamptz, boolean)": ["worker"],
   "lock_audit_chain()": ["worker", "admin"],

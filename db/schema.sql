@@ -668,9 +668,7 @@ create table payment_option (
   CHECK ((number > 0)),
   CHECK ((owed_amount > (0)::numeric)),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
-  PRIMARY KEY (id),
-  UNIQUE (payment_id, id),
-  UNIQUE (payment_id, payer, asset, number)
+  PRIMARY KEY (id, payment_id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_sum (
@@ -947,8 +945,7 @@ create table transfer (
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   FOREIGN KEY (refund_id) REFERENCES refund(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
-  PRIMARY KEY (id),
-  UNIQUE (authorization_nonce, chain, token, payer)
+  PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table transition (
@@ -1125,7 +1122,8 @@ CREATE INDEX payment_due_merchant ON public.payment USING btree (merchant_id, du
 CREATE INDEX payment_merchant ON public.payment USING btree (merchant_id, state, COALESCE(asset, ''::text), created_at DESC);
 CREATE INDEX payment_metadata ON public.payment USING gin (metadata jsonb_path_ops) WHERE (metadata IS NOT NULL);
 CREATE INDEX payment_option_authorization ON public.payment_option USING btree (authorization_nonce);
-CREATE INDEX payment_option_payer ON public.payment_option USING btree (payer, created_at);
+CREATE INDEX payment_option_direct ON public.payment_option USING btree (payer) WHERE direct;
+CREATE INDEX payment_option_payer ON public.payment_option USING btree (option_hour(created_at), "right"(payer, 8));
 CREATE INDEX payment_option_renewal ON public.payment_option USING btree (created_at) WHERE (number > 1);
 CREATE INDEX payment_reference ON public.payment USING btree (reference_id) WHERE (reference_id IS NOT NULL);
 CREATE INDEX payment_sent_by_others ON public.payment USING btree (tx_id) WHERE sent_by_others;
@@ -1173,8 +1171,10 @@ CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree 
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
 CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USING btree (merchant_id, asset) WHERE (state = 'requested'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
+CREATE UNIQUE INDEX payment_option_quote ON public.payment_option USING btree (payment_id, number, ((md5(((payer || ' '::text) || asset)))::uuid));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
+CREATE UNIQUE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce, ((md5(((((chain || ' '::text) || token) || ' '::text) || payer)))::uuid));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);
@@ -1453,6 +1453,13 @@ CREATE OR REPLACE FUNCTION public.lock_audit_chain()
 AS $function$
   select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
   $function$
+;
+
+CREATE OR REPLACE FUNCTION public.option_hour(at timestamp with time zone)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (floor((EXTRACT(epoch FROM at) / (3600)::numeric)))::integer
 ;
 
 CREATE OR REPLACE FUNCTION public.payments_at_rest(of_payments text[], before timestamp with time zone)

@@ -12,8 +12,8 @@ const CACHE_MS = 10_000;
 const cache = new WeakMap<SolanaChain, { at: number; funded: string[] }>();
 
 /**
- * Returns the relayer that pays for a transaction. The key spreads transactions evenly over the funded relayers, or over
- * all relayers if none is funded. Balances are read in live mode only, and cached for a few seconds.
+ * Returns the relayer that pays for a transaction. The last digits of the key, a hash, spread transactions evenly over the
+ * funded relayers, or over all relayers if none is funded. Balances are read in live mode only, and cached for a few seconds.
  */
 export async function chooseLane(
   chain: SolanaChain,
@@ -21,7 +21,7 @@ export async function chooseLane(
 ): Promise<string> {
   const funded = args.isLive && chain.lanes.length > 1 ? await listFunded(chain, args.now) : [];
   const candidates = funded.length > 0 ? funded : chain.lanes;
-  return candidates[Number.parseInt(args.key.slice(2, 10), 16) % candidates.length] ?? "";
+  return candidates[Number.parseInt(args.key.slice(-8), 16) % candidates.length] ?? "";
 }
 
 async function listFunded(chain: SolanaChain, now: number): Promise<string[]> {

@@ -93,10 +93,11 @@ export async function addToSums(db: Db, { account_id, mode }: SummedAccount, lim
       select payer, number from payer where number is not null union all select payer, number from added
     ), customers as (
       insert into customer_set (account_id, mode, merchant_id, span, starts_on, asset, chunk, bits)
-      select ${owner}, p.merchant_id, p.span, p.starts_on, p.asset, n.number / ${chunk},
+      select ${owner}, p.merchant_id, p.span, p.starts_on, a.asset, n.number / ${chunk},
         bit_or(set_bit(0::bit(${chunk}), n.number % ${chunk}, 1))
       from placed p join numbered n on n.payer = p.payer
-      group by p.merchant_id, p.span, p.starts_on, p.asset, n.number / ${chunk}
+      join lateral (values (p.asset), ('')) a (asset) on a.asset <> '' or p.merchant_id = ''
+      group by p.merchant_id, p.span, p.starts_on, a.asset, n.number / ${chunk}
       on conflict (account_id, mode, merchant_id, span, starts_on, asset, chunk)
         do update set bits = customer_set.bits | excluded.bits
     ), counted as (

@@ -26,7 +26,9 @@ export type ExceptionRow = {
   asked: bigint | null;
   /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
   transfer_id: string | null;
-  /** The newest payment for which this payer had an option, when the movement refers to no payment. */
+  /**
+   * The newest payment for which this payer had an option in the two days before the movement, when that refers to no payment.
+   */
   perhaps: string | null;
   /** The note of the booking; for dust, the number of deposits and the day. */
   note: string | null;
@@ -58,7 +60,10 @@ export async function listOpenExceptions(
     select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, s.payer, s.receiver,
       p.id as payment_id, p.state as payment_state, o.amount as asked, t.id as transfer_id,
       case when p.id is null then (
-        select payment_id from payment_option po where po.payer = s.payer order by po.created_at desc limit 1
+        select payment_id from payment_option po
+        where option_hour(po.created_at) between option_hour(s.observed_at) - 48 and option_hour(s.observed_at)
+          and right(po.payer, 8) = right(s.payer, 8) and po.payer = s.payer
+        order by po.created_at desc limit 1
       ) end as perhaps, g.note
     from open g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'

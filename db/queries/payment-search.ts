@@ -5,15 +5,30 @@ import type { MerchantRow } from "./merchants.ts";
 /** Options that are read of one payer: renewed quotes of the same payments are most of them. */
 const MOST_OPTIONS = 1_000;
 
-/** Returns the ids of the newest payments for which one of these addresses had an option. */
+/**
+ * Returns the ids of the newest payments for which one of these addresses had an option. Steps back through the hours that
+ * have options, until it has enough of the addresses.
+ */
 export async function listPaymentsOfPayer(
   db: Db,
   { payers, limit }: { payers: readonly string[]; limit: number },
 ): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
+    with recursive hour (number) as (
+      select max(option_hour(created_at)) from payment_option
+      union all
+      select (
+        select option_hour(created_at) from payment_option where option_hour(created_at) < h.number
+        order by option_hour(created_at) desc limit 1
+      ) from hour h where h.number is not null
+    )
     select payment_id as id from (
-      select payment_id, created_at from payment_option where payer = any(${payers})
-      order by created_at desc limit ${MOST_OPTIONS}
+      select o.payment_id, o.created_at from hour h cross join lateral (
+        select payment_id, created_at from payment_option
+        where option_hour(created_at) = h.number and right(payer, 8) = any(${payers.map((one) => one.slice(-8))})
+          and payer = any(${payers})
+        offset 0
+      ) o limit ${MOST_OPTIONS}
     ) found group by payment_id order by max(created_at) desc, payment_id limit ${limit}`.execute(db);
   return rows.map(({ id }) => id);
 }

@@ -28,53 +28,53 @@ export type PaymentTotals = {
  * select, which takes about one second per million.
  */
 export async function sumPayments(db: Db, filter: PaymentFilter): Promise<PaymentTotals> {
-  const revenue = await sumRevenue(db, filter);
+  const { rows } = await selectTotals(filter).execute(db);
+  const units = rows.flatMap(({ unit, ...sums }) => (unit === null ? [] : [{ unit, ...sums }]));
   return {
-    revenue: revenue.filter((row) => row.succeeded).map(({ unit, value }) => ({ unit, value })),
-    transactions: revenue.reduce((sum, row) => sum + row.count, 0),
-    customers: await countCustomers(db, filter),
+    revenue: units.filter((row) => row.succeeded).map(({ unit, value }) => ({ unit, value })),
+    transactions: units.reduce((sum, row) => sum + row.count, 0),
+    customers: rows.find(({ unit }) => unit === null)?.count ?? 0,
   };
 }
 
-type UnitSum = { unit: string; succeeded: boolean; count: number; value: bigint };
+/** The payments of a unit, or the distinct payers of succeeded payments in all units (null). */
+type Sum = { unit: string | null; succeeded: boolean; count: number; value: bigint };
 
-/** Each statement reads the sums and the payments in one snapshot, so a fold that commits meanwhile changes nothing. */
-async function sumRevenue(db: Db, filter: PaymentFilter): Promise<UnitSum[]> {
+/** One statement reads the sums and the payments in one snapshot, so a fold that commits meanwhile changes nothing. */
+function selectTotals(filter: PaymentFilter): RawBuilder<Sum> {
   const time = splitTime(filter.from, filter.before);
-  const { rows } = await sql<UnitSum>`
-    with recursive ${readOneByOne(filter, time)}
-    select unit, state = 'succeeded' as succeeded, sum(count)::bigint as count, sum(value) as value from (
-      select unit, state, 1 as count, value from single
-      ${
-        hasTexts(filter)
-          ? sql``
-          : sql`union all select s.unit, s.state, s.count, s.value ${fromSums("payment_sum", filter, time)}
-        and s.state = any(${statesOf(filter)})`
-      }
-    ) s group by 1, 2 order by 1`.execute(db);
-  return rows;
-}
-
-async function countCustomers(db: Db, all: PaymentFilter): Promise<number> {
-  if (!statesOf(all).includes("succeeded")) return 0;
-  const filter: PaymentFilter = { ...all, states: ["succeeded"] };
-  const time = splitTime(filter.from, filter.before);
-  const known = hasTexts(filter)
-    ? sql`select null::int as chunk, null::bit(32768) as bits where false`
-    : sql`select s.chunk, bit_or(s.bits) as bits ${fromSums("customer_set", filter, time)} group by s.chunk`;
-  const { rows } = await sql<{ customers: number }>`
-    with recursive ${readOneByOne(filter, time)}, known as materialized (${known}), payer as (
-      select distinct o.payer from single p join payment_option o on o.id = p.option_id
+  const states = statesOf(filter);
+  const [sums, sets] = hasTexts(filter)
+    ? [sql``, sql`select null::int as chunk, null::bit(32768) as bits where false`]
+    : [
+        sql`union all select s.unit, s.state, s.count, s.value ${fromSums("payment_sum", filter, time)}
+          and ${acceptsAsset(filter, sql`s.asset`)} and s.state = any(${states})`,
+        sql`select s.chunk, bit_or(s.bits) as bits ${fromSums("customer_set", filter, time)}
+          and ${acceptsSet(filter)} and ${states.includes("succeeded")} group by s.chunk`,
+      ];
+  return sql<Sum>`
+    with recursive ${readOneByOne(filter, time)}, known as materialized (${sets}), payer as (
+      select distinct o.payer from single p join payment_option o on o.id = p.option_id where p.state = 'succeeded'
     ), numbered as materialized (
       select (
         select c.number from customer c
         where c.account_id = ${filter.accountId} and c.mode = ${filter.mode} and c.payer = p.payer
       ) as number from payer p
     )
-    select (select coalesce(sum(bit_count(bits)), 0) from known)::bigint + count(*) as customers
+    select unit, state = 'succeeded' as succeeded, sum(count)::bigint as count, sum(value) as value from (
+      select unit, state, 1 as count, value from single ${sums}
+    ) s group by 1, 2
+    union all
+    select null, true, (select coalesce(sum(bit_count(bits)), 0) from known)::bigint + count(*), 0
     from numbered n left join known k on k.chunk = n.number / ${sql.lit(CHUNK)}
-    where n.number is null or k.bits is null or get_bit(k.bits, n.number % ${sql.lit(CHUNK)}) = 0`.execute(db);
-  return rows[0]?.customers ?? 0;
+    where n.number is null or k.bits is null or get_bit(k.bits, n.number % ${sql.lit(CHUNK)}) = 0
+    order by 1`;
+}
+
+/** SQL: a filter accepts a row \`s\` of \`customer_set\`. The sets of all assets together exist for the whole account only. */
+function acceptsSet(filter: PaymentFilter): RawBuilder<boolean> {
+  const isWhole = !merchantsOf(filter) && !filter.chains && !filter.assets;
+  return isWhole ? sql`s.asset = ''` : sql`s.asset <> '' and ${acceptsAsset(filter, sql`s.asset`)}`;
 }
 
 /** SQL: the rows `s` of sums of a filter's whole days. */
@@ -89,7 +89,7 @@ function fromSums(
     join ${sql.table(table)} s on s.account_id = ${filter.accountId} and s.mode = ${filter.mode}
       and s.merchant_id = any(${merchantsOf(filter) ?? [""]}) and s.span = r.span
       and s.starts_on >= r."from" and s.starts_on < r.before
-    where ${acceptsAsset(filter, sql`s.asset`)}`;
+    where true`;
 }
 
 /**

@@ -37,7 +37,8 @@ export async function putColdTransfer(
     .values({ state: "ready", ...row, created_at: at })
     .onConflict((conflict) =>
       conflict
-        .columns(["chain", "token", "payer", "authorization_nonce"])
+        // The index `transfer_authorization`.
+        .expression(sql`authorization_nonce, (md5(chain || ' ' || token || ' ' || payer)::uuid)`)
         .doUpdateSet((eb) => ({
           amount: eb.ref("excluded.amount"),
           receiver: eb.ref("excluded.receiver"),

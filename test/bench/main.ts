@@ -10,6 +10,7 @@ import { benchBusy } from "./bench-busy.ts";
 import { benchDowntime } from "./bench-downtime.ts";
 import { benchHttp } from "./bench-http.ts";
 import { benchLedger } from "./bench-ledger.ts";
+import { benchLists } from "./bench-lists.ts";
 import { benchLong } from "./bench-long.ts";
 import { benchNextBlock } from "./bench-next-block.ts";
 import { benchPages, savePageScreenshots } from "./bench-pages.ts";
@@ -63,6 +64,9 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --wal             measure instead the WAL of a payment of --payments on an empty database and on one with a history, for
                     ids that begin with their time and for random ones, without and with wal_compression
   --retention       measure instead the bytes of a payment of --history in each table before and after retention
+  --lists           measure instead each kind of list page with its totals in an account of --rows payments; DATABASE_URL
+                    may name a database that an earlier run has filled
+  --rows N          payments of --lists (default 2000000), which take 15 minutes and 30 GB of disk
   --history N       payments before those of --wal and of --retention (default 300000)
   --entries N       entries of --ledger (default 10000000)
   --waiters N       concurrent long polls of --polls (default 20000); needs as many open files (ulimit -n)
@@ -99,6 +103,8 @@ const { values } = parseArgs({
     ledger: { type: "boolean", default: false },
     wal: { type: "boolean", default: false },
     retention: { type: "boolean", default: false },
+    lists: { type: "boolean", default: false },
+    rows: { type: "string", default: "2000000" },
     history: { type: "string", default: "300000" },
     entries: { type: "string", default: "10000000" },
     waiters: { type: "string", default: "20000" },
@@ -137,6 +143,7 @@ const counts = {
   seconds: Number(values.seconds),
   entries: Number(values.entries),
   history: Number(values.history),
+  rows: Number(values.rows),
   blocks: Number(values.blocks ?? defaultBlocks()),
   long: Number(values.long ?? 30),
   rate: Number(values.rate ?? 1),
@@ -151,6 +158,10 @@ for (const [name, count] of Object.entries(counts))
 const progress = createProgress();
 if (values.wal) {
   await benchWal({ history: counts.history, payments: counts.payments, say: progress.say });
+  process.exit(0);
+}
+if (values.lists) {
+  await benchLists({ rows: counts.rows, say: progress.say });
   process.exit(0);
 }
 if (values.retention) {

@@ -53,6 +53,7 @@ create table customer_set (
   merchant_id text not null,
   span text not null check (span in ('day', 'month')),
   starts_on date not null,
+  -- Empty: all assets. Merchants have sets by asset only, because a set of few customers costs a row for each of them.
   asset text not null,
   chunk integer not null,
   bits bit(32768) not null,

@@ -53,9 +53,13 @@ create index payment_due_merchant on payment (merchant_id, due_at) where due_at 
 create trigger payment_insert_events after insert on payment referencing new table as added
   for each statement execute function record_insert_events();
 
+-- The hour of a quote, counted from 1970.
+create function option_hour(at timestamptz) returns integer language sql immutable parallel safe
+  return floor(extract(epoch from at) / 3600)::integer;
+
 -- One row per quote. A renewed quote is a new row with the next number of its payment, payer and asset.
 create table payment_option (
-  id text primary key,
+  id text not null,
   payment_id text not null references payment,
   number integer not null default 1 check (number > 0),
   kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push', 'spl')),
@@ -81,14 +85,19 @@ create table payment_option (
   owed_asset text,
   owed_amount numeric(78,0) check (owed_amount > 0),
   created_at timestamptz not null,
-  unique (payment_id, id),
-  unique (payment_id, payer, asset, number),
+  -- The payment is part of it for the references of `payment` and `attempt`. An id is 96 random bits: it needs no index alone.
+  primary key (id, payment_id),
   check ((kind = 'spl') = (valid_before is null)),
   check ((rate is null) = (quoted_until is null)),
   check ((owed_asset is null) = (owed_amount is null))
 );
+-- A hash, because the index of the texts is three times as large.
+create unique index payment_option_quote on payment_option (payment_id, number, (md5(payer || ' ' || asset)::uuid));
 create index payment_option_authorization on payment_option (authorization_nonce);
-create index payment_option_payer on payment_option (payer, created_at);
+-- By the hour first, so that new entries are near each other: payers are addresses, which are anywhere in an index.
+create index payment_option_payer on payment_option (option_hour(created_at), right(payer, 8));
+-- Payers of options that buyers may pay directly, without our transaction.
+create index payment_option_direct on payment_option (payer) where direct;
 -- Renewed quotes, which are deleted once nothing can refer to them.
 create index payment_option_renewal on payment_option (created_at) where number > 1;
 

@@ -48,6 +48,8 @@ const functionsFor = ({ ids }: Plan) => `
     return prefix || '_' || ${ids === "random" ? "" : "lpad(to_hex(floor(extract(epoch from at))::bigint), 8, '0') || "}right(md5(prefix || name), ${ids === "random" ? 32 : 24});
   create function history.make_hash(name text) returns text language sql immutable
     return '0x' || md5(name) || md5(name || '.');
+  create function history.make_nonce(name text, at timestamptz) returns text language sql immutable
+    return '0x' || ${ids === "random" ? "" : "lpad(to_hex(floor(extract(epoch from at))::bigint), 8, '0') || "}right(md5(name) || md5(name || '.'), ${ids === "random" ? 64 : 56});
   create function history.make_address(chain text, name text) returns text language sql immutable
     return case when chain like 'solana:%' then 'B' || translate(md5(name), '0', 'z') || 'xyz'
       else '0x' || md5(name) || left(md5(name || '.'), 8) end;
@@ -101,7 +103,7 @@ function paymentsOf({ payments, days, merchants }: Plan): string {
       a.chain, a.asset, a.token, a.kind, a.unit, a.treasury, a.lane_id, d.value, d.value * 10000 as amount,
       div(d.value * 10000, 100) as fee, d.payer_no, history.make_address(a.chain, 'payer' || d.payer_no) as payer, d.extra,
       history.make_id('opt', d.n::text, d.at) as option_id, history.make_id('att', d.n::text, d.at) as attempt_id,
-      history.make_id('trf', d.n::text, d.at) as transfer_id, history.make_hash('nonce' || d.n) as authorization_nonce,
+      history.make_id('trf', d.n::text, d.at) as transfer_id, history.make_nonce(d.n::text, d.at) as authorization_nonce,
       case when d.state = 'requires_action' then now() + interval '5 minutes' else d.at + interval '5 minutes' end as expires_at,
       d.at + interval '30 seconds' as confirmed_at
     from drawn d join history.merchant m using (m) join history.asset a on d.asset_draw >= a.low and d.asset_draw < a.high

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import type { Hex } from "viem";
+import { deriveNonce, paymentKey } from "../../../chains/natural-key.ts";
 import { moveRows } from "../../../db/moves.ts";
 import { insertKeyAttempt } from "../../../db/queries/attempts.ts";
 import { confirmTransfers } from "../../../db/queries/confirmable-transfers.ts";
@@ -47,9 +48,9 @@ export async function writePayments(db: Pool, { shop, makeId, count, nonce, bloc
     attemptId: makeId("att", at),
     transferId: makeId("trf", at),
     payer: hex(20),
-    authorization_nonce: hex(32),
     amount: 1_000_000n + BigInt(randomBytes(3).readUIntBE(0, 3)),
   }));
+  const nonces = made.map(({ id }) => deriveNonce("bench", paymentKey({ merchantId, paymentId: id })));
   const ids = made.map(({ id }) => id);
 
   await Promise.all(
@@ -71,7 +72,7 @@ export async function writePayments(db: Pool, { shop, makeId, count, nonce, bloc
   );
 
   const valid_before = Math.floor(expires_at.getTime() / 1000) + 600;
-  const movements = made.map(({ payer, authorization_nonce, amount }) => {
+  const movements = made.map(({ payer, amount }, index) => {
     return {
       chain,
       asset,
@@ -79,7 +80,7 @@ export async function writePayments(db: Pool, { shop, makeId, count, nonce, bloc
       payer,
       receiver: treasury,
       amount,
-      authorization_nonce,
+      authorization_nonce: nonces[index] ?? "0x",
       valid_before,
       kind: "eip3009" as const,
     };
@@ -165,8 +166,9 @@ export async function writePayments(db: Pool, { shop, makeId, count, nonce, bloc
     const place = { chain, block_id, tx_hash: hash, block_number: block, token, receiver: treasury, observed_at: at };
     await insertObservations(
       trx,
-      made.map(({ payer, amount, authorization_nonce, transferId }, index) => {
-        return { ...place, log_index: index, payer, amount, authorization_nonce, transfer_id: transferId };
+      made.map(({ payer, amount, transferId }, index) => {
+        const seen = { log_index: index, payer, amount, authorization_nonce: nonces[index] ?? null };
+        return { ...place, ...seen, transfer_id: transferId };
       }),
     );
     const set = { due_at: null, hold_until: null, last_error: null };

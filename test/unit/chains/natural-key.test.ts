@@ -25,6 +25,13 @@ test("the natural key differs by deployment, purpose, payment and merchant", () 
   for (const nonce of nonces) expect(nonce).toMatch(/^0x[0-9a-f]{64}$/);
 });
 
+test("the natural key of a payment begins with the second of its id", () => {
+  const paymentId = `pay_6a000001${"ab".repeat(12)}`;
+  const nonces = ["mrch_1", "mrch_2"].map((merchantId) => deriveNonce("shop", paymentKey({ merchantId, paymentId })));
+  for (const nonce of nonces) expect(nonce).toMatch(/^0x6a000001[0-9a-f]{56}$/);
+  expect(nonces[0]).not.toBe(nonces[1]);
+});
+
 test("the natural key is deterministic, so that signing again cannot pay twice", () => {
   expect(deriveNonce("shop", payment)).toBe(deriveNonce("shop", payment));
 });

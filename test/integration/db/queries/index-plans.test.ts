@@ -13,12 +13,14 @@ import {
 } from "../../../../db/queries/money-gauges.ts";
 import { listUnmatched } from "../../../../db/queries/observations.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
+import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
 import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
 import { findContradictions } from "../../../../payments/accounting/check-ledger.ts";
 import { newId } from "../../../../payments/ids.ts";
+import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { readPaymentReport } from "../../../../payments/maintenance/payment-report.ts";
 import { generateHistory } from "../../../bench/history/generate-history.ts";
@@ -131,9 +133,26 @@ test("operators' lists, reports and checks read all of no table that grows", asy
       await listNewestPayments(db, { ...filter, limit: 50 });
     await listOpenExceptions(db, { limit: 100 });
     for (const text of [paymentId, "order 1", "Shop", `0x${"ab".repeat(32)}`]) await listPaymentsNamed(db, text, 50);
+    await listPaymentsOfPayer(db, { payers: [`0x${"ab".repeat(20)}`], limit: 50 });
     await readPaymentReport({ db }, paymentId);
     await listUnfinishedWork(db, { before: since, now, limit: 200 });
     await findContradictions(db, { since });
+  });
+});
+
+test("a list of payments and its totals read all of no table", async () => {
+  const { accountId, merchantId } = shop;
+  const all = { accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 50 } as const;
+  const hours = { from: new Date(now.getTime() - 40 * 3_600_000), before: new Date(now.getTime() - 30 * 3_600_000) };
+  await expectIndexPlans(async () => {
+    for (const filter of [
+      {},
+      { merchantIds: [merchantId] },
+      hours,
+      { chains: [shop.chain] },
+      { states: ["failed"] as const },
+    ])
+      await listPaymentViews({ db, chains: new Map() }, { ...all, ...filter });
   });
 });
 
