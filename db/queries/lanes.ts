@@ -48,7 +48,7 @@ type LanesOfChain = { chain: string; addresses: readonly string[] };
 
 /**
  * Asks the owners of these lanes to check for more ready transfers, as `wakeLanes` does. Returns true when they can send all
- * of them: every lane has an owner, or the next batches of those with a recently renewed lease have room for the transfers
+ * of them: every lane has an owner, or the next batches of those with a recently renewed lease have capacity for the transfers
  * that wait. Returns false when a job should take a free lane.
  * @param most transfers in one batch at most
  * @param recentMs a lane counts as working when its lease lasts at least this long, milliseconds
@@ -61,13 +61,13 @@ export async function wakeEnoughLanes(
   if (leased === lanes.addresses.length) return true;
   if (working === 0) return false;
   // A transfer that is sent alone takes a whole transaction.
-  const room = working * most;
+  const capacity = working * most;
   const { rows } = await sql<{ waiting: number }>`
     select coalesce(sum(case when alone then ${most} else 1 end), 0)::int as waiting from (
       select t.alone from transfer t where t.chain = ${lanes.chain} and t.state = 'ready' and not t.smart_wallet
-        and (t.hold_until is null or t.hold_until <= clock_timestamp()) and ${isUnreserved("t")} limit ${room + 1}
+        and (t.hold_until is null or t.hold_until <= clock_timestamp()) and ${isUnreserved("t")} limit ${capacity + 1}
     ) unreserved`.execute(db);
-  return (rows[0]?.waiting ?? 0) <= room;
+  return (rows[0]?.waiting ?? 0) <= capacity;
 }
 
 /**
