@@ -668,7 +668,9 @@ create table payment_option (
   CHECK ((number > 0)),
   CHECK ((owed_amount > (0)::numeric)),
   FOREIGN KEY (payment_id) REFERENCES payment(id),
-  PRIMARY KEY (id, payment_id)
+  PRIMARY KEY (id),
+  UNIQUE (payment_id, id),
+  UNIQUE (payment_id, payer, asset, number)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_sum (
@@ -945,7 +947,8 @@ create table transfer (
   FOREIGN KEY (payment_id) REFERENCES payment(id),
   FOREIGN KEY (refund_id) REFERENCES refund(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
-  PRIMARY KEY (id)
+  PRIMARY KEY (id),
+  UNIQUE (authorization_nonce, chain, token, payer)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table transition (
@@ -1171,10 +1174,8 @@ CREATE UNIQUE INDEX collected_data_attempt ON public.collected_data USING btree 
 CREATE UNIQUE INDEX collected_data_posted ON public.collected_data USING btree (payment_id, account, requester) WHERE (attempt_id IS NULL);
 CREATE UNIQUE INDEX destination_change_waiting ON public.destination_change USING btree (merchant_id, asset) WHERE (state = 'requested'::text);
 CREATE UNIQUE INDEX observation_one_per_transfer ON public.observation USING btree (transfer_id) WHERE ((transfer_id IS NOT NULL) AND (NOT orphaned));
-CREATE UNIQUE INDEX payment_option_quote ON public.payment_option USING btree (payment_id, number, ((md5(((payer || ' '::text) || asset)))::uuid));
 CREATE UNIQUE INDEX settlement_accumulating ON public.settlement USING btree (merchant_id, asset) WHERE (state = 'accumulating'::text);
 CREATE UNIQUE INDEX transaction_nonce_account ON public.transaction USING btree (chain, nonce_account) WHERE ((nonce_account IS NOT NULL) AND (state = ANY (ARRAY['signed'::text, 'broadcast'::text, 'accepted'::text, 'included'::text])));
-CREATE UNIQUE INDEX transfer_authorization ON public.transfer USING btree (authorization_nonce, ((md5(((((chain || ' '::text) || token) || ' '::text) || payer)))::uuid));
 CREATE UNIQUE INDEX transfer_payment ON public.transfer USING btree (payment_id) WHERE (purpose = 'payment'::text);
 CREATE UNIQUE INDEX transfer_refund ON public.transfer USING btree (refund_id) WHERE (purpose = 'refund'::text);
 CREATE UNIQUE INDEX transfer_settlement ON public.transfer USING btree (settlement_id) WHERE (purpose = 'settlement'::text);

@@ -27,7 +27,8 @@ export type ExceptionRow = {
   /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
   transfer_id: string | null;
   /**
-   * The newest payment for which this payer had an option in the two days before the movement, when that refers to no payment.
+   * The newest payment for which this payer had an option in the two days before the movement was recorded, when that refers to
+   * no payment.
    */
   perhaps: string | null;
   /** The note of the booking; for dust, the number of deposits and the day. */

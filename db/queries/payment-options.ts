@@ -65,7 +65,7 @@ const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<st
     const { rows: written } = await sql<{ id: string }>`
       insert into payment_option (${columns})
       select ${columns} from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
-      on conflict (payment_id, number, (md5(payer || ' ' || asset)::uuid)) do nothing returning id`.execute(db);
+      on conflict (payment_id, payer, asset, number) do nothing returning id`.execute(db);
     const ids = new Set(written.map(({ id }) => id));
     return lists.map(() => ids);
   },

@@ -37,8 +37,7 @@ export async function putColdTransfer(
     .values({ state: "ready", ...row, created_at: at })
     .onConflict((conflict) =>
       conflict
-        // The index `transfer_authorization`.
-        .expression(sql`authorization_nonce, (md5(chain || ' ' || token || ' ' || payer)::uuid)`)
+        .columns(["chain", "token", "payer", "authorization_nonce"])
         .doUpdateSet((eb) => ({
           amount: eb.ref("excluded.amount"),
           receiver: eb.ref("excluded.receiver"),

@@ -59,7 +59,7 @@ create function option_hour(at timestamptz) returns integer language sql immutab
 
 -- One row per quote. A renewed quote is a new row with the next number of its payment, payer and asset.
 create table payment_option (
-  id text not null,
+  id text primary key,
   payment_id text not null references payment,
   number integer not null default 1 check (number > 0),
   kind text not null default 'eip3009' check (kind in ('eip3009', 'permit2', 'push', 'spl')),
@@ -85,14 +85,12 @@ create table payment_option (
   owed_asset text,
   owed_amount numeric(78,0) check (owed_amount > 0),
   created_at timestamptz not null,
-  -- The payment is part of it for the references of `payment` and `attempt`. An id is 96 random bits: it needs no index alone.
-  primary key (id, payment_id),
+  unique (payment_id, id),
+  unique (payment_id, payer, asset, number),
   check ((kind = 'spl') = (valid_before is null)),
   check ((rate is null) = (quoted_until is null)),
   check ((owed_asset is null) = (owed_amount is null))
 );
--- A hash, because the index of the texts is three times as large.
-create unique index payment_option_quote on payment_option (payment_id, number, (md5(payer || ' ' || asset)::uuid));
 create index payment_option_authorization on payment_option (authorization_nonce);
 -- By the hour first, so that new entries are near each other: payers are addresses, which are anywhere in an index.
 create index payment_option_payer on payment_option (option_hour(created_at), right(payer, 8));

@@ -100,16 +100,14 @@ create table transfer (
   created_at timestamptz not null,
   due_at timestamptz,
   due_retries integer not null default 0,
+  -- The nonce comes first, so that the index also serves searches by the nonce alone.
+  unique (authorization_nonce, chain, token, payer),
   check ((kind = 'spl') = (valid_before is null)),
   check (kind = 'spl' or last_valid_height is null),
   check ((purpose = 'payment') = (payment_id is not null)),
   check ((purpose = 'settlement') = (settlement_id is not null)),
   check ((purpose = 'refund') = (refund_id is not null))
 );
--- The nonce comes first, so that the index also serves searches by the nonce alone. A hash, because the index of the texts is
--- twice as large.
-create unique index transfer_authorization on transfer
-  (authorization_nonce, (md5(chain || ' ' || token || ' ' || payer)::uuid));
 create unique index transfer_payment on transfer (payment_id) where purpose = 'payment';
 create unique index transfer_settlement on transfer (settlement_id) where purpose = 'settlement';
 create unique index transfer_refund on transfer (refund_id) where purpose = 'refund';
