@@ -39,17 +39,19 @@ export type MigrateOptions = {
 
 /**
  * How long a migration waits for a lock on a table, milliseconds. Every other statement on that table queues behind the
- * waiting migration, so it gives up early and lets them pass before it retries.
+ * waiting migration, so it gives up early and lets them pass before it retries. A migration that needs several tables can
+ * deadlock with a request. It gives up before Postgres looks for deadlocks (`deadlock_timeout`, 1 s), which could end the
+ * request.
  */
-const LOCK_TIMEOUT_MS = 2_000;
+const LOCK_TIMEOUT_MS = 500;
 /** The pause before a retry, in which those statements run, milliseconds. */
 const LOCK_PAUSE_MS = 3_000;
 /** Attempts at one migration, about ten minutes; a transaction that stays open for longer needs an operator. */
-const LOCK_ATTEMPTS = 120;
+const LOCK_ATTEMPTS = 170;
 /** How often a replica that waits for another one's migration checks again, milliseconds. */
 const REPLICA_POLL_MS = 250;
-/** SQLSTATE of a lock timeout. */
-const LOCK_NOT_AVAILABLE = "55P03";
+/** SQLSTATEs of a lock timeout and of a deadlock. */
+const LOCK_STATES = new Set<unknown>(["55P03", "40P01"]);
 
 /** Loads the files of db/migrations. */
 export async function readMigrations(): Promise<Migrations> {
@@ -133,7 +135,7 @@ async function migrateEach(db: Pool, all: Migrations, onWait: MigrateOptions["on
 }
 
 function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === LOCK_NOT_AVAILABLE;
+  return error instanceof Error && "code" in error && LOCK_STATES.has(error.code);
 }
 
 function withLockTimeout(migration: OurMigration): Migration {

@@ -176,10 +176,14 @@ export async function simulateBatch<M extends Pick<BatchMember, "calls">>(
 /** Maximum length of a revert reason, in code points. */
 const MAX_REASON_LENGTH = 200;
 
+/** Hex digits of return data in which a reason is searched: contracts and endpoints decide how long it is. */
+const MAX_REVERT_LENGTH = 8_192;
+
 /** Returns the reason of a revert from its return data. */
 export function readRevert(data: Hex): string {
   try {
-    const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
+    const start = data.slice(0, MAX_REVERT_LENGTH) as Hex;
+    const { errorName, args } = decodeErrorResult({ abi: errorAbi, data: start });
     return cleanText(
       errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "),
       MAX_REASON_LENGTH,

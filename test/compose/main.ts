@@ -85,7 +85,7 @@ for (const action of ["restart", "kill"] as const)
     if (!isInterrupted) await step(action, name);
 await load.stop();
 
-const sql = `select 'payments ' || state || ': ' || count(*) from payment where id = any(string_to_array('${load.created.join(",")}', ',')) group by state
+const sql = `select 'payments ' || state || ': ' || count(*) from payment where id >= '${load.created.toSorted()[0] ?? ""}' group by state
   union all select 'settlements ' || state || ': ' || count(*) from settlement group by state
   union all select 'transfers ' || state || ': ' || count(*) from transfer group by state`;
 const query = `PGPASSWORD="$(cat /run/secrets/postgres-password)" psql -h 127.0.0.1 -U pay -d pay -Atc "$0"`;

@@ -1,4 +1,5 @@
 import type { Hex } from "viem";
+import { ChainError } from "../../chains/errors.ts";
 import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -75,9 +76,21 @@ export async function relayWallets(
 /**
  * Takes a free lane, sends batches until no transfer is ready, and releases the lane. When a lane can send nothing now, tries
  * the next one. When other workers hold all lanes, requests a wake-up of the lanes, and one of these workers relays the
- * transfers.
+ * transfers. When a lane's key cannot sign, the other lanes send, and the error is thrown after that.
  */
 async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promise<"idle" | "more"> {
+  const failed: ChainError[] = [];
+  const end = await driveEach(deps, chain, pool, failed);
+  if (failed[0]) throw failed[0];
+  return end;
+}
+
+async function driveEach(
+  deps: TransferDeps,
+  chain: EvmChain,
+  pool: Pool,
+  failed: ChainError[],
+): Promise<"idle" | "more"> {
   const signers = new Map<string, Signer>(pool.signers.map((signer) => [signer.address, signer]));
   const all = [...signers.keys()];
   for (;;) {
@@ -86,7 +99,11 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
     const lease = await takeLane(deps.db, wanted);
     const signer = lease && signers.get(lease.address);
     if (lease && signer) {
-      const end = await driveLane(deps, chain, { lease, signer, ...pool });
+      const end = await driveLane(deps, chain, { lease, signer, ...pool }).catch((error: unknown) => {
+        if (!isSignerError(error)) throw error;
+        failed.push(error);
+        return "blocked" as const;
+      });
       if (end !== "blocked") return end;
       signers.delete(lease.address);
     } else if (untried.length === 0 || (await wakeLanes(deps.db, { chain: chain.chain, addresses: all })))
@@ -95,6 +112,9 @@ async function drivePool(deps: TransferDeps, chain: EvmChain, pool: Pool): Promi
     else if (signers.size < all.length) return "idle";
   }
 }
+
+const isSignerError = (error: unknown): error is ChainError =>
+  error instanceof ChainError && (error.code === "signer_unavailable" || error.code === "signer_refused");
 
 /** A lane that this worker holds, its signer, and its pool. */
 type Lane = Pool & { lease: LaneLease; signer: Signer };

@@ -7,8 +7,8 @@ import { listLaneAddresses } from "./lane-signers.ts";
 /** Another worker can take over a lane when its owner has not renewed the lease for this long, milliseconds. */
 export const LEASE_MS = 5_000;
 /**
- * A lane counts as working while its last transaction was sent no longer ago than this, milliseconds. When an endpoint takes
- * longer, other lanes send meanwhile.
+ * A lane counts as working while it was taken, or its last transaction was stored, no longer ago than this, milliseconds. When
+ * an endpoint takes longer, other lanes send meanwhile.
  */
 const WORKING_MS = 1_000;
 

@@ -29,12 +29,12 @@ export async function canPayGas(
   known.set(chain, lanes);
   const before = lanes.get(lease.id);
   // With consecutive fences, no other process has used the lane in between.
-  const isOurs = before !== undefined && lease.fence - before.fence <= 1;
+  const isOurs = before !== undefined && lease.fence >= before.fence && lease.fence - before.fence <= 1;
   if (isOurs && before.left >= cost) {
     lanes.set(lease.id, { fence: lease.fence, left: before.left - cost });
     return true;
   }
-  lanes.delete(lease.id);
+  if (!isNewer(before, lease)) lanes.delete(lease.id);
   const balance = await readGasBalance(chain.rpc, addressOfLane(lease.id)).catch((err: unknown) => {
     deps.log.warn({ err, chain: chain.chain, lane: lease.id }, "lane's gas balance cannot be read");
     return undefined;
@@ -45,9 +45,12 @@ export async function canPayGas(
     deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has not enough gas");
     return false;
   }
-  lanes.set(lease.id, { fence: lease.fence, left });
+  if (!isNewer(lanes.get(lease.id), lease)) lanes.set(lease.id, { fence: lease.fence, left });
   return true;
 }
+
+/** Returns true when a later run of this process, which took the lane over, has read the balance. */
+const isNewer = (one: Known | undefined, lease: LaneLease) => one !== undefined && one.fence > lease.fence;
 
 /**
  * Sets the gauges of the lanes' gas balances and of their accounts' nonces. A lane that cannot be read keeps its last values. Returns the balances
@@ -66,10 +69,10 @@ export async function readLaneBalances(
   for (const { address } of network.lanes) {
     const lane = lowerCaseHex(address);
     try {
-      const [balance, nonce] = await Promise.all([readGasBalance(rpc, lane), readNextNonce(rpc, lane)]);
+      const balance = await readGasBalance(rpc, lane);
       deps.metrics.laneGasBalance.set({ chain, lane }, Number(balance));
-      deps.metrics.laneAccountNonce.set({ chain, lane }, nonce);
       if (needs !== undefined) read.push({ chain, lane, balance, needs });
+      deps.metrics.laneAccountNonce.set({ chain, lane }, await readNextNonce(rpc, lane));
     } catch (err) {
       deps.log.warn({ err, chain, lane }, "lane's gas balance and nonce cannot be read");
     }

@@ -64,6 +64,24 @@ test("a migration that meets a long transaction lets other statements pass and r
   expect(await migrated).toEqual(["9999_planted"]);
 });
 
+const referToAttempts: OurMigration = {
+  up: async (db: Kysely<unknown>) => {
+    await sql`alter table payment add column planted text`.execute(db);
+    await sql`create table planted (attempt_id text references attempt)`.execute(db);
+  },
+};
+
+test("a migration that needs the tables of a request in another order gives way, and no request is ended as a deadlock", async () => {
+  const url = await createDatabase();
+  const request = await openSession(url);
+  await request.query("begin; lock table attempt in row exclusive mode");
+  const migrated = migrateDatabase(url, { migrations: await plant(referToAttempts) });
+  await waitFor(() => isMigratorWaiting(url), { within: 20_000 });
+  await request.query("select from payment");
+  await request.query("commit");
+  expect(await migrated).toEqual(["9999_planted"]);
+});
+
 test("a large index is built while transactions write to its table, and blocks no writer", async () => {
   const url = await createDatabase();
   const long = await openSession(url);

@@ -27,7 +27,8 @@ test("a lane's gas balance and nonce are read repeatedly by one call each, and s
   const { stop, listShort } = watchGasBalances({ chains, metrics, log }, 50);
   addCleanup(stop);
 
-  await waitFor(async () => (await readBalances()).length === 2, { within: 10_000 });
+  const readNonces = async () => (await metrics.laneAccountNonce.get()).values.map(({ value }) => value);
+  await waitFor(async () => (await readNonces()).length === 2, { within: 10_000 });
   expect(await readBalances()).toEqual([2e18, 2e18]);
   // The chain id of an endpoint is read once.
   expect(Object.keys(proxy.calls).sort()).toEqual([
@@ -37,7 +38,7 @@ test("a lane's gas balance and nonce are read repeatedly by one call each, and s
     "eth_getTransactionCount",
   ]);
   expect(proxy.calls["eth_chainId"]).toBe(1);
-  expect((await metrics.laneAccountNonce.get()).values.map(({ value }) => value)).toEqual([0, 0]);
+  expect(await readNonces()).toEqual([0, 0]);
 
   proxy.refuse(true);
   await fundLanes("1");
