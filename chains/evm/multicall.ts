@@ -68,10 +68,14 @@ export function decodeMulticall(answer: Hex): CallOutcome[] {
   const list = readNumber(answer, 0);
   const first = list + 32;
   const outcomes: CallOutcome[] = [];
+  let length = 0;
   // An answer that names more results than it has ends in an error, not in a long loop.
   for (let left = readNumber(answer, list); left > 0; left -= 1) {
     const result = first + readNumber(answer, first + outcomes.length * 32);
     const data = readBytes(answer, result + readNumber(answer, result + 32));
+    // Results that share their bytes would take as long to decode as all of them together.
+    length += data.length;
+    if (length > answer.length) throw new RangeError("the results of a multicall overlap");
     outcomes.push(readNumber(answer, result) === 1 ? { ok: true, data } : { ok: false, reason: readRevert(data) });
   }
   return outcomes;
@@ -176,14 +180,10 @@ export async function simulateBatch<M extends Pick<BatchMember, "calls">>(
 /** Maximum length of a revert reason, in code points. */
 const MAX_REASON_LENGTH = 200;
 
-/** Hex digits of return data in which a reason is searched: contracts and endpoints decide how long it is. */
-const MAX_REVERT_LENGTH = 8_192;
-
 /** Returns the reason of a revert from its return data. */
 export function readRevert(data: Hex): string {
   try {
-    const start = data.slice(0, MAX_REVERT_LENGTH) as Hex;
-    const { errorName, args } = decodeErrorResult({ abi: errorAbi, data: start });
+    const { errorName, args } = decodeErrorResult({ abi: errorAbi, data });
     return cleanText(
       errorName === "Error" ? String(args[0]) : [errorName, ...(args ?? [])].join(" "),
       MAX_REASON_LENGTH,

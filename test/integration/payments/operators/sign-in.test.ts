@@ -41,9 +41,10 @@ test("an operator signs in with name, password and code, and the log records it 
 test("a code is accepted once, also when it is sent many times at once, and no earlier code after it", async () => {
   const { clock, people, login } = await setUp();
   const earlier = computeTotp(people.olga.secret, totpStep(clock.now()) - 1);
-  const racing = await Promise.all([login(), login(), login(), login()]);
+  const same = { code: computeTotp(people.olga.secret, totpStep(clock.now())) };
+  const racing = await Promise.all([login(same), login(same), login(same), login(same)]);
   expect(racing.filter(({ token }) => token !== undefined).length).toBe(1);
-  expect(await login()).toEqual({ token: undefined, waitMs: 0 });
+  expect(await login(same)).toEqual({ token: undefined, waitMs: 0 });
   expect(await login({ code: earlier })).toEqual({ token: undefined, waitMs: 0 });
   clock.advance(30_000);
   expect((await login()).token).toBeDefined();

@@ -43,6 +43,13 @@ test("an answer that names results without end is refused at once", () => {
   expect(() => decodeMulticall(endless as Hex)).toThrow(RangeError);
 });
 
+test("an answer whose results share their bytes is refused, because it could take minutes to decode", () => {
+  const word = (number: number) => number.toString(16).padStart(64, "0");
+  const result = word(0) + word(0x40) + word(0x40) + "ab".repeat(0x40);
+  const shared = `0x${word(32)}${word(20)}${word(20 * 32).repeat(20)}${result}` as Hex;
+  expect(() => decodeMulticall(shared)).toThrow("overlap");
+});
+
 test("the calls that read a balance and the use of an authorization are what viem encodes", () => {
   fc.assert(
     fc.property(address, word, (account, nonce) => {
