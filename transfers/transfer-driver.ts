@@ -50,7 +50,10 @@ export type TransferDriver = {
   ): Promise<"idle" | "more">;
   /** Sends every ready transfer of a sender. Returns `more` when work is left for another run. */
   send(deps: TransferDeps, sender: Sender, handlers: SendHandlers): Promise<"idle" | "more">;
-  /** Returns true when the lanes of a sender that are in use can send all ready transfers, and their owners check for them before they release a lane. */
+  /**
+   * Returns true when the lanes of a sender that are in use can send all ready transfers. Their owners check for them before they
+   * release a lane.
+   */
   wakeOwners(deps: Pick<TransferDeps, "db">, sender: Sender): Promise<boolean>;
   /** Returns how payouts of an asset are made. */
   payoutForm(asset: string): PayoutForm;

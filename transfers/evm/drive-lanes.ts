@@ -1,6 +1,6 @@
 import type { Hex } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import { type BroadcastResult, broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
+import { broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
@@ -11,7 +11,7 @@ import { commitIfOk } from "../../db/in-transaction.ts";
 import { claimReady, listClaimable } from "../../db/queries/claim-transfers.ts";
 import { type LaneWork, readLaneWork } from "../../db/queries/lane-work.ts";
 import { freeLane, type LaneLease, releaseLane, takeLane, useNonce, wakeLanes } from "../../db/queries/lanes.ts";
-import { insertTransaction, recordBroadcast, type TransactionKey } from "../../db/queries/transactions.ts";
+import { insertTransaction, type TransactionKey } from "../../db/queries/transactions.ts";
 import { assignTransfers, type EvmTransferRow } from "../../db/queries/transfers.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import { traceTransfers } from "../trace-transfers.ts";
@@ -22,11 +22,11 @@ import { formingMs, lastSendMs, noteSendTime, waitForInclusion } from "./forming
 import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
 import { LEASE_MS, maxBatchSize, wakeOwners } from "./lane-capacity.ts";
-import { canPayGas, forgetLaneBalance } from "./lane-funds.ts";
-import { skipForeignNonces } from "./lane-nonce.ts";
+import { canPayGas } from "./lane-funds.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
 import { buildPayload, pickBatch } from "./multicall-batch.ts";
 import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
+import { storeBroadcastResult } from "./store-broadcast-result.ts";
 import { gasOf } from "./transfer-gas.ts";
 
 /** Transactions that one run sends before it releases the lane, so that jobs end and the process can run others. */
@@ -312,26 +312,4 @@ async function store(
   for (const { purpose } of rows)
     deps.metrics.transferTransitions.inc({ chain: chain.chain, purpose, from: "ready", to: "assigned" });
   return true;
-}
-
-/** Stores the result of a broadcast. The watcher, which broadcasts again, uses it too. */
-export async function storeBroadcastResult(
-  deps: TransferDeps,
-  chain: EvmChain,
-  key: TransactionKey,
-  broadcast: BroadcastResult,
-): Promise<void> {
-  const state = broadcast.outcome === "accepted" ? "accepted" : "broadcast";
-  deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
-  await recordBroadcast(deps.db, key, { state, at: deps.now() });
-  if (broadcast.outcome === "accepted") return;
-  deps.log.warn(
-    { chain: chain.chain, lane: key.lane_id, nonce: key.nonce, outcome: broadcast.outcome, reason: broadcast.reason },
-    "broadcast was not accepted",
-  );
-  if (broadcast.outcome === "insufficient_funds") forgetLaneBalance(chain, key.lane_id);
-  if (broadcast.outcome !== "nonce_too_low") return;
-  // Either these bytes or a replacement are already in a block, or another program uses the key. The watcher finds out
-  // which. Skipping the used nonces here avoids wasting more of them.
-  await skipForeignNonces(deps, chain, key);
 }

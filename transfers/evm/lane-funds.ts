@@ -53,8 +53,8 @@ export async function canPayGas(
 const isNewer = (one: Known | undefined, lease: LaneLease) => one !== undefined && one.fence > lease.fence;
 
 /**
- * Sets the gauges of the lanes' gas balances and of their accounts' nonces. A lane that cannot be read keeps its last values. Returns the balances
- * that were read; none when the present fee cannot be read.
+ * Sets the gauges of the lanes' gas balances and of their accounts' nonces. A lane that cannot be read keeps its last values.
+ * Returns the balances that were read; none when the present fee cannot be read.
  */
 export async function readLaneBalances(
   deps: Pick<TransferDeps, "metrics" | "log">,

@@ -18,11 +18,11 @@ import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { storeBroadcastResult } from "./drive-lanes.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
 import { priceReplacement } from "./price-transaction.ts";
 import { readReceipts } from "./read-gap.ts";
+import { storeBroadcastResult } from "./store-broadcast-result.ts";
 
 /**
  * A transaction that no endpoint has accepted is broadcast again after this, milliseconds. Its process died before the
