@@ -115,6 +115,7 @@ export async function startApi(options: StartOptions = {}) {
   const registry = new Registry();
   const metrics = createMetrics(registry, "api");
   const statements = { count: 0 };
+  const readinessChecks = { count: 0 };
   // The test's own connection; the api connects in its role.
   const db = openDb(databaseUrl, { max: 2 });
   const apiUrl = await roleUrl(databaseUrl, "api");
@@ -170,7 +171,12 @@ export async function startApi(options: StartOptions = {}) {
     keyUses,
     validateUrl: (text) => validateUrl({ allowPrivate: options.allowsPrivateHooks ?? false }, text),
     credentials,
-    readiness: { ready: async () => ({ ok: await isReachable(served), checks: { postgres: true } }) },
+    readiness: {
+      async ready() {
+        readinessChecks.count += 1;
+        return { ok: await isReachable(served), checks: { postgres: true } };
+      },
+    },
     collectedDataMs: 86_400_000,
     trustedProxies: options.trustedProxies ?? [],
     inContext,
@@ -208,6 +214,8 @@ export async function startApi(options: StartOptions = {}) {
     waiters,
     lines,
     statements,
+    /** The checks for /readyz, each of which is one statement. */
+    readinessChecks,
     screened,
     ...createClient(url),
   };
