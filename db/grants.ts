@@ -361,7 +361,9 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   },
   // The api ends payments too: it cancels them.
   ended_payment: { ...readers, api: append, worker: { ...append, delete: true } },
-  summed_account: ofWorkers,
+  summed_owner: ofWorkers,
+  summed_kind: { ...readers, worker: append },
+  summed_payment: { ...readers, worker: append },
   payment_sum: ofWorkers,
   customer: { ...readers, worker: append },
   customer_set: ofWorkers,

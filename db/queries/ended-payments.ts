@@ -32,8 +32,9 @@ export async function listAccountsToSum(db: Db, { atLeast }: { atLeast: number }
  */
 export async function insertSummedAccount(db: Pool, { account_id, mode }: SummedAccount): Promise<void> {
   await sql`
-    insert into summed_account (account_id, mode) select ${account_id}, ${mode}
-    where not exists (select from summed_account where account_id = ${account_id} and mode = ${mode})
+    insert into summed_owner (account_id, mode, merchant_id) select ${account_id}, ${mode}, ''
+    where not exists (
+      select from summed_owner where account_id = ${account_id} and mode = ${mode} and merchant_id = '')
     on conflict do nothing`.execute(db);
 }
 
@@ -43,67 +44,150 @@ export async function insertSummedAccount(db: Pool, { account_id, mode }: Summed
  */
 export async function lockSums(db: Db, { account_id, mode }: SummedAccount): Promise<boolean> {
   const row = await db
-    .selectFrom("summed_account")
-    .select("customers")
+    .selectFrom("summed_owner")
+    .select("id")
     .where("account_id", "=", account_id)
     .where("mode", "=", mode)
+    .where("merchant_id", "=", "")
     .forUpdate()
     .skipLocked()
     .executeTakeFirst();
   return row !== undefined;
 }
 
+/** SQL: a query named `account` with the row of an account, and one named `next` with the payments to add to its sums. */
+const selectNext = ({ account_id, mode }: SummedAccount, limit: number) => sql`
+  account as materialized (
+    select id, customers, sets_before, date_trunc('month', sets_before::timestamp)::date as years_before
+    from summed_owner where account_id = ${account_id} and mode = ${mode} and merchant_id = ''
+  ), next as materialized (
+    select p.id, p.merchant_id, p.state, coalesce(p.asset, '') as asset, p.unit, p.value, p.reference_id, p.created_at,
+      p.option_id
+    from ended_payment e join payment p on p.id = e.payment_id and ${hasEnded}
+    where e.account_id = ${account_id} and e.mode = ${mode} order by e.payment_id limit ${limit}
+  )`;
+
 /**
- * Adds payments that have ended to the sums of their account and merchant, and removes them from `ended_payment`, in one
- * statement. The caller has locked the account's sums. Returns the number of payments. Rows of `ended_payment` whose payments
- * have not ended stay: a payment that ends meanwhile keeps its row.
+ * Adds payments that have ended to the sums of their account and merchants, and removes them from `ended_payment`. The caller
+ * has locked the account's sums. Returns the number of payments. Rows of `ended_payment` whose payments have not ended stay: a
+ * payment that ends meanwhile keeps its row.
  */
-export async function addToSums(db: Db, { account_id, mode }: SummedAccount, limit: number): Promise<number> {
-  const owner = sql`${account_id} as account_id, ${mode} as mode`;
+export async function addToSums(db: Db, account: SummedAccount, limit: number): Promise<number> {
+  await insertOwnersAndKinds(db, account, limit);
+  const { count, newest } = await addPayments(db, account, limit);
+  if (newest) await addToMerchantSets(db, account, newest);
+  return count;
+}
+
+async function insertOwnersAndKinds(db: Db, account: SummedAccount, limit: number): Promise<void> {
+  await sql`
+    with ${selectNext(account, limit)}, owners as (
+      insert into summed_owner (account_id, mode, merchant_id)
+      select distinct ${account.account_id}, ${account.mode}, n.merchant_id from next n
+      where not exists (select from summed_owner o where o.account_id = ${account.account_id} and o.mode = ${account.mode}
+        and o.merchant_id = n.merchant_id)
+    )
+    insert into summed_kind (owner, state, asset, unit)
+    select distinct a.id, n.state, n.asset, n.unit from account a cross join next n
+    where not exists (
+      select from summed_kind k where (k.owner, k.state, k.asset, k.unit) = (a.id, n.state, n.asset, n.unit))`.execute(
+    db,
+  );
+}
+
+/** Returns also the day before the newest of these payments. A payment whose owner or kind has no row yet stays. */
+async function addPayments(db: Db, account: SummedAccount, limit: number) {
   const chunk = sql.lit(CHUNK);
-  const { rows } = await sql<{ count: number }>`
-    with due as materialized (
-      select p.id, p.merchant_id, p.state, coalesce(p.asset, '') as asset, p.unit, p.value, o.payer,
-        (p.created_at at time zone 'UTC')::date as day
-      from ended_payment e join payment p on p.id = e.payment_id and ${hasEnded}
-      left join payment_option o on o.id = p.option_id and p.state = 'succeeded'
-      where e.account_id = ${account_id} and e.mode = ${mode} order by e.payment_id limit ${limit}
+  const { rows } = await sql<{ count: number; newest: string | null }>`
+    with ${selectNext(account, limit)}, due as materialized (
+      select n.*, m.id as owner, k.id as kind, o.payer, d.day, date_trunc('month', d.day::timestamp)::date as month,
+        date_trunc('year', d.day::timestamp)::date as year
+      from next n cross join account a
+      cross join lateral (select (n.created_at at time zone 'UTC')::date as day) d
+      join summed_owner m
+        on (m.account_id, m.mode, m.merchant_id) = (${account.account_id}, ${account.mode}, n.merchant_id)
+      join summed_kind k on (k.owner, k.state, k.asset, k.unit) = (a.id, n.state, n.asset, n.unit)
+      left join payment_option o on o.id = n.option_id and n.state = 'succeeded'
     ), ended as (
-      delete from ended_payment e using due where (e.account_id, e.mode, e.payment_id) = (${account_id}, ${mode}, due.id)
+      delete from ended_payment e using due
+      where (e.account_id, e.mode, e.payment_id) = (${account.account_id}, ${account.mode}, due.id)
       returning due.*
-    ), placed as materialized (
-      select s.merchant_id, d.span, d.starts_on, e.state, e.asset, e.unit, e.value, e.payer from ended e
-      cross join lateral (values (e.merchant_id), ('')) s (merchant_id)
-      cross join lateral (values ('day', e.day), ('month', date_trunc('month', e.day::timestamp)::date)) d (span, starts_on)
     ), summed as (
-      insert into payment_sum (account_id, mode, merchant_id, span, starts_on, state, asset, unit, count, value)
-      select ${owner}, merchant_id, span, starts_on, state, asset, unit, count(*), sum(value) from placed
-      group by merchant_id, span, starts_on, state, asset, unit
-      on conflict (account_id, mode, merchant_id, span, starts_on, state, asset, unit)
+      insert into payment_sum (owner, span, starts_on, kind, count, value)
+      select s.owner, d.span, d.starts_on, e.kind, count(*), sum(e.value) from ended e cross join account a
+      cross join lateral (values (e.owner), (a.id)) s (owner)
+      cross join lateral (values ('day', e.day), ('month', e.month), ('year', e.year)) d (span, starts_on)
+      group by 1, 2, 3, 4
+      on conflict (owner, span, starts_on, kind)
         do update set count = payment_sum.count + excluded.count, value = payment_sum.value + excluded.value
     ), payer as materialized (
-      select p.payer, c.number from (select distinct payer from ended where payer is not null) p
-      left join customer c on (c.account_id, c.mode, c.payer) = (${account_id}, ${mode}, p.payer)
+      select p.payer, c.number from (select distinct payer from ended where payer is not null) p cross join account a
+      left join customer c on (c.owner, c.payer) = (a.id, p.payer)
     ), added as (
-      insert into customer (account_id, mode, payer, number)
-      select ${owner}, p.payer, s.customers + row_number() over (order by p.payer) - 1 from payer p
-      cross join summed_account s where (s.account_id, s.mode) = (${account_id}, ${mode}) and p.number is null
+      insert into customer (owner, payer, number)
+      select a.id, p.payer, a.customers + row_number() over (order by p.payer) - 1 from payer p cross join account a
+      where p.number is null
       returning payer, number
     ), numbered as materialized (
       select payer, number from payer where number is not null union all select payer, number from added
+    ), kept as (
+      insert into summed_payment (owner, day, kinds, times, amounts, customers, texts)
+      select e.owner, e.day, array_agg(e.kind), array_agg(e.created_at), array_agg(e.value), array_agg(n.number),
+        case when count(e.reference_id) > 0
+          then string_agg(translate(lower(coalesce(e.reference_id, '')), e'\n', ' '), e'\n') end
+      from ended e left join numbered n on n.payer = e.payer group by e.owner, e.day
     ), customers as (
-      insert into customer_set (account_id, mode, merchant_id, span, starts_on, asset, chunk, bits)
-      select ${owner}, p.merchant_id, p.span, p.starts_on, a.asset, n.number / ${chunk},
+      insert into customer_set (owner, span, starts_on, asset, chunk, bits)
+      select s.owner, s.span, s.starts_on, f.asset, n.number / ${chunk},
         bit_or(set_bit(0::bit(${chunk}), n.number % ${chunk}, 1))
-      from placed p join numbered n on n.payer = p.payer
-      join lateral (values (p.asset), ('')) a (asset) on a.asset <> '' or p.merchant_id = ''
-      group by p.merchant_id, p.span, p.starts_on, a.asset, n.number / ${chunk}
-      on conflict (account_id, mode, merchant_id, span, starts_on, asset, chunk)
-        do update set bits = customer_set.bits | excluded.bits
+      from ended e join numbered n on n.payer = e.payer cross join account a
+      join lateral (values (a.id, 'day', e.day, true), (a.id, 'month', e.month, true),
+        (e.owner, 'month', e.month, e.day < a.sets_before), (e.owner, 'year', e.year, e.month < a.years_before)
+      ) s (owner, span, starts_on, is_due) on s.is_due
+      cross join lateral (values (e.asset), ('')) f (asset)
+      group by 1, 2, 3, 4, 5
+      on conflict (owner, span, starts_on, asset, chunk) do update set bits = customer_set.bits | excluded.bits
     ), counted as (
-      update summed_account set customers = customers + (select count(*) from added)
-      where account_id = ${account_id} and mode = ${mode} and exists (select from added)
+      update summed_owner o set customers = o.customers + (select count(*) from added) from account a
+      where o.id = a.id and exists (select from added)
     )
-    select count(*) as count from ended`.execute(db);
-  return rows[0]?.count ?? 0;
+    select count(*) as count, (max(day) - 1)::text as newest from ended`.execute(db);
+  return rows[0] ?? { count: 0, newest: null };
+}
+
+/**
+ * Adds the customers of a day, once a newer one has payments, to the sets of months of its merchants, and those of a month to
+ * the sets of years.
+ */
+async function addToMerchantSets(db: Db, { account_id, mode }: SummedAccount, before: string): Promise<void> {
+  const own = sql`account_id = ${account_id} and mode = ${mode}`;
+  const { rows } = await sql<{ id: number; from: string }>`
+    select id, sets_before::text as "from" from summed_owner
+    where ${own} and merchant_id = '' and sets_before < ${before}::date`.execute(db);
+  const [account] = rows;
+  if (!account) return;
+  const chunk = sql.lit(CHUNK);
+  const add = sql`on conflict (owner, span, starts_on, asset, chunk) do update set bits = customer_set.bits | excluded.bits`;
+  const merchants = sql`(select id from summed_owner where ${own} and merchant_id <> '')`;
+  await sql`
+    insert into customer_set (owner, span, starts_on, asset, chunk, bits)
+    select p.owner, 'month', p.month, a.asset, p.number / ${chunk},
+      bit_or(set_bit(0::bit(${chunk}), p.number % ${chunk}, 1))
+    from (
+      select distinct owner, month, kind, number from (
+        select s.owner, date_trunc('month', s.day::timestamp)::date as month, unnest(s.kinds) as kind,
+          unnest(s.customers) as number
+        from ${merchants} m join summed_payment s on s.owner = m.id
+          and s.day >= ${account.from}::date and s.day < ${before}::date
+      ) p where number is not null
+    ) p join summed_kind k on k.id = p.kind cross join lateral (values (k.asset), ('')) a (asset)
+    group by 1, 3, 4, 5 ${add}`.execute(db);
+  await sql`
+    insert into customer_set (owner, span, starts_on, asset, chunk, bits)
+    select s.owner, 'year', date_trunc('year', s.starts_on::timestamp)::date, s.asset, s.chunk, bit_or(s.bits)
+    from ${merchants} m join customer_set s on s.owner = m.id and s.span = 'month'
+      and s.starts_on >= date_trunc('month', ${account.from}::date::timestamp)::date
+      and s.starts_on < date_trunc('month', ${before}::date::timestamp)::date
+    group by 1, 3, 4, 5 ${add}`.execute(db);
+  await sql`update summed_owner set sets_before = ${before}::date where id = ${account.id}`.execute(db);
 }

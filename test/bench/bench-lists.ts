@@ -84,8 +84,8 @@ async function readValue(db: Pool, query: RawBuilder<unknown>): Promise<number> 
 /** Returns the account with its merchants, those with most payments first. */
 async function findOwner(db: Pool): Promise<Owner> {
   const { rows } = await sql<{ account_id: string; merchant_id: string }>`
-    select account_id, merchant_id from payment_sum where merchant_id <> '' and span = 'month'
-    group by 1, 2 order by sum(count) desc`.execute(db);
+    select o.account_id, o.merchant_id from summed_owner o join payment_sum s on s.owner = o.id and s.span = 'year'
+    where o.merchant_id <> '' group by 1, 2 order by sum(s.count) desc`.execute(db);
   const endpoint = await db.selectFrom("webhook_endpoint").select("id").executeTakeFirst();
   if (!rows[0] || !endpoint) throw new Error("the database has no payments");
   return { accountId: rows[0].account_id, merchantIds: rows.map((row) => row.merchant_id), endpointId: endpoint.id };
