@@ -46,7 +46,7 @@ function selectTotals(filter: PaymentFilter): RawBuilder<Sum> {
     with recursive ${selectOwners(filter)}, ${selectSingle(filter, columns)}, ${selectKept(filter, kept)},
     ${selectCustomers(filter, time)}, payer as (
       select p.payer, (select c.number from account a join customer c on c.owner = a.id and c.payer = p.payer) as number
-      from (select distinct ${filter.metadata ? payersOfMany : payersOfFew} where s.succeeded) p
+      from (select distinct ${filter.metadata ? payersOfMany : payersOfFew} where s.succeeded) p where p.payer is not null
     )
     select unit, succeeded, sum(count)::bigint as count, sum(amount) as value from (
       select k.unit, k.succeeded, s.count, s.amount from (
