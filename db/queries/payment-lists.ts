@@ -110,7 +110,10 @@ function selectFromList(filter: PaymentFilter, order: PaymentOrder, limit: numbe
     ) p ${firstOf(order, limit)}`;
 }
 
-/** SQL: the ids of a page of payments whose reference contains a text. Few payments of a state and asset have the same time. */
+/**
+ * SQL: the ids of a page of payments whose reference contains a text. The second part finds payments by their time, and so also
+ * those of the first part that have the time of a summed one: `union` counts each once.
+ */
 function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: number): RawBuilder<unknown> {
   const { all } = splitTime(filter.from, filter.before);
   return sql`
@@ -118,7 +121,7 @@ function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: numbe
     ${selectKept(filter, [all])}
     select p.id from (
       select id, value, created_at from single
-      union all
+      union
       select p.id, p.value, p.created_at from (select distinct k.kind, k.at from kept k) k join kind on kind.id = k.kind
       cross join lateral (
         select p.id, p.value, p.created_at from payment p

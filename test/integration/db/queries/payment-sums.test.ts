@@ -242,6 +242,22 @@ test("a page lists the same payments as a plain statement, for every filter and 
   }
 });
 
+test("a page of a reference is full although payments of the same time are in the sums and beside them", async () => {
+  const own = await addAccount("twins");
+  const [summed = "", ended = "", ...older] = await addPayments(own, 4);
+  await sql`update payment set created_at = ${new Date(newest)} where id in (${summed}, ${ended})`.execute(db);
+  await end(summed, 2);
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  for (const id of [ended, ...older]) await end(id, 2);
+  const filter = { accountId: own.accountId, mode: live, reference: "order" };
+  for (const limit of [1, 2, 3, 4]) {
+    const order = { by: "date", dir: "desc" } as const;
+    const rows = await listPaymentRows(db, filter, { order, limit, matching: 4 });
+    expect(rows.map(({ id }) => id)).toEqual([ended, summed, ...older].slice(0, limit));
+  }
+  await db.deleteFrom("ended_payment").execute();
+});
+
 test("a worker that is killed before its commit changes no sum", async () => {
   const own = await addAccount("killed");
   for (const id of await addPayments(own, 30)) await end(id, 9);
