@@ -1248,6 +1248,21 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.add_ended_payment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
+      raise exception 'a payment that has ended keeps its state: %', old.id;
+    end if;
+    insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
+    return null;
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.add_refund_events()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1921,6 +1936,7 @@ CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER operator_session_signed_in AFTER INSERT ON public.operator_session FOR EACH ROW EXECUTE FUNCTION record_sign_in();
+CREATE TRIGGER payment_end AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN (((old.state <> new.state) AND ((old.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text])) OR (new.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text]))))) EXECUTE FUNCTION add_ended_payment();
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();

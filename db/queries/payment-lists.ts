@@ -122,7 +122,8 @@ function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: numbe
     select p.id from (
       select id, value, created_at from single
       union
-      select p.id, p.value, p.created_at from (select distinct k.kind, k.at from kept k) k join kind on kind.id = k.kind
+      select p.id, p.value, p.created_at from (select distinct k.kind, k.at from kept k) k
+      join summed_kind kind on kind.id = k.kind
       cross join lateral (
         select p.id, p.value, p.created_at from payment p
         where p.account_id = ${filter.accountId} and p.mode = ${filter.mode} and p.state = kind.state

@@ -49,10 +49,10 @@ function selectTotals(filter: PaymentFilter): RawBuilder<Sum> {
       from (select distinct ${filter.metadata ? payersOfMany : payersOfFew} where s.succeeded) p where p.payer is not null
     )
     select unit, succeeded, sum(count)::bigint as count, sum(amount) as value from (
-      select k.unit, k.succeeded, s.count, s.amount from (
+      select k.unit, k.state = 'succeeded' as succeeded, s.count, s.amount from (
         ${selectSums(filter, time)}
         union all select kind, count(*), sum(amount) from kept group by kind
-      ) s join kind k on k.id = s.kind
+      ) s join summed_kind k on k.id = s.kind
       union all select unit, succeeded, 1, value from single
     ) s group by 1, 2
     union all

@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
 import { openPaymentStates } from "../states.ts";
-import { hasEnded } from "./ended-payments.ts";
 import {
   acceptsPayment,
   acceptsTexts,
@@ -27,7 +26,7 @@ export function selectSingle(filter: PaymentFilter, columns: RawBuilder<unknown>
       select ${all} where ${isInList(owners)} and ${acceptsTime(filter)} and ${acceptsTexts(filter)} offset 0
     ) p
     union all
-    select ${columns} from ended_payment e join payment p on p.id = e.payment_id and ${hasEnded}
+    select ${columns} from ended_payment e join payment p on p.id = e.payment_id
     where e.account_id = ${filter.accountId} and e.mode = ${filter.mode} and ${acceptsPayment(filter)}
   )`;
 }

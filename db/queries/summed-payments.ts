@@ -6,8 +6,8 @@ import { type SpanRange, type SplitTime, splitDays, type TimeRange } from "./sum
 type Sql = RawBuilder<unknown>;
 
 /**
- * SQL: queries named `account`, `merchants` and `kind`: the rows of a filter's account, of the merchants that it selects, and
- * of the states, assets and units that it selects.
+ * SQL: queries named `account`, `merchants` and `kind`: the ids of a filter's account, of the merchants that it selects, and
+ * of the kinds that it selects.
  */
 export function selectOwners(filter: PaymentFilter): Sql {
   const merchants = merchantsOf(filter);
@@ -17,9 +17,15 @@ export function selectOwners(filter: PaymentFilter): Sql {
     merchants as materialized (
       select id ${own} and ${merchants ? sql`merchant_id = any(${merchants})` : sql`merchant_id <> ''`}),
     kind as materialized (
-      select k.id, k.state, k.asset, k.unit, k.state = 'succeeded' as succeeded from account a join summed_kind k on k.owner = a.id
+      select k.id from account a join summed_kind k on k.owner = a.id
       where k.state = any(${statesOf(filter)}) and ${acceptsAsset(filter, sql`k.asset`)})`;
 }
+
+/**
+ * SQL: a filter selects this kind. `is true` makes Postgres look it up in a hash. A join with a query, of which it does not know
+ * the size, may compare every row with every kind.
+ */
+const isOfKind = (kind: Sql) => sql`(${kind} in (select id from kind)) is true`;
 
 /** SQL: selects the columns `kind`, `count` and `amount` of the sums of a filter's whole days. */
 export function selectSums(filter: PaymentFilter, { days }: SplitTime): Sql {
@@ -29,7 +35,7 @@ export function selectSums(filter: PaymentFilter, { days }: SplitTime): Sql {
     cross join lateral (
       select s.kind, s.count, s.value as amount from payment_sum s
       where s.owner = o.id and s.span = r.span and s.starts_on >= r."from" and s.starts_on < r.before offset 0
-    ) s where s.kind = any(array(select id from kind))`;
+    ) s where ${isOfKind(sql`s.kind`)}`;
 }
 
 /**
@@ -44,7 +50,7 @@ export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): 
     unnest(${times.map(({ from }) => from)}::timestamptz[], ${times.map(({ before }) => before)}::timestamptz[])
       r ("from", before)`;
   const contains = (text: Sql) => sql`position(lower(${reference}) in ${text}) > 0`;
-  const isOfTime = sql`k.at >= k."from" and k.at < k.before and k.kind = any(array(select id from kind))`;
+  const isOfTime = sql`k.at >= k."from" and k.at < k.before and ${isOfKind(sql`k.kind`)}`;
   if (times.length === 0)
     return sql`kept as (
       select null::integer as kind, null::timestamptz as at, null::numeric as amount, null::integer as customer where false)`;
@@ -84,7 +90,7 @@ export function selectCustomers(filter: PaymentFilter, { days }: SplitTime): Sql
       where s.owner = m.id and s.day < r.before
         and s.day >= case r.span when 'day' then r."from" else greatest(r."from", a.sets_before) end
       offset 0
-    ) n where n.customer is not null and n.kind = any(array(select id from kind))`;
+    ) n where n.customer is not null and ${isOfKind(sql`n.kind`)}`;
   return sql`
     ranges as (select * from ${rangesOf(spans)}),
     known as materialized (

@@ -1,13 +1,28 @@
 -- The sums that lists of payments return. A payment that has ended never changes what it adds to them. Each payment is
 -- therefore in exactly one of three places, in every snapshot: it is open, or in `ended_payment`, or part of the sums.
 
--- Payments that have ended and are not in the sums yet. The statement that ends a payment inserts its row.
+-- Payments that have ended and are not in the sums yet. A trigger inserts the row in the statement that ends a payment, so no
+-- login can insert another one.
 create table ended_payment (
   account_id text not null,
   mode text not null,
   payment_id text not null,
   primary key (account_id, mode, payment_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+create function add_ended_payment() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
+      raise exception 'a payment that has ended keeps its state: %', old.id;
+    end if;
+    insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
+    return null;
+  end $$;
+create trigger payment_end after update of state on payment for each row
+  when (old.state <> new.state and (old.state in ('succeeded', 'failed', 'expired', 'cancelled')
+    or new.state in ('succeeded', 'failed', 'expired', 'cancelled')))
+  execute function add_ended_payment();
 
 -- Whose payments have been summed: those of a merchant, and those of all merchants of an account (`merchant_id` is empty). The
 -- worker that sums those of an account locks the row of the account. Sums refer to these rows by number, which is short.
