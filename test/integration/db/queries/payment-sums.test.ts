@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { roles } from "../../../../db/grants.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { openDb } from "../../../../db/open.ts";
-import { addToSums, insertSummedAccount, lockSums } from "../../../../db/queries/ended-payments.ts";
+import { addToSums, insertSummedAccount, lockSums, type SummedAccount } from "../../../../db/queries/ended-payments.ts";
 import type { PaymentFilter } from "../../../../db/queries/payment-filters.ts";
 import { listPaymentRows, type PaymentOrder } from "../../../../db/queries/payment-lists.ts";
 import { type PaymentTotals, sumPayments } from "../../../../db/queries/payment-sums.ts";
@@ -60,6 +60,16 @@ const countUnsummed = () =>
     .execute();
 
 const none = { icon_url: null, logo_id: null, deleted_at: null };
+
+const toDay = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+/** Returns the day before which the sets of an account's merchants are complete. */
+async function readSettled({ account_id, mode }: SummedAccount): Promise<string | undefined> {
+  const { rows } = await sql<{ day: string }>`
+    select sets_before::text as day from summed_owner
+    where account_id = ${account_id} and mode = ${mode} and merchant_id = ''`.execute(db);
+  return rows[0]?.day;
+}
 
 /** Lets the next customer of an account get this number. */
 const addCustomers = (account_id: string, customers: number) =>
@@ -360,6 +370,36 @@ test("no login can count a payment twice: a payment that has ended keeps its sta
   expect(rows).toEqual([]);
   expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
   await expectSameTotals(makeRandom(5), own, 5);
+});
+
+test("sets of merchants that cannot be written stop no sum, and are complete later", async () => {
+  const own = await addAccount("unset");
+  const account = { account_id: own.accountId, mode: live };
+  for (const id of await addPayments(own, 40)) await end(id, 9);
+  await sql`alter table customer_set add constraint refused check (span <> 'year') not valid`.execute(db);
+  await expect(sumEndedPayments(deps, { atLeast: 1 })).rejects.toThrow("refused");
+  expect(await countUnsummed()).toEqual([]);
+  expect(await readSettled(account)).toBe("-infinity");
+  await expectSameTotals(makeRandom(6), own, 20);
+  await sql`alter table customer_set drop constraint refused`.execute(db);
+  for (const id of await addPayments(own, 40)) await end(id, 9);
+  expect(await sumEndedPayments(deps, { atLeast: 1, batch: 40 }), "a whole batch, so there may be more").toBe("more");
+  expect(await readSettled(account)).not.toBe("-infinity");
+  await expectSameTotals(makeRandom(6), own, 20);
+});
+
+test("a payment whose time is ahead of ours settles no day that gets further payments", async () => {
+  const own = await addAccount("ahead");
+  const [id = ""] = await addPayments(own, 1);
+  const now = new Date(newest);
+  await db
+    .updateTable("payment")
+    .set({ created_at: new Date(newest + 400 * DAY_MS) })
+    .where("id", "=", id)
+    .execute();
+  await end(id, 9);
+  expect(await sumEndedPayments({ ...deps, now: () => now }, { atLeast: 1 })).toBe("done");
+  expect(await readSettled({ account_id: own.accountId, mode: live })).toBe(toDay(newest - DAY_MS));
 });
 
 test("times of years that Postgres writes differently than JavaScript select all payments or none", async () => {
