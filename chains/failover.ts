@@ -25,11 +25,12 @@ export type FailoverEndpoint<Client> = {
   budgetWaitMs(): number;
   /**
    * Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). While the
-   * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead.
+   * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead. Providers
+   * count the calls of a request, of which `calls` says how many it has (one when unset).
    */
-  request<T>(method: string, query: Query<Client, T>): Promise<T>;
+  request<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
   /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
-  requestOrSuspend<T>(method: string, query: Query<Client, T>): Promise<T>;
+  requestOrSuspend<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
 };
 
 export type Failover<Client> = {
@@ -186,21 +187,21 @@ function openEndpoint<Client>(
   let isRightChain = false;
   let identifying: Promise<void> | undefined;
 
-  const spend = async (): Promise<void> => {
+  const spend = async (calls: number): Promise<void> => {
     const priority = readCallPriority();
     const waitMs = budget?.waitMs(priority) ?? 0;
     if (waitMs > 0) metrics.rpcBudgetShortages.inc({ chain: network.chain, endpoint: name, priority });
     if (waitMs > 0 && priority === "convenience")
       throw new ChainError("budget_spent", { detail: `${name} of ${network.chain}`, waitMs });
-    await budget?.take(priority);
+    if (budget) for (let taken = 0; taken < calls; taken += 1) await budget.take(priority);
   };
   /** Sends a request. An answer that `findFailure` refuses counts as a failure, and is returned. */
   const send = async <T>(
     method: string,
     query: Query<Client, T>,
-    findFailure?: (answer: T) => ChainErrorCode | undefined,
+    { calls = 1, findFailure }: { calls?: number; findFailure?: (answer: T) => ChainErrorCode | undefined } = {},
   ): Promise<T> => {
-    await spend();
+    await spend(calls);
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, endpoint: name, method });
     let outcome = "ok";
     try {
@@ -221,20 +222,20 @@ function openEndpoint<Client>(
       throw error;
     } finally {
       stop();
-      metrics.rpcCalls.inc({ chain: network.chain, endpoint: name, method, outcome });
+      metrics.rpcCalls.inc({ chain: network.chain, endpoint: name, method, outcome }, calls);
     }
   };
   // An endpoint of another chain would return wrong data and take transactions of this chain.
   const identify = async (): Promise<void> => {
     const { method, query } = options.identify;
-    const { chain, description } = await send(method, query, (answer) =>
-      answer.chain === network.chain ? undefined : "wrong_chain",
-    );
+    const { chain, description } = await send(method, query, {
+      findFailure: (answer) => (answer.chain === network.chain ? undefined : "wrong_chain"),
+    });
     if (chain !== network.chain)
       throw new ChainError("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
     isRightChain = true;
   };
-  const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+  const request = async <T>(method: string, query: Query<Client, T>, calls = 1): Promise<T> => {
     // Concurrent first requests share one check.
     if (!isRightChain) {
       identifying ??= identify().finally(() => {
@@ -242,7 +243,7 @@ function openEndpoint<Client>(
       });
       await identifying;
     }
-    return send(method, query);
+    return send(method, query, { calls });
   };
   const endpoint: FailoverEndpoint<Client> = {
     name,
@@ -250,8 +251,8 @@ function openEndpoint<Client>(
     isWaiting: () => waitingUntil > performance.now(),
     budgetWaitMs: () => budget?.waitMs(readCallPriority()) ?? 0,
     request,
-    requestOrSuspend: (method, query) =>
-      request(method, query).catch((error: unknown) => {
+    requestOrSuspend: (method, query, calls) =>
+      request(method, query, calls).catch((error: unknown) => {
         // A budget that is spent for convenience has room for money.
         if (isFailover(error) && error.code !== "budget_spent") {
           const now = performance.now();

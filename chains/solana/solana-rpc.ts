@@ -6,12 +6,13 @@ import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError } from "../errors.ts";
 import { openFailover, type Query, retryUnreachable } from "../failover.ts";
 import { type Call, createCall, rateLimited } from "../json-rpc.ts";
+import { type CallMany, createCallMany } from "../json-rpc-batch.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;
 
-/** A request to one endpoint, through web3.js or, where that is too slow, through a plain call. */
-type Question<T> = (connection: Connection, call: Call) => Promise<T>;
+/** A request to one endpoint, through web3.js or, where that is too slow, through plain calls. */
+type Question<T> = (connection: Connection, call: Call, callMany: CallMany) => Promise<T>;
 
 /** The endpoints of a cluster. Every error is a ChainError. */
 export type SolanaRpc = {
@@ -20,15 +21,15 @@ export type SolanaRpc = {
    * Throws ChainError `rpc_unreachable` if no endpoint answers, `rpc_answer` for an endpoint's error, or `wrong_chain`.
    */
   ask<T>(method: string, question: Question<T>): Promise<T>;
-  /** Like `ask`, but with one round, for requests that only the caller may repeat. */
-  queryOnce<T>(method: string, question: Question<T>): Promise<T>;
+  /** Like `ask`, but with one round, for requests that only the caller may repeat. `calls`: how many calls it makes. */
+  queryOnce<T>(method: string, question: Question<T>, calls?: number): Promise<T>;
   /** Sends a request to every endpoint that is not suspended, and returns the answers in order. Never throws. */
   queryAvailable<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
   queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
 };
 
-type Client = { connection: Connection; call: Call };
+type Client = { connection: Connection; call: Call; callMany: CallMany };
 
 /** Opens the endpoints of a cluster without sending a request. */
 export function openEndpoints(
@@ -38,10 +39,11 @@ export function openEndpoints(
   const failover = openFailover<Client>({
     network,
     metrics,
-    connect: (url) => ({
-      connection: openConnection(url, network.rpcTimeoutMs),
-      call: createCall(url, network.rpcTimeoutMs),
-    }),
+    connect: (url) => {
+      const calls = createCall(url, network.rpcTimeoutMs);
+      const connection = openConnection(url, network.rpcTimeoutMs);
+      return { connection, call: calls.call, callMany: createCallMany(calls) };
+    },
     identify: {
       method: "getGenesisHash",
       query: async ({ connection }) => {
@@ -59,10 +61,13 @@ export function openEndpoints(
   });
   const toQuery =
     <T>(question: Question<T>): Query<Client, T> =>
-    ({ connection, call }) =>
-      question(connection, call);
-  const queryOnce = <T>(method: string, question: Question<T>): Promise<T> =>
-    failover.run((endpoint) => endpoint.requestOrSuspend(method, toQuery(question)), `${network.chain} ${method}`);
+    ({ connection, call, callMany }) =>
+      question(connection, call, callMany);
+  const queryOnce = <T>(method: string, question: Question<T>, calls = 1): Promise<T> =>
+    failover.run(
+      (endpoint) => endpoint.requestOrSuspend(method, toQuery(question), calls),
+      `${network.chain} ${method}`,
+    );
 
   const rpc: SolanaRpc = {
     ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),

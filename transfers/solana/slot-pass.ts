@@ -16,10 +16,10 @@ import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { rebroadcast } from "./broadcast-transactions.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
-import { broadcastAll } from "./store-transactions.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
@@ -66,7 +66,7 @@ export async function runSlotPass(
       tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited });
     });
   await attempt(() => applyStatuses(deps, chain, tracked, handlers));
-  await attempt(() => rebroadcast(deps, chain, tracked));
+  await attempt(() => rebroadcastUnknown(deps, chain, tracked));
   if (final) {
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
     await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
@@ -99,7 +99,7 @@ async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal
 }
 
 /** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
-async function rebroadcast(
+async function rebroadcastUnknown(
   deps: TransferDeps,
   chain: SolanaChain,
   tracked: readonly TrackedTransaction[],
@@ -107,7 +107,7 @@ async function rebroadcast(
   const now = deps.now().getTime();
   const isDue = (row: SolanaTransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
   const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
-  await broadcastAll(
+  await rebroadcast(
     deps,
     chain,
     due.slice(0, MAX_REBROADCAST).map(({ row }) => row),
