@@ -61,10 +61,10 @@ export async function recordBroadcasts(
     .execute();
 }
 
-/** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
+/** Returns the transactions that may still land, and those that are included in a slot up to `includedUpTo` and not final yet. */
 export async function listUnsettled(
   db: Db,
-  args: { chain: string; included: boolean },
+  args: { chain: string; includedUpTo: number },
 ): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -72,7 +72,12 @@ export async function listUnsettled(
     .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
     .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
-    .where("state", "in", ["signed", "broadcast", "accepted", ...(args.included ? (["included"] as const) : [])])
+    .where((eb) =>
+      eb.or([
+        eb("state", "in", ["signed", "broadcast", "accepted"]),
+        eb("state", "=", "included").and("block_number", "<=", args.includedUpTo),
+      ]),
+    )
     .orderBy("created_at")
     .execute();
 }

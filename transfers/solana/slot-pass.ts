@@ -29,8 +29,10 @@ const SLOT_WAIT_MS = 1_500;
 const REBROADCAST_MS = 2_000;
 /** Transactions that one pass broadcasts again at most. */
 const MAX_REBROADCAST = 100;
-/** A full pass, which also reads included transactions until they are final, runs every this many slots. */
+/** A full pass, which also finishes included transactions whose slot is final, runs every this many slots. */
 const FULL_PASS_SLOTS = 5;
+/** Included transactions in slots that are not final are read every this many slots, to notice slots that disappeared. */
+const REORG_CHECK_SLOTS = 25;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
@@ -49,11 +51,13 @@ export async function runSlotPass(
   const before = watched.cursor.number;
   const head = await waitForSlot(chain, before + 1, signal);
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
-  const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
+  const isDue = (slots: number) => head <= before || Math.floor(head / slots) !== Math.floor(before / slots);
+  const isFull = isDue(FULL_PASS_SLOTS);
   // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
   const askedAt = deps.now();
   const final = isFull ? await readFinal(chain) : undefined;
-  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
+  const includedUpTo = isDue(REORG_CHECK_SLOTS) ? Number.MAX_SAFE_INTEGER : (final?.slot ?? 0);
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo });
   const tracked = await readTrackedTransactions(deps, chain, rows);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
   const history = isFull ? await findHistory(deps, chain) : undefined;
