@@ -43,10 +43,11 @@ export function createCall(url: string, timeoutMs: number): { call: Call; send: 
   return { call, send };
 }
 
-/** Returns the result of a call, or the endpoint's error. */
+/** Returns the result of a call, or the endpoint's error, whose `cause` has its code. */
 export function readAnswer({ result, error }: z.infer<typeof Answer>): CallOutcome {
   if (!error) return { result };
-  return { error: new ChainError("rpc_answer", { detail: `${error.code} ${cleanText(error.message, 200)}` }) };
+  const { code, message } = error;
+  return { error: new ChainError("rpc_answer", { cause: { code }, detail: `${code} ${cleanText(message, 200)}` }) };
 }
 
 /** The cause of `rpc_unreachable` for an answer with a status other than 200. */

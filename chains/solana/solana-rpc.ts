@@ -122,12 +122,17 @@ async function fetchInTime(
 }
 
 function toChainError(cause: unknown, detail: string): ChainError {
+  // A lagging node cannot answer, so the next endpoint is tried.
+  if (readCode(cause) === SLOT_NOT_REACHED) return new ChainError("rpc_behind", { cause, detail });
   if (cause instanceof ChainError && cause.code === "rpc_answer") return cause;
   if (cause instanceof ChainError)
     return new ChainError(cause.code, { cause: cause.cause, detail, waitMs: cause.waitMs });
-  // A lagging node cannot answer, so the next endpoint is tried.
-  if (cause instanceof SolanaJSONRPCError && cause.code === SLOT_NOT_REACHED)
-    return new ChainError("rpc_behind", { cause, detail });
   const described = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
   return new ChainError("rpc_answer", { cause, detail: described });
+}
+
+/** Returns the code of an endpoint's error, from web3.js or from a plain call. */
+function readCode(error: unknown): unknown {
+  const cause = error instanceof ChainError ? error.cause : error;
+  return typeof cause === "object" && cause !== null && "code" in cause ? cause.code : undefined;
 }
