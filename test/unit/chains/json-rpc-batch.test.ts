@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { createCall } from "../../../chains/json-rpc.ts";
 import { createCallMany } from "../../../chains/json-rpc-batch.ts";
@@ -14,7 +15,7 @@ let answerOne: (frame: Frame) => Answer;
 let bodies: (Frame | Frame[])[] = [];
 
 const server = createServer(async (request, response) => {
-  const body = JSON.parse(await readText(request)) as Frame | Frame[];
+  const body = JSON.parse(await text(request)) as Frame | Frame[];
   bodies.push(body);
   const { status = 200, headers, body: answer } = Array.isArray(body) ? answerBatch(body) : answerOne(body);
   response.writeHead(status, headers).end(typeof answer === "string" ? answer : JSON.stringify(answer));
@@ -78,9 +79,3 @@ test("a rate limit and an outage are thrown, and are no refusal of batches", asy
   expect(await callMany("double", numbers)).toEqual(doubled);
   expect(bodies).toHaveLength(1);
 });
-
-async function readText(request: IncomingMessage): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of request) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString("utf8");
-}

@@ -83,7 +83,7 @@ test("a payout is neither declared expired nor signed again while a lagging endp
   const isFinalPast = async (slots: number) =>
     (await fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow()).final_number > from + slots;
   await fixture.watchUntil(() => isFinalPast(20));
-  expect((await payouts()).map(({ state }) => state)).toEqual(["final", "accepted"]);
+  expect((await payouts()).map(({ state }) => state)).toEqual(["final", "signed"]);
 
   one.alter(undefined);
   await solana.knobs.drop(0);
