@@ -113,13 +113,18 @@ export const payoutCases: readonly RunbookCase[] = [
       await waitForRow(bed, `select 1 from payment where id = '${id}' and settlement_id is not null`);
       const deposit = `transfer_id in (select id from transfer where payment_id = '${id}' and purpose = 'payment')`;
       const { tx_hash: hash } = await waitForRow(bed, `select tx_hash from observation where ${deposit}`);
-      const write = async (txHash: unknown) => {
-        await sql(bed, `update observation set tx_hash = '${txHash}' where ${deposit}`);
-        await sql(bed, "update payout_queue set due_at = now() where due_at is not null");
-      };
-      await unpause();
+      const write = (txHash: unknown) => sql(bed, `update observation set tx_hash = '${txHash}' where ${deposit}`);
+      const makeDue = () => sql(bed, "update payout_queue set due_at = now() where due_at is not null");
+      // Before the signer signs again, or it pays with the true row.
       await write(`0x${"0".repeat(64)}`);
-      return { end: () => write(hash) };
+      await unpause();
+      await makeDue();
+      return {
+        async end() {
+          await write(hash);
+          await makeDue();
+        },
+      };
     },
   },
   {
