@@ -1,4 +1,4 @@
-import { type FinalizedState, readFinal, readHead, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, readFinal, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
@@ -22,9 +22,8 @@ import { endExpiredTransactions } from "./end-expired.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
+import { waitForSlot } from "./wait-for-slot.ts";
 
-/** How long one pass waits for a new slot, milliseconds. */
-const SLOT_WAIT_MS = 1_500;
 /** A transaction that no endpoint knows is broadcast again after this, milliseconds: the same bytes, until they expire. */
 const REBROADCAST_MS = 2_000;
 /** Transactions that one pass broadcasts again at most. */
@@ -35,6 +34,9 @@ const FULL_PASS_SLOTS = 5;
 const REORG_CHECK_SLOTS = 25;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
+
+/** The clusters that had transactions in flight in this process's last pass. */
+const busy = new WeakSet<SolanaChain>();
 
 /**
  * Makes one pass of a cluster's watcher. Waits for a slot beyond the cursor, reads the statuses of all transactions in flight
@@ -49,7 +51,7 @@ export async function runSlotPass(
   { signal, handlers }: { signal: AbortSignal; handlers: BookingHandlers },
 ): Promise<void> {
   const before = watched.cursor.number;
-  const head = await waitForSlot(chain, before + 1, signal);
+  const head = await waitForSlot(chain, before + 1, { signal, inFlight: busy.has(chain) });
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
   const isDue = (slots: number) => head <= before || Math.floor(head / slots) !== Math.floor(before / slots);
   const isFull = isDue(FULL_PASS_SLOTS);
@@ -59,6 +61,8 @@ export async function runSlotPass(
   const includedUpTo = isDue(REORG_CHECK_SLOTS) ? Number.MAX_SAFE_INTEGER : (final?.slot ?? 0);
   const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo });
   const tracked = await readTrackedTransactions(deps, chain, rows);
+  if (rows.some(({ state }) => state !== "included")) busy.add(chain);
+  else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
   const history = isFull ? await findHistory(deps, chain) : undefined;
   const errors: unknown[] = [];
@@ -90,16 +94,6 @@ async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress,
   const ok = await advanceCursor(deps.db, cursor, { ...at, ...reached, leaseMs: WATCH_LEASE_MS });
   // Another process watches by now. Every write of this pass was guarded by the state of its row.
   return ok ? { ...cursor, ...at } : cursor;
-}
-
-/** Waits until the head reaches a slot, for a limited time, and returns the head. */
-async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
-  const deadline = performance.now() + SLOT_WAIT_MS;
-  for (;;) {
-    const head = await readHead(chain);
-    if (head >= slot || signal.aborted || performance.now() >= deadline) return head;
-    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
-  }
 }
 
 /** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
