@@ -80,7 +80,7 @@ const MAX_CACHED = 20_000;
 const addressCache = new Map<string, string>();
 
 /** Returns the base58 of a public key or a blockhash, from a cache. */
-export function encodeKey(key: Uint8Array): string {
+function encodeKey(key: Uint8Array): string {
   const bytes = Buffer.from(key).toString("latin1");
   const cached = addressCache.get(bytes);
   if (cached) return cached;
