@@ -3,7 +3,15 @@ import { openKeypair, verifySignature } from "../../chains/solana/ed25519-keys.t
 import { createPayment, listOptions, type Shop, signOption } from "../../local/buyer-client.ts";
 import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
-import { ACCUMULATE_MS, accumulatePayouts, describeCost, type Line, waitSettled, withLimit } from "./bench-payments.ts";
+import {
+  ACCUMULATE_MS,
+  accumulatePayouts,
+  analyzeTables,
+  describeCost,
+  type Line,
+  waitSettled,
+  withLimit,
+} from "./bench-payments.ts";
 import { printTable, runPool } from "./bench-stats.ts";
 import { readCpu, readMachine } from "./cpu-time.ts";
 import { runRawSolana } from "./raw-solana-transfers.ts";
@@ -30,6 +38,7 @@ export async function benchSolana(stack: StackFile, { say, ...args }: Args & { s
   const rawBefore = await runRawLoops(stack, args);
   say(`creating, quoting and signing ${args.payments} payments`);
   const prepared = await prepareSolanaPayments(stack, args.payments);
+  await analyzeTables(stack);
   const counters = await readCounters(stack, stack.solana.chain);
   say(`confirming ${args.payments} payments, ${args.concurrency} in flight`);
   const [cpuBefore, machineBefore] = [readCpu(stack), readMachine()];
