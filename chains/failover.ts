@@ -21,8 +21,8 @@ export type FailoverEndpoint<Client> = {
   isSuspended(): boolean;
   /** Returns true while the endpoint has asked us to wait (`waitMs` of its last error). It is not asked meanwhile. */
   isWaiting(): boolean;
-  /** Returns how long a call of the running work has to wait for the endpoint's budget, milliseconds. */
-  budgetWaitMs(): number;
+  /** Returns how long calls of the running work (one when unset) have to wait for the endpoint's budget, milliseconds. */
+  budgetWaitMs(calls?: number): number;
   /**
    * Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). While the
    * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead. Providers
@@ -38,11 +38,12 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last, lagging ones before them, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
-   * `wrong_chain` if one of them serves another chain, `logs_refused` if one of them answers but shows the logs of a block in
-   * no way, and `budget_spent` if one of them has no budget for the call.
+   * last, lagging ones before them, and those whose budget has room for the `calls` of the work (one when unset) come first.
+   * Throws ChainError `rpc_unreachable` if all endpoints fail, `wrong_chain` if one of them serves another chain,
+   * `logs_refused` if one of them answers but shows the logs of a block in no way, and `budget_spent` if one of them has no
+   * budget for the call.
    */
-  run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
+  run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string, calls?: number): Promise<T>;
   /**
    * Asks every endpoint for its height and finds those that lag. `run` does so every 15 seconds; a caller that sees no new
    * block need not wait for that. Does nothing with a single endpoint. Never throws.
@@ -83,13 +84,13 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
 
   return {
     endpoints,
-    async run(work, detail) {
+    async run(work, detail, calls) {
       heights.compareIfDue();
       const inOrder = endpoints.toSorted(
         (a, b) =>
           Number(a.isSuspended()) - Number(b.isSuspended()) ||
           Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
-          a.budgetWaitMs() - b.budgetWaitMs(),
+          a.budgetWaitMs(calls) - b.budgetWaitMs(calls),
       );
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
@@ -189,11 +190,11 @@ function openEndpoint<Client>(
 
   const spend = async (calls: number): Promise<void> => {
     const priority = readCallPriority();
-    const waitMs = budget?.waitMs(priority) ?? 0;
+    const waitMs = budget?.waitMs(priority, calls) ?? 0;
     if (waitMs > 0) metrics.rpcBudgetShortages.inc({ chain: network.chain, endpoint: name, priority });
     if (waitMs > 0 && priority === "convenience")
       throw new ChainError("budget_spent", { detail: `${name} of ${network.chain}`, waitMs });
-    if (budget) for (let taken = 0; taken < calls; taken += 1) await budget.take(priority);
+    await budget?.take(priority, calls);
   };
   /** Sends a request. An answer that `findFailure` refuses counts as a failure, and is returned. */
   const send = async <T>(
@@ -249,7 +250,7 @@ function openEndpoint<Client>(
     name,
     isSuspended: () => suspendedUntil > performance.now(),
     isWaiting: () => waitingUntil > performance.now(),
-    budgetWaitMs: () => budget?.waitMs(readCallPriority()) ?? 0,
+    budgetWaitMs: (calls) => budget?.waitMs(readCallPriority(), calls) ?? 0,
     request,
     requestOrSuspend: (method, query, calls) =>
       request(method, query, calls).catch((error: unknown) => {
