@@ -1,51 +1,49 @@
 import { z } from "zod";
 import { ChainError } from "./errors.ts";
-import { Answer, type Call, type CallOutcome, RefusedStatus, readAnswer, type Send } from "./json-rpc.ts";
+import { Answer, type CallOutcome, RefusedStatus, readAnswer, type Send } from "./json-rpc.ts";
 
 /**
- * Makes several calls of one method with one request, and returns their outcomes in order. The calls must be safe to repeat:
- * when the endpoint refuses the batch, they are made one by one. Throws ChainError when every call fails.
+ * Makes several calls of one method with one request, and returns their outcomes in order. Throws ChainError: `rpc_answer` with
+ * the cause `BatchRefused` for an endpoint that refuses batches, and `rpc_unreachable`. After either, some calls may have
+ * been made.
  */
 export type CallMany = (method: string, all: readonly (readonly unknown[])[]) => Promise<CallOutcome[]>;
 
-/** How long an endpoint that has refused a batch gets single calls, milliseconds. */
+/** The cause of the error of an endpoint that refuses to answer several calls with one request. */
+export class BatchRefused extends Error {}
+
+/** The statuses that refuse the body of a request. Any other status also comes from an endpoint that is down. */
+const REFUSING = new Set([400, 404, 405, 413, 415, 422]);
+/** How long an endpoint gets single calls after it has refused a batch, milliseconds. */
 const REFUSED_MS = 10 * 60_000;
+/** The same after a batch that it did not answer: some endpoints refuse batches in that way, and most are down. */
+const UNANSWERED_MS = 60_000;
 
 const Answers = z.array(Answer.extend({ id: z.number() }));
 
 /** Creates the function that makes several calls to an endpoint with one request. */
-export function createCallMany({ call, send }: { call: Call; send: Send }): CallMany {
-  let refusedUntil = 0;
+export function createCallMany(send: Send): CallMany {
   return async (method, all) => {
-    const isBatch = all.length > 1 && performance.now() >= refusedUntil;
-    const together = isBatch ? await callTogether(send, method, all) : undefined;
-    if (together) return together;
-    const outcomes = await Promise.all(all.map((params) => callOne(call, method, params)));
-    const errors = outcomes.flatMap((one) => ("error" in one ? one.error : []));
-    const answered = errors.find(({ code }) => code !== "rpc_unreachable");
-    if (errors[0] && errors.length === all.length) throw answered ?? errors[0];
-    if (isBatch) refusedUntil = performance.now() + REFUSED_MS;
-    return outcomes;
+    const frames = all.map((params, id) => ({ jsonrpc: "2.0", id, method, params }));
+    const answers = await send(frames).catch(ignoreRefusal);
+    const byId = new Map(Answers.safeParse(answers).data?.map((answer) => [answer.id, readAnswer(answer)]));
+    const outcomes = all.flatMap((_params, id) => byId.get(id) ?? []);
+    // Some endpoints refuse a batch by an error for each of its calls.
+    if (outcomes.length === all.length && outcomes.some((one) => "result" in one)) return outcomes;
+    throw new ChainError("rpc_answer", { cause: new BatchRefused(), detail: "the endpoint refuses batches" });
   };
 }
 
-/** Returns undefined when the endpoint refuses the batch. Some endpoints do so by an error for each of its calls. */
-async function callTogether(send: Send, ...[method, all]: Parameters<CallMany>): Promise<CallOutcome[] | undefined> {
-  const answers = await send(all.map((params, id) => ({ jsonrpc: "2.0", id, method, params }))).catch(ignoreRefusal);
-  const byId = new Map(Answers.safeParse(answers).data?.map((answer) => [answer.id, readAnswer(answer)]));
-  const outcomes = all.flatMap((_params, id) => byId.get(id) ?? []);
-  return outcomes.length === all.length && outcomes.some((one) => "result" in one) ? outcomes : undefined;
+/** Returns how long an endpoint gets single calls after the error of a batch, milliseconds. */
+export function batchPauseMs(error: unknown): number {
+  if (!(error instanceof ChainError)) return 0;
+  if (error.cause instanceof BatchRefused) return REFUSED_MS;
+  // A rate limit says nothing about batches.
+  return error.code === "rpc_unreachable" && error.waitMs === undefined ? UNANSWERED_MS : 0;
 }
 
-/** Returns undefined for an answer that is not 200 or not JSON. Throws an error that says nothing about batches. */
+/** Returns undefined for a status that refuses the body, and for an answer that is not JSON. Throws any other error. */
 function ignoreRefusal(error: unknown): undefined {
-  if (error instanceof ChainError && !(error.cause instanceof RefusedStatus)) throw error;
-}
-
-async function callOne(call: Call, method: string, params: readonly unknown[]): Promise<CallOutcome> {
-  try {
-    return { result: await call(method, params) };
-  } catch (cause) {
-    return { error: cause instanceof ChainError ? cause : new ChainError("rpc_answer", { cause }) };
-  }
+  if (!(error instanceof ChainError)) return;
+  if (!(error.cause instanceof RefusedStatus && REFUSING.has(error.cause.status))) throw error;
 }

@@ -51,7 +51,14 @@ export function readAnswer({ result, error }: z.infer<typeof Answer>): CallOutco
 }
 
 /** The cause of `rpc_unreachable` for an answer with a status other than 200. */
-export class RefusedStatus extends Error {}
+export class RefusedStatus extends Error {
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`HTTP ${status}`);
+    this.status = status;
+  }
+}
 
 type Post = { body: string; dispatcher: Agent; signal: AbortSignal };
 
@@ -65,7 +72,7 @@ async function post(url: string, options: Post): Promise<string> {
     });
     const text = await body.text();
     if (statusCode === 429) throw rateLimited(headers["retry-after"]);
-    if (statusCode !== 200) throw new RefusedStatus(`HTTP ${statusCode}`);
+    if (statusCode !== 200) throw new RefusedStatus(statusCode);
     return text;
   } catch (cause) {
     if (cause instanceof ChainError) throw cause;

@@ -4,15 +4,15 @@ import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
 import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError } from "../errors.ts";
-import { openFailover, type Query, retryUnreachable } from "../failover.ts";
-import { type Call, createCall, rateLimited } from "../json-rpc.ts";
-import { type CallMany, createCallMany } from "../json-rpc-batch.ts";
+import { type FailoverEndpoint, openFailover, type Query, retryUnreachable } from "../failover.ts";
+import { type Call, type CallOutcome, createCall, rateLimited } from "../json-rpc.ts";
+import { batchPauseMs, type CallMany, createCallMany } from "../json-rpc-batch.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;
 
 /** A request to one endpoint, through web3.js or, where that is too slow, through plain calls. */
-type Question<T> = (connection: Connection, call: Call, callMany: CallMany) => Promise<T>;
+type Question<T> = (connection: Connection, call: Call) => Promise<T>;
 
 /** The endpoints of a cluster. Every error is a ChainError. */
 export type SolanaRpc = {
@@ -21,8 +21,13 @@ export type SolanaRpc = {
    * Throws ChainError `rpc_unreachable` if no endpoint answers, `rpc_answer` for an endpoint's error, or `wrong_chain`.
    */
   ask<T>(method: string, question: Question<T>): Promise<T>;
-  /** Like `ask`, but with one round, for requests that only the caller may repeat. `calls`: how many calls it makes. */
-  queryOnce<T>(method: string, question: Question<T>, calls?: number): Promise<T>;
+  /** Like `ask`, but with one round, for requests that only the caller may repeat. */
+  queryOnce<T>(method: string, question: Question<T>): Promise<T>;
+  /**
+   * Makes several calls with one request, in one round like `queryOnce`. Returns the outcomes in order, and none when the
+   * endpoint takes no batches or refuses this one, or when no budget has room for all calls at once.
+   */
+  queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
   /** Sends a request to every endpoint that is not suspended, and returns the answers in order. Never throws. */
   queryAvailable<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
@@ -42,7 +47,7 @@ export function openEndpoints(
     connect: (url) => {
       const calls = createCall(url, network.rpcTimeoutMs);
       const connection = openConnection(url, network.rpcTimeoutMs);
-      return { connection, call: calls.call, callMany: createCallMany(calls) };
+      return { connection, call: calls.call, callMany: createCallMany(calls.send) };
     },
     identify: {
       method: "getGenesisHash",
@@ -61,17 +66,33 @@ export function openEndpoints(
   });
   const toQuery =
     <T>(question: Question<T>): Query<Client, T> =>
-    ({ connection, call, callMany }) =>
-      question(connection, call, callMany);
-  const queryOnce = <T>(method: string, question: Question<T>, calls = 1): Promise<T> =>
-    failover.run(
-      (endpoint) => endpoint.requestOrSuspend(method, toQuery(question), calls),
-      `${network.chain} ${method}`,
-    );
+    ({ connection, call }) =>
+      question(connection, call);
+  const queryOnce = <T>(method: string, question: Question<T>): Promise<T> =>
+    failover.run((endpoint) => endpoint.requestOrSuspend(method, toQuery(question)), `${network.chain} ${method}`);
+  /** Until when an endpoint gets single calls (performance.now). */
+  const singleUntil = new Map<FailoverEndpoint<Client>, number>();
 
   const rpc: SolanaRpc = {
     ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),
     queryOnce,
+    queryTogether: (method, all) =>
+      failover.run(
+        async (endpoint) => {
+          const takesNone = performance.now() < (singleUntil.get(endpoint) ?? 0);
+          if (takesNone || endpoint.budgetWaitMs(all.length) > 0) return [];
+          try {
+            return await endpoint.requestOrSuspend(method, ({ callMany }) => callMany(method, all), all.length);
+          } catch (error) {
+            const pauseMs = batchPauseMs(error);
+            if (pauseMs > 0) singleUntil.set(endpoint, performance.now() + pauseMs);
+            if (error instanceof ChainError && error.code === "rpc_answer") return [];
+            throw error;
+          }
+        },
+        `${network.chain} ${method}`,
+        all.length,
+      ),
     async queryAvailable(method, question) {
       const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
       const results = await Promise.allSettled(
@@ -132,7 +153,7 @@ function toChainError(cause: unknown, detail: string): ChainError {
 }
 
 /** Returns the code of an endpoint's error, from web3.js or from a plain call. */
-function readCode(error: unknown): unknown {
+export function readCode(error: unknown): unknown {
   const cause = error instanceof ChainError ? error.cause : error;
   return typeof cause === "object" && cause !== null && "code" in cause ? cause.code : undefined;
 }
