@@ -6,6 +6,8 @@ import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 const SLOT_WAIT_MS = 1_500;
 /** While payments wait, the watcher asks for a slot as often as this in the time of a slot, from shortly before it is due. */
 const POLLS_PER_SLOT = 8;
+/** A slot that is overdue by this many slots is asked for every `pollMs`: the cluster or its endpoint has stopped. */
+const OVERDUE_SLOTS = 2;
 
 /** The newest slot that this process has seen, and the latest time at which it can have begun (performance.now). */
 export type SeenSlot = { slot: number; beganBy: number };
@@ -34,14 +36,15 @@ export async function waitForSlot(
     });
     seenSlots.set(chain, seen);
     if (head >= slot || signal.aborted || now >= deadline) return head;
-    waitMs = inFlight ? Math.min(pollMs, untilDue(seen, now, slotMs)) : pollMs;
+    waitMs = inFlight ? pollWait(seen, { now, slotMs, pollMs }) : pollMs;
     await delay(waitMs);
   }
 }
 
 /**
  * Returns the newest slot with the time by which it has begun. A slot that was asked for just before has begun now. The time of
- * another one follows from an earlier slot. Slots that take longer than `slotMs` make that too early, until one is awaited.
+ * another one follows from an earlier slot. Slots that take longer than `slotMs` make that too early, until one is awaited, by
+ * the time of one slot at most.
  */
 export function noteSlot(
   before: SeenSlot | undefined,
@@ -50,11 +53,19 @@ export function noteSlot(
   if (!before) return { slot, beganBy: now };
   if (slot <= before.slot) return before;
   const expected = before.beganBy + (slot - before.slot) * slotMs;
-  return { slot, beganBy: isAwaited ? now : Math.min(now, expected) };
+  return { slot, beganBy: isAwaited ? now : Math.min(now, Math.max(expected, now - slotMs)) };
 }
 
-/** Returns the time until the next poll, milliseconds. It begins one poll early, because the slot may have begun before it was seen. */
-export function untilDue({ beganBy }: SeenSlot, now: number, slotMs: number): number {
+/**
+ * Returns the time until the next poll, milliseconds. Polls begin one step early, because the slot may have begun before it was
+ * seen.
+ */
+export function pollWait(
+  { beganBy }: SeenSlot,
+  { now, slotMs, pollMs }: { now: number; slotMs: number; pollMs: number },
+): number {
   const step = slotMs / POLLS_PER_SLOT;
-  return Math.max(step, beganBy + slotMs - step - now);
+  const dueIn = beganBy + slotMs - now;
+  if (dueIn < -OVERDUE_SLOTS * slotMs) return pollMs;
+  return Math.min(pollMs, Math.max(step, dueIn - step));
 }
