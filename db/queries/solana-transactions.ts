@@ -61,10 +61,13 @@ export async function recordBroadcasts(
     .execute();
 }
 
-/** Returns the transactions that may still land, and those that are included in a slot up to `includedUpTo` and not final yet. */
+/**
+ * Returns the transactions that may still land, those that are included in a slot up to `includedUpTo` and not final yet, and,
+ * if `unconfirmed` is true, the other included ones that have a transfer which is not confirmed.
+ */
 export async function listUnsettled(
   db: Db,
-  args: { chain: string; includedUpTo: number },
+  args: { chain: string; includedUpTo: number; unconfirmed: boolean },
 ): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -76,11 +79,16 @@ export async function listUnsettled(
       eb.or([
         eb("state", "in", ["signed", "broadcast", "accepted"]),
         eb("state", "=", "included").and("block_number", "<=", args.includedUpTo),
+        ...(args.unconfirmed ? [eb("state", "=", "included").and(hasIncludedTransfer)] : []),
       ]),
     )
     .orderBy("created_at")
     .execute();
 }
+
+const hasIncludedTransfer = sql<boolean>`exists (
+  select from transfer t
+  where t.lane_id = transaction.lane_id and t.lane_nonce = transaction.nonce and t.state = 'included')`;
 
 /** Returns those of these signatures that belong to our transactions, except expired ones. */
 export async function listOwnHashes(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<Set<string>> {

@@ -59,7 +59,9 @@ export async function runSlotPass(
   const askedAt = deps.now();
   const final = isFull ? await readFinal(chain) : undefined;
   const includedUpTo = isDue(REORG_CHECK_SLOTS) ? Number.MAX_SAFE_INTEGER : (final?.slot ?? 0);
-  const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo });
+  // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
+  const unconfirmed = isFull && chain.network.finality === "confirmed";
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
   const tracked = await readTrackedTransactions(deps, chain, rows);
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);
