@@ -10,8 +10,7 @@ import { waitFor } from "../wait-for.ts";
 
 /**
  * Starts the stack as `npm start` does, but from the built service, for a reader whose home is an empty folder. Returns the
- * reader's environment, by which
- * `pay` finds the stack.
+ * reader's environment, by which `pay` finds the stack.
  */
 export async function startGuideStack(): Promise<{ stack: StackFile; dir: string; env: Record<string, string> }> {
   const home = await makeScratch("guides-home");
