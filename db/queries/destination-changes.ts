@@ -69,8 +69,9 @@ export async function findChangedMerchant(db: Db, id: string): Promise<string | 
   return (await query.executeTakeFirst())?.merchant_id;
 }
 
-/** Selects changes: of one merchant, or of all merchants; in one state, or in any. */
+/** Selects changes: one of them, those of one merchant, or those of all merchants; in one state, or in any. */
 export type ChangeFilter = {
+  changeId?: string | undefined;
   merchantId?: string | undefined;
   state?: DestinationChangeRow["state"] | undefined;
 };
@@ -81,10 +82,11 @@ export type ChangeFilter = {
  */
 export async function listDestinationChanges(
   db: Db,
-  { merchantId, state }: ChangeFilter,
+  { changeId, merchantId, state }: ChangeFilter,
   page: { after?: readonly [string, string] | undefined; limit: number },
 ): Promise<DestinationChangeRow[]> {
   let query = db.selectFrom("destination_change").selectAll();
+  if (changeId !== undefined) query = query.where("id", "=", changeId);
   if (merchantId !== undefined) query = query.where("merchant_id", "=", merchantId);
   if (state !== undefined) query = query.where("state", "=", state);
   if (page.after) query = query.where(sql<boolean>`(created_at, id) < (${page.after[0]}, ${page.after[1]})`);

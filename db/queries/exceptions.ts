@@ -27,13 +27,16 @@ export type ExceptionRow = {
   /** Our transfer that the movement refers to; set when a restored database has lost the fact that it was made. */
   transfer_id: string | null;
   /**
-   * The newest payment for which this payer had an option in the two days before the movement was recorded, when that refers to
-   * no payment.
+   * The newest payment for which this payer had an option in the week before the movement was recorded, when that refers to
+   * no payment. A movement is recorded late after an outage.
    */
   perhaps: string | null;
   /** The note of the booking; for dust, the number of deposits and the day. */
   note: string | null;
 };
+
+/** The index of options by payer begins with their hour, so each hour is one search. */
+const PERHAPS_HOURS = 7 * 24;
 
 /** Returns true while an open exception has an entry on an account, such as a lane's. */
 export async function hasOpenException(db: Db, account: string): Promise<boolean> {
@@ -61,10 +64,13 @@ export async function listOpenExceptions(
     select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, s.payer, s.receiver,
       p.id as payment_id, p.state as payment_state, o.amount as asked, t.id as transfer_id,
       case when p.id is null then (
-        select payment_id from payment_option po
-        where option_hour(po.created_at) between option_hour(s.observed_at) - 48 and option_hour(s.observed_at)
-          and right(po.payer, 8) = right(s.payer, 8) and po.payer = s.payer
-        order by po.created_at desc limit 1
+        select po.payment_id
+        from generate_series(option_hour(s.observed_at), option_hour(s.observed_at) - ${PERHAPS_HOURS}::integer, -1) hour
+        cross join lateral (
+          select payment_id from payment_option
+          where option_hour(created_at) = hour and right(payer, 8) = right(s.payer, 8) and payer = s.payer
+          order by created_at desc limit 1
+        ) po limit 1
       ) end as perhaps, g.note
     from open g
     join ledger_entry e on e.group_id = g.id and e.account = 'exceptions'

@@ -81,9 +81,17 @@ const toJson = (entry: StoredEntry) => ({
 });
 
 function readHeads(file: string): AuditHead[] {
-  const heads = readHeadLines(readFileSync(file, "utf8"), "service");
+  const heads = readHeadLines(readText(file), "service");
   if ("problem" in heads) throw new UsageError(`--heads: ${heads.problem}`);
   return heads;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UsageError(`--heads: the file ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 function day(text: string): string {

@@ -33,7 +33,8 @@ export function addDestinationChangeCommands(destinations: Command, addAction: A
         if (!owner) throw new RefusedError(`there is no change ${changeId}`);
         const by = readSigningKey(context, options);
         const actor = await context.actor(decision === "approve" ? "approver" : "operator");
-        return { value: unwrap(await decideChange(context, { ...owner, changeId, actor, decision, by })) };
+        unwrap(await decideChange(context, { ...owner, changeId, actor, decision, by }));
+        return { value: (await listAllChanges(context, { changeId, limit: 1 }))[0] };
       },
     );
 }

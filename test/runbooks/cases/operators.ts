@@ -87,7 +87,7 @@ export const operatorCases: readonly RunbookCase[] = [
     runbook: "retention",
     alert: "RetentionBehind",
     what: "rows of a payment from before their retention, and a file in place of the folder for the export",
-    shows: /"behind/,
+    shows: /event +30 +\d+ +1 /,
     async inject(bed) {
       await rm(bed.historyFolder, { recursive: true });
       await writeFile(bed.historyFolder, "");

@@ -4,7 +4,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ask } from "../../../local/buyer-client.ts";
 import { usdcAbi } from "../../../local/circle-artifacts.ts";
 import { newKey } from "../../../local/networks-document.ts";
-import { beginOnEvm, changeAssetLimits, changeLimits, shopOf, sql, waitForRow, whileStopped } from "../bed-actions.ts";
+import {
+  beginOnEvm,
+  changeAssetLimits,
+  changeLimits,
+  shopOf,
+  sql,
+  waitForRow,
+  waitForSuccess,
+  whileStopped,
+} from "../bed-actions.ts";
 import type { Injected, RunbookCase } from "../runbook-case.ts";
 import type { TestBed } from "../test-bed.ts";
 
@@ -105,21 +114,29 @@ export const payoutCases: readonly RunbookCase[] = [
   {
     runbook: "signer-refuses",
     alert: "SignerRefuses",
-    what: "a thief writes a transaction that does not exist into the row of a deposit; the payout is made due",
+    what: "a merchant's payouts are held; a thief writes a transaction that does not exist into the row of their deposit, and the hold ends",
     shows: /deposit_not_found/,
     async inject(bed) {
-      const unpause = await changeLimits(bed, { paused: true });
+      // A deposit is claimed when its payout is asked for. The merchant's payouts are held until the row is false.
+      const setHold = (at: string) =>
+        sql(bed, `update merchant set payouts_held_at = ${at} where id = '${shopOf(bed).caller.merchantId}'`);
+      await setHold("now()");
       const { id } = await beginOnEvm(bed);
-      await waitForRow(bed, `select 1 from payment where id = '${id}' and settlement_id is not null`);
+      await waitForSuccess(bed, id);
       const deposit = `transfer_id in (select id from transfer where payment_id = '${id}' and purpose = 'payment')`;
       const { tx_hash: hash } = await waitForRow(bed, `select tx_hash from observation where ${deposit}`);
-      const write = async (txHash: unknown) => {
-        await sql(bed, `update observation set tx_hash = '${txHash}' where ${deposit}`);
-        await sql(bed, "update payout_queue set due_at = now() where due_at is not null");
-      };
-      await unpause();
+      const write = (txHash: unknown) => sql(bed, `update observation set tx_hash = '${txHash}' where ${deposit}`);
+      const makeDue = () => sql(bed, "update payout_queue set due_at = now() where due_at is not null");
       await write(`0x${"0".repeat(64)}`);
-      return { end: () => write(hash) };
+      await setHold("null");
+      await makeDue();
+      return {
+        async end() {
+          await write(hash);
+          await makeDue();
+        },
+        values: async () => ({ PAYMENT: id }),
+      };
     },
   },
   {

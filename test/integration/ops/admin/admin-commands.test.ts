@@ -122,7 +122,10 @@ test("an operator sets how long changes of destinations wait, and approves and r
   expect((await admin("merchants", "show", merchantId)).stdout).toContain(`to ${to("ce")} (${first})`);
   expect(await json("destinations", "approve", first)).toMatchObject({ status: "applied", destination: to("ce") });
   const second = await change("cf");
-  expect(await json("destinations", "reject", second)).toMatchObject({ status: "rejected" });
+  expect(await json("destinations", "reject", second)).toMatchObject({
+    status: "rejected",
+    decidedBy: "operator night watch",
+  });
   expect(await admin("destinations", "approve", second)).toMatchObject({
     code: 1,
     stderr: "the change is rejected\n",

@@ -183,4 +183,8 @@ test("a file of heads that holds anything else is refused with its line", async 
     code: 2,
     stderr: "--heads: line 3 is not a head of an audit log\n",
   });
+  expect(await admin("audit", "verify", "--heads", import.meta.dirname)).toMatchObject({
+    code: 2,
+    stderr: `--heads: the file ${import.meta.dirname} cannot be read (EISDIR)\n`,
+  });
 });

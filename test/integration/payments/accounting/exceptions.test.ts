@@ -2,6 +2,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
+import { execute } from "../../../../local/execute-sql.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import {
   assignException,
@@ -143,12 +144,22 @@ describe("exceptions", () => {
     await expectEven();
   });
 
-  test("unsolicited money from a known payer is listed with that payer's payment as a guess", async () => {
+  test("unsolicited money from a known payer is listed with that payer's payment of the last week as a guess", async () => {
     const buyer = await fundBuyer(chain);
+    await fixture.pay(buyer);
     const paymentId = await fixture.pay(buyer);
     await sendUsdc(chain, buyer, treasury, 5n);
     await fixture.watch();
     expect(await newest()).toMatchObject({ what: "unknown", perhaps: paymentId });
+    const recordLater = (days: number) =>
+      execute(
+        fixture.databaseUrl,
+        `update observation set observed_at = observed_at + interval '${days} days' where amount = 5`,
+      );
+    await recordLater(6);
+    expect(await newest()).toMatchObject({ perhaps: paymentId });
+    await recordLater(2);
+    expect(await newest()).toMatchObject({ perhaps: null });
   });
 
   test("an operator books their own deposit as capital and lost money as a loss", async () => {
