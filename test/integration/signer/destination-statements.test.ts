@@ -29,7 +29,7 @@ const operator = makeApprovalKey();
 await signing.setLimits({ file: { operators: [{ name: "ana", publicKey: operator.publicKey }] } });
 
 const asSuperuser = (...statements: string[]) =>
-  execute(databaseUrl, `set local session_replication_role = replica; ${statements.join("; ")}`);
+  execute(databaseUrl, `set session_replication_role = replica; ${statements.join("; ")}`);
 
 /** A merchant that has been paid through the signer, with a payment that is not paid out yet. */
 async function setUp({ destinationWaitingHours = 72 } = {}) {

@@ -48,7 +48,7 @@ const held = () => balanceOf(keys.treasury.address);
 
 /** Runs statements with all triggers off, as only a superuser can. */
 const asSuperuser = (...statements: string[]) =>
-  execute(databaseUrl, `set local session_replication_role = replica; ${statements.join("; ")}`);
+  execute(databaseUrl, `set session_replication_role = replica; ${statements.join("; ")}`);
 
 /** Makes a payment of the merchant. Returns it and its settlement, which is due. */
 async function earn(of: SolanaMerchantFixture, cents: bigint): Promise<{ paymentId: string; settlementId: string }> {

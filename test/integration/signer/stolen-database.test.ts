@@ -21,7 +21,7 @@ const held = () => usdcBalance(chain, chain.keys.treasury.address);
 
 /** Runs statements with all triggers off, as only a superuser can. */
 const asSuperuser = (...statements: string[]) =>
-  execute(databaseUrl, `set local session_replication_role = replica; ${statements.join("; ")}`);
+  execute(databaseUrl, `set session_replication_role = replica; ${statements.join("; ")}`);
 
 /** Plants a settlement in the state `due`, without anything behind it. */
 async function plantSettlement(
