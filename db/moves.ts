@@ -1,4 +1,5 @@
 import { type RawBuilder, sql, type Updateable } from "kysely";
+import { anyOf } from "./any-of.ts";
 import { type Machine, type NextOf, openPaymentStates, type StateOf } from "./states.ts";
 import type { Db, Tables } from "./tables.ts";
 
@@ -48,7 +49,7 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
       update ${table} set ${set} ${move.given ? sql`from ${move.given}` : sql``}
       where ${table}.id in (
         select id from ${table}
-        where id = any(${move.ids}) and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
+        where id = ${anyOf(move.ids)} and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
         order by id for update
       ) ${move.given ? sql`and ${table}.id = given.id` : sql``}
       returning ${table}.id ${isEnd ? sql`, ${table}.account_id, ${table}.mode` : sql``}

@@ -1266,7 +1266,8 @@ CREATE OR REPLACE FUNCTION public.add_state_events()
 AS $function$
   begin
     insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
-    values (new.account_id, new.mode, new.merchant_id, 'payment.' || new.state, new.id, new.state_version, new.updated_at);
+    select p.account_id, p.mode, p.merchant_id, 'payment.' || p.state, p.id, p.state_version, p.updated_at
+    from moved p where (p.id, p.state) not in (select id, state from former);
     return null;
   end $function$
 ;
@@ -1411,9 +1412,12 @@ CREATE OR REPLACE FUNCTION public.check_ledger_group_balance()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+  declare
+    unbalanced bigint;
   begin
-    if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
-      raise exception 'ledger group % does not sum to zero', new.group_id;
+    select group_id into unbalanced from booked group by group_id, asset having sum(amount) <> 0 limit 1;
+    if found then
+      raise exception 'ledger group % does not sum to zero', unbalanced;
     end if;
     return null;
   end $function$
@@ -1879,7 +1883,6 @@ AS $function$
   end $function$
 ;
 
-CREATE CONSTRAINT TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_ledger_group_balance();
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
@@ -1895,6 +1898,7 @@ CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.e
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
 CREATE TRIGGER ledger_day_written_by_trigger BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.ledger_day FOR EACH STATEMENT WHEN ((pg_trigger_depth() = 0)) EXECUTE FUNCTION reject_change();
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER ledger_entry_balanced AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION check_ledger_group_balance();
 CREATE TRIGGER ledger_entry_day AFTER INSERT ON public.ledger_entry REFERENCING NEW TABLE AS booked FOR EACH STATEMENT EXECUTE FUNCTION add_to_ledger_day();
 CREATE TRIGGER ledger_group_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.ledger_group FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_balance FOR EACH ROW WHEN ((new.amount > old.amount)) EXECUTE FUNCTION wake_refunds_of_balance();
@@ -1904,7 +1908,7 @@ CREATE TRIGGER operator_session_signed_in AFTER INSERT ON public.operator_sessio
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
-CREATE TRIGGER payment_state_webhook AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_state_events();
+CREATE TRIGGER payment_state_webhook AFTER UPDATE ON public.payment REFERENCING OLD TABLE AS former NEW TABLE AS moved FOR EACH STATEMENT EXECUTE FUNCTION add_state_events();
 CREATE TRIGGER refund_insert_events AFTER INSERT ON public.refund REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER refund_insert_webhook AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION add_refund_events();
 CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { batchStatements } from "../batch-calls.ts";
 import { attemptColumns } from "../columns.ts";
 import type { Db, Tables, Verification } from "../tables.ts";
@@ -160,7 +161,11 @@ export async function markAsVerifiedByWallet(db: Db, ids: readonly string[]): Pr
 /** Returns an attempt. Concurrent calls share a statement. */
 export const findAttempt: (db: Db, id: string) => Promise<AttemptHead | undefined> = batchStatements(
   async (db, ids) => {
-    const rows = await db.selectFrom("attempt").select(head).where(sql<boolean>`id = any(${ids})`).execute();
+    const rows = await db
+      .selectFrom("attempt")
+      .select(head)
+      .where(sql<boolean>`id = ${anyOf(ids)}`)
+      .execute();
     const byId = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => byId.get(id));
   },
@@ -187,7 +192,7 @@ export async function listWaitingAttempts(db: Db, ids: readonly string[]): Promi
     db
       .selectFrom("attempt")
       .select(attemptColumns)
-      .where(sql<boolean>`id = any(${ids})`)
+      .where(sql<boolean>`id = ${anyOf(ids)}`)
       .where("state", "=", "waiting")
       .execute(),
     listOptionsOfAttempts(db, ids),

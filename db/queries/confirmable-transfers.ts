@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
@@ -18,7 +19,7 @@ export async function listConfirmable(
   return proofs(db)
     .where(sql<boolean>`t.id <> all(${args.except ?? []}::text[])`)
     .where("t.chain", "=", args.chain)
-    .where("t.state", "=", "included")
+    .where(sql<boolean>`t.state = 'included'`)
     .where("s.block_number", "<=", args.upTo)
     .where(isBookable("transfer", { chain: "t.chain", subject: sql.ref("t.id") }))
     .limit(args.limit)
@@ -59,7 +60,9 @@ export async function confirmTransfers(
       select from observation s where s.transfer_id = transfer.id and not s.orphaned and s.block_number <= ${args.upTo})`,
   });
   if (moved.length === 0) return [];
-  return proofs(db).where(sql<boolean>`t.id = any(${moved})`).execute();
+  return proofs(db)
+    .where(sql<boolean>`t.id = ${anyOf(moved)}`)
+    .execute();
 }
 
 /** Selects transfers (`t`) with the observations that prove them (`s`), in the order of the chain. */

@@ -21,7 +21,7 @@ export type Group = {
   };
 };
 
-/** Inserts groups in one statement. Throws when one was booked before, and at the commit when one does not sum to zero. */
+/** Inserts groups in one statement. Throws when one was booked before, or when one does not sum to zero. */
 export async function insertGroups(db: Db, groups: readonly Group[], at: Date): Promise<void> {
   if (groups.length === 0) return;
   const rows = groups.map(({ kind, subject, onChain, note = null }, number) => ({

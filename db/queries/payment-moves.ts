@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db } from "../tables.ts";
 import type { PaymentRow } from "./payments.ts";
@@ -27,7 +28,7 @@ export async function moveToProcessing(db: Db, payments: readonly VerifiedPaymen
     set: { due_at: null, option_id: sql<string>`given.option_id`, asset: sql<string>`given.asset` },
     given: sql`unnest(${ids}::text[], ${optionIds}::text[], ${assets}::text[]) as given (id, option_id, asset)`,
     where: sql`exists (select from attempt a
-      where a.payment_id = payment.id and a.id = any(${attemptIds}) and a.created_at <= payment.expires_at)
+      where a.payment_id = payment.id and a.id = ${anyOf(attemptIds)} and a.created_at <= payment.expires_at)
       and ${isStillDestination(payments)}`,
   });
 }
@@ -57,7 +58,7 @@ export async function lockPaying(db: Db, ids: readonly string[]): Promise<Paying
       o.owed_asset, o.owed_amount,
       (select a.created_at from attempt a where a.payment_id = p.id and a.state = 'verified') as confirmed_at
     from payment p left join payment_option o on o.id = p.option_id
-    where p.id = any(${ids}) and p.state = 'processing' order by p.id for update of p`.execute(db);
+    where p.id = ${anyOf(ids)} and p.state = 'processing' order by p.id for update of p`.execute(db);
   return rows;
 }
 

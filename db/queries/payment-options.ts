@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { batchStatements, isTimeout } from "../batch-calls.ts";
 import { type EvmRow, readFamilyRow, type SolanaRow } from "../chain-families.ts";
 import { optionColumns } from "../columns.ts";
@@ -105,13 +106,15 @@ export async function recordBlockhash(db: Db, args: { id: string; until: Date })
 
 /** Returns quotes by id. */
 export async function listOptionsById(db: Db, ids: readonly string[]): Promise<CurrentOption[]> {
-  const rows = await selectCurrent(db).where(sql<boolean>`o.id = any(${ids})`).execute();
+  const rows = await selectCurrent(db)
+    .where(sql<boolean>`o.id = ${anyOf(ids)}`)
+    .execute();
   return rows.map(readFamilyRow);
 }
 
 /** Returns the quotes of attempts. */
 export async function listOptionsOfAttempts(db: Db, attemptIds: readonly string[]): Promise<CurrentOption[]> {
-  const ids = sql`select option_id from attempt where id = any(${attemptIds})`;
+  const ids = sql`select option_id from attempt where id = ${anyOf(attemptIds)}`;
   const rows = await selectCurrent(db).where(sql<boolean>`o.id = any(array(${ids}))`).execute();
   return rows.map(readFamilyRow);
 }

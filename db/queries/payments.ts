@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { batchStatements } from "../batch-calls.ts";
 import { paymentColumns } from "../columns.ts";
 import { sortByText } from "../sort-by-text.ts";
@@ -117,7 +118,7 @@ const readWithMerchant = batchStatements(async (db: Db, ids: readonly string[]) 
     .innerJoin("merchant as m", "m.id", "p.merchant_id")
     .select(paymentColumns.map((column) => `p.${column}` as const))
     .select(["m.name as merchant_name", "m.logo_id as merchant_logo_id"])
-    .where(sql<boolean>`p.id = any(${ids})`)
+    .where(sql<boolean>`p.id = ${anyOf(ids)}`)
     .execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => byId.get(id));
@@ -153,7 +154,7 @@ export async function listPayments(db: Db, ids: readonly string[]): Promise<Paym
 
 /** Returns the payments of attempts. */
 export async function listPaymentsOfAttempts(db: Db, attemptIds: readonly string[]): Promise<PaymentRow[]> {
-  const ids = sql`select payment_id from attempt where id = any(${attemptIds})`;
+  const ids = sql`select payment_id from attempt where id = ${anyOf(attemptIds)}`;
   return db.selectFrom("payment").select(paymentColumns).where(sql<boolean>`id = any(array(${ids}))`).execute();
 }
 

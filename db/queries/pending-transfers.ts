@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { readFamilyRow } from "../chain-families.ts";
 import type { Db } from "../tables.ts";
 import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
@@ -42,9 +43,9 @@ export async function lockForAcceptance(
   const keys = [...new Set(args.payers.map(({ chain, payer }) => `payer ${chain} ${payer}`))].sort();
   const { rows } = await sql<{ id: string }>`
     with locked_payment as materialized (
-      select id from payment where id = any(${args.paymentIds}) order by id for update
+      select id from payment where id = ${anyOf(args.paymentIds)} order by id for update
     ), locked_attempt as materialized (
-      select id from attempt where id = any(${args.attemptIds}) and state = 'waiting'
+      select id from attempt where id = ${anyOf(args.attemptIds)} and state = 'waiting'
         and (select count(*) from locked_payment) >= 0
       order by id for update
     ), locked_payer as materialized (

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
 
@@ -109,7 +110,7 @@ export type PayoutSchedule = {
 export async function listPayoutSchedules(db: Db, merchantIds: readonly string[]): Promise<PayoutSchedule[]> {
   const { rows } = await sql<PayoutSchedule>`
     select merchant_id, asset, accumulation_ms, accumulation_amount
-    from settlement_destination where merchant_id = any(${merchantIds}) and accumulation_ms is not null`.execute(db);
+    from settlement_destination where merchant_id = ${anyOf(merchantIds)} and accumulation_ms is not null`.execute(db);
   return rows;
 }
 

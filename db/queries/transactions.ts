@@ -65,7 +65,7 @@ export async function listInFlight(db: Db, chain: string): Promise<EvmTransactio
     .selectFrom("transaction")
     .select(transactionColumns)
     .where("chain", "=", chain)
-    .where("state", "in", ["signed", "broadcast", "accepted"])
+    .where(sql<boolean>`state in ('signed', 'broadcast', 'accepted')`)
     .execute();
   return rows.map(readEvmTransaction);
 }

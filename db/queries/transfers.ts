@@ -1,4 +1,5 @@
 import { type Insertable, type RawBuilder, type Selectable, sql } from "kysely";
+import { anyOf } from "../any-of.ts";
 import { type EvmRow, readFamilyRow, readSolanaRow, type SolanaRow } from "../chain-families.ts";
 import { transferColumns } from "../columns.ts";
 import { groupByColumns, insertRows } from "../insert-rows.ts";
@@ -75,7 +76,7 @@ export async function listWaiting(
     .select(["id", "smart_wallet"])
     .distinctOn("smart_wallet")
     .where("chain", "=", args.chain)
-    .where("state", "=", "ready")
+    .where(sql<boolean>`state = 'ready'`)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
     .orderBy("smart_wallet")
     .execute();
@@ -245,7 +246,7 @@ export async function listByAuthorizations(
     .selectFrom("transfer")
     .select(transferColumns)
     .where("chain", "=", args.chain)
-    .where(sql<boolean>`authorization_nonce = any(${args.nonces})`)
+    .where(sql<boolean>`authorization_nonce = ${anyOf(args.nonces)}`)
     .execute();
   return rows.map(readFamilyRow);
 }

@@ -29,8 +29,8 @@ import {
 import { openAgreement } from "./two-endpoint-agreement.ts";
 import { watchAccounts } from "./watched-accounts.ts";
 
-/** Rows booked in one database transaction. */
-const CHUNK = 100;
+/** Rows booked in one database transaction: more than one transaction of a lane moves. */
+const CHUNK = 250;
 
 /** Parts of a range that one pass reads again at most, so that a pass ends regardless of how far finality has advanced. */
 const MAX_PARTS = 20;

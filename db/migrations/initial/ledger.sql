@@ -39,15 +39,19 @@ create trigger ledger_group_append_only before update or delete or truncate on l
 create trigger ledger_entry_append_only before update or delete or truncate on ledger_entry
   for each statement execute function reject_change();
 
+-- A statement inserts all entries of a group.
 create function check_ledger_group_balance() returns trigger language plpgsql as $$
+  declare
+    unbalanced bigint;
   begin
-    if exists (select from ledger_entry where group_id = new.group_id group by asset having sum(amount) <> 0) then
-      raise exception 'ledger group % does not sum to zero', new.group_id;
+    select group_id into unbalanced from booked group by group_id, asset having sum(amount) <> 0 limit 1;
+    if found then
+      raise exception 'ledger group % does not sum to zero', unbalanced;
     end if;
     return null;
   end $$;
-create constraint trigger ledger_entry_balanced after insert on ledger_entry
-  deferrable initially deferred for each row execute function check_ledger_group_balance();
+create trigger ledger_entry_balanced after insert on ledger_entry referencing new table as booked
+  for each statement execute function check_ledger_group_balance();
 
 -- Sums by account, asset and UTC day, so that a balance does not add up every entry ever made. A trigger on
 -- `ledger_entry` maintains them.

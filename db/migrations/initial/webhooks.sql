@@ -137,9 +137,8 @@ create function add_webhook_deliveries() returns trigger language plpgsql
 create trigger webhook_event_deliveries after insert on webhook_event referencing new table as added
   for each statement execute function add_webhook_deliveries();
 
--- Triggers write the events, so that no move of a payment is missed: they commit with the move itself. The one for
--- inserts runs once for all payments of a statement. The one for updates runs for each row that moves: a plan that joins
--- the old and the new rows of a statement would be kept, and be quadratic for a larger one.
+-- Triggers write the events, so that no move of a payment is missed: they commit with the move itself. They run once for
+-- all payments of a statement.
 create function add_created_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
@@ -150,15 +149,17 @@ create function add_created_events() returns trigger language plpgsql
 create trigger payment_insert_webhook after insert on payment referencing new table as added
   for each statement execute function add_created_events();
 
+-- The old rows are looked up in a hash. A join's plan would be kept, and could be quadratic for a larger statement.
 create function add_state_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
-    values (new.account_id, new.mode, new.merchant_id, 'payment.' || new.state, new.id, new.state_version, new.updated_at);
+    select p.account_id, p.mode, p.merchant_id, 'payment.' || p.state, p.id, p.state_version, p.updated_at
+    from moved p where (p.id, p.state) not in (select id, state from former);
     return null;
   end $$;
-create trigger payment_state_webhook after update of state on payment
-  for each row when (old.state is distinct from new.state) execute function add_state_events();
+create trigger payment_state_webhook after update on payment referencing old table as former new table as moved
+  for each statement execute function add_state_events();
 
 create function add_destination_events() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { anyOf } from "../../../db/any-of.ts";
 import { lockPaying } from "../../../db/queries/payment-moves.ts";
 import { listPayments } from "../../../db/queries/payments.ts";
 import { beginAccumulating } from "../../../db/queries/settlements.ts";
@@ -42,4 +43,15 @@ test("payments accumulate however often the statement has run, also when Postgre
   for (let number = 1; number <= 10; number += 1)
     ids.add((await beginAccumulating(db, { ...settlement, id: `stl_${number}`, number }, at)).id);
   expect([...ids], "all of them are added to the first one").toEqual(["stl_1"]);
+});
+
+test("Postgres keeps the plan of a statement for one or two of many rows", async () => {
+  const { db } = await openTestDb(1);
+  await sql`create table kept as select n::text as id from generate_series(1, 20000) n`.execute(db);
+  await sql`create unique index on kept (id)`.execute(db);
+  await sql`analyze kept`.execute(db);
+  for (let run = 0; run < 20; run += 1) await sql`select id from kept where id = ${anyOf(["1", "2"])}`.execute(db);
+  const { rows } = await sql`select custom_plans::int, generic_plans::int from pg_prepared_statements`.execute(db);
+  // Postgres always plans a statement anew for its first five runs.
+  expect(rows).toEqual([{ custom_plans: 5, generic_plans: 11 }]);
 });

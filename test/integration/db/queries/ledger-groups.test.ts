@@ -36,7 +36,7 @@ describe("a booking", () => {
     ["has one side", [entry("a", 5n)]],
     ["sums to zero only across two assets", [entry("a", 5n), entry("b", -5n, "other")]],
     ["is off by one beyond what a float can tell", [entry("a", 10n ** 40n + 1n), entry("b", -(10n ** 40n))]],
-  ])("a booking that %s is refused at commit and leaves nothing", async (_how, entries) => {
+  ])("a booking that %s is refused and leaves nothing", async (_how, entries) => {
     const key = `bad${++subject}`;
     await expect(book(entries, key)).rejects.toThrow(/does not sum to zero/);
     expect(await db.selectFrom("ledger_group").select("id").where("subject", "=", key).execute()).toEqual([]);
