@@ -13,10 +13,16 @@ const LEFT_OVER: Readonly<Record<CallPriority, number>> = { money: 0, verificati
 export type CallBudget = {
   /** Number of calls that may be made now. */
   remaining(): number;
-  /** Returns how long a call of this priority has to wait, milliseconds, about. Counts the calls that wait already. */
-  waitMs(priority: CallPriority): number;
-  /** Spends one call. Waits until the budget has room for it; calls of one priority wait in order. */
-  take(priority: CallPriority): Promise<void>;
+  /**
+   * Returns how long calls of this priority (one when unset) have to wait, milliseconds, about. Counts the calls that wait
+   * already. More than zero, however long they wait, for more calls than a burst has.
+   */
+  waitMs(priority: CallPriority, calls?: number): number;
+  /**
+   * Spends calls, one when unset. Waits until the budget has room for all of them, which it never has for more than a burst.
+   * Calls of one priority wait in order.
+   */
+  take(priority: CallPriority, calls?: number): Promise<void>;
 };
 
 type Clock = { now: () => number; wait: (ms: number) => Promise<unknown> };
@@ -41,23 +47,23 @@ export function openCallBudget(
   };
   const waitFor = (calls: number, priority: CallPriority) =>
     Math.max(0, Math.ceil((calls + (most - 1) * LEFT_OVER[priority] - remaining()) / perMs));
-  const waitMs = (priority: CallPriority) =>
-    waitFor(1 + (priority === "money" ? 0 : waiting[priority]) + waiting.money, priority);
-  const spend = async (priority: CallPriority) => {
-    for (let ms = waitFor(1, priority); ms > 0; ms = waitFor(1, priority)) await wait(ms);
-    waiting[priority] -= 1;
-    saved -= 1;
+  const waitMs = (priority: CallPriority, calls = 1) =>
+    waitFor(calls + (priority === "money" ? 0 : waiting[priority]) + waiting.money, priority);
+  const spend = async (priority: CallPriority, calls: number) => {
+    for (let ms = waitFor(calls, priority); ms > 0; ms = waitFor(calls, priority)) await wait(ms);
+    waiting[priority] -= calls;
+    saved -= calls;
   };
   return {
     remaining,
     waitMs,
-    async take(priority) {
-      if (waitMs(priority) === 0) {
-        saved -= 1;
+    async take(priority, calls = 1) {
+      if (waitMs(priority, calls) === 0) {
+        saved -= calls;
         return;
       }
-      waiting[priority] += 1;
-      const spent = (newest.get(priority) ?? Promise.resolve()).then(() => spend(priority));
+      waiting[priority] += calls;
+      const spent = (newest.get(priority) ?? Promise.resolve()).then(() => spend(priority, calls));
       newest.set(priority, spent);
       await spent;
     },

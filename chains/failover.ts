@@ -21,15 +21,16 @@ export type FailoverEndpoint<Client> = {
   isSuspended(): boolean;
   /** Returns true while the endpoint has asked us to wait (`waitMs` of its last error). It is not asked meanwhile. */
   isWaiting(): boolean;
-  /** Returns how long a call of the running work has to wait for the endpoint's budget, milliseconds. */
-  budgetWaitMs(): number;
+  /** Returns how long calls of the running work (one when unset) have to wait for the endpoint's budget, milliseconds. */
+  budgetWaitMs(calls?: number): number;
   /**
    * Sends a request to this endpoint. The first request checks that the endpoint serves the chain (`wrong_chain`). While the
-   * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead.
+   * endpoint's budget is spent, the request waits; one for convenience throws ChainError `budget_spent` instead. Providers
+   * count the calls of a request, of which `calls` says how many it has (one when unset).
    */
-  request<T>(method: string, query: Query<Client, T>): Promise<T>;
+  request<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
   /** Like `request`, but suspends the endpoint after an error that leads to the next endpoint. */
-  requestOrSuspend<T>(method: string, query: Query<Client, T>): Promise<T>;
+  requestOrSuspend<T>(method: string, query: Query<Client, T>, calls?: number): Promise<T>;
 };
 
 export type Failover<Client> = {
@@ -37,11 +38,12 @@ export type Failover<Client> = {
   endpoints: readonly FailoverEndpoint<Client>[];
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
-   * last, lagging ones before them, and those whose budget has room come first. Throws ChainError `rpc_unreachable` if all endpoints fail,
-   * `wrong_chain` if one of them serves another chain, `logs_refused` if one of them answers but shows the logs of a block in
-   * no way, and `budget_spent` if one of them has no budget for the call.
+   * last, lagging ones before them, and those whose budget has room for the `calls` of the work (one when unset) come first.
+   * Throws ChainError `rpc_unreachable` if all endpoints fail, `wrong_chain` if one of them serves another chain,
+   * `logs_refused` if one of them answers but shows the logs of a block in no way, and `budget_spent` if one of them has no
+   * budget for the call.
    */
-  run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string): Promise<T>;
+  run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string, calls?: number): Promise<T>;
   /**
    * Asks every endpoint for its height and finds those that lag. `run` does so every 15 seconds; a caller that sees no new
    * block need not wait for that. Does nothing with a single endpoint. Never throws.
@@ -82,13 +84,13 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
 
   return {
     endpoints,
-    async run(work, detail) {
+    async run(work, detail, calls) {
       heights.compareIfDue();
       const inOrder = endpoints.toSorted(
         (a, b) =>
           Number(a.isSuspended()) - Number(b.isSuspended()) ||
           Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
-          a.budgetWaitMs() - b.budgetWaitMs(),
+          a.budgetWaitMs(calls) - b.budgetWaitMs(calls),
       );
       const errors: ChainError[] = [];
       for (const endpoint of inOrder) {
@@ -186,21 +188,21 @@ function openEndpoint<Client>(
   let isRightChain = false;
   let identifying: Promise<void> | undefined;
 
-  const spend = async (): Promise<void> => {
+  const spend = async (calls: number): Promise<void> => {
     const priority = readCallPriority();
-    const waitMs = budget?.waitMs(priority) ?? 0;
+    const waitMs = budget?.waitMs(priority, calls) ?? 0;
     if (waitMs > 0) metrics.rpcBudgetShortages.inc({ chain: network.chain, endpoint: name, priority });
     if (waitMs > 0 && priority === "convenience")
       throw new ChainError("budget_spent", { detail: `${name} of ${network.chain}`, waitMs });
-    await budget?.take(priority);
+    await budget?.take(priority, calls);
   };
   /** Sends a request. An answer that `findFailure` refuses counts as a failure, and is returned. */
   const send = async <T>(
     method: string,
     query: Query<Client, T>,
-    findFailure?: (answer: T) => ChainErrorCode | undefined,
+    { calls = 1, findFailure }: { calls?: number; findFailure?: (answer: T) => ChainErrorCode | undefined } = {},
   ): Promise<T> => {
-    await spend();
+    await spend(calls);
     const stop = metrics.rpcSeconds.startTimer({ chain: network.chain, endpoint: name, method });
     let outcome = "ok";
     try {
@@ -221,20 +223,20 @@ function openEndpoint<Client>(
       throw error;
     } finally {
       stop();
-      metrics.rpcCalls.inc({ chain: network.chain, endpoint: name, method, outcome });
+      metrics.rpcCalls.inc({ chain: network.chain, endpoint: name, method, outcome }, calls);
     }
   };
   // An endpoint of another chain would return wrong data and take transactions of this chain.
   const identify = async (): Promise<void> => {
     const { method, query } = options.identify;
-    const { chain, description } = await send(method, query, (answer) =>
-      answer.chain === network.chain ? undefined : "wrong_chain",
-    );
+    const { chain, description } = await send(method, query, {
+      findFailure: (answer) => (answer.chain === network.chain ? undefined : "wrong_chain"),
+    });
     if (chain !== network.chain)
       throw new ChainError("wrong_chain", { detail: `endpoint ${name} of ${network.name} serves ${description}` });
     isRightChain = true;
   };
-  const request = async <T>(method: string, query: Query<Client, T>): Promise<T> => {
+  const request = async <T>(method: string, query: Query<Client, T>, calls = 1): Promise<T> => {
     // Concurrent first requests share one check.
     if (!isRightChain) {
       identifying ??= identify().finally(() => {
@@ -242,16 +244,16 @@ function openEndpoint<Client>(
       });
       await identifying;
     }
-    return send(method, query);
+    return send(method, query, { calls });
   };
   const endpoint: FailoverEndpoint<Client> = {
     name,
     isSuspended: () => suspendedUntil > performance.now(),
     isWaiting: () => waitingUntil > performance.now(),
-    budgetWaitMs: () => budget?.waitMs(readCallPriority()) ?? 0,
+    budgetWaitMs: (calls) => budget?.waitMs(readCallPriority(), calls) ?? 0,
     request,
-    requestOrSuspend: (method, query) =>
-      request(method, query).catch((error: unknown) => {
+    requestOrSuspend: (method, query, calls) =>
+      request(method, query, calls).catch((error: unknown) => {
         // A budget that is spent for convenience has room for money.
         if (isFailover(error) && error.code !== "budget_spent") {
           const now = performance.now();

@@ -7,10 +7,17 @@ import { readRetryAfter } from "./rate-limit-wait.ts";
 /** A JSON-RPC call to one endpoint. Returns the result; the caller checks its shape. Throws ChainError. */
 export type Call = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
+/** Posts the body of a JSON-RPC request, and returns that of the response. Throws ChainError, or SyntaxError for one that is not JSON. */
+export type Send = (body: unknown) => Promise<unknown>;
+
+/** The outcome of a call that an endpoint has answered or not. */
+export type CallOutcome = { result: unknown } | { error: ChainError };
+
 /** Maximum number of concurrent calls to one endpoint. */
 const CONNECTIONS = 64;
 
-const Answer = z.object({
+/** The answer to a call. */
+export const Answer = z.object({
   result: z.unknown().optional(),
   error: z.object({ code: z.number(), message: z.string() }).nullish(),
 });
@@ -20,17 +27,37 @@ const Answer = z.object({
  * costs more than the call itself. The client does not retry. It throws ChainError `rpc_unreachable`, with the wait that a
  * rate limit asks for, or `rpc_answer` with the endpoint's error code.
  */
-export function createCall(url: string, timeoutMs: number): Call {
+export function createCall(url: string, timeoutMs: number): { call: Call; send: Send } {
   const dispatcher = new Agent({ connections: CONNECTIONS, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
-  let id = 0;
-  return async (method, params) => {
-    id += 1;
-    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    const text = await post(url, { body, dispatcher, signal: AbortSignal.timeout(timeoutMs) });
-    const { result, error } = Answer.parse(JSON.parse(text));
-    if (error) throw new ChainError("rpc_answer", { detail: `${error.code} ${cleanText(error.message, 200)}` });
-    return result;
+  const send: Send = async (body) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    return JSON.parse(await post(url, { body: JSON.stringify(body), dispatcher, signal }));
   };
+  let id = 0;
+  const call: Call = async (method, params) => {
+    id += 1;
+    const outcome = readAnswer(Answer.parse(await send({ jsonrpc: "2.0", id, method, params })));
+    if ("error" in outcome) throw outcome.error;
+    return outcome.result;
+  };
+  return { call, send };
+}
+
+/** Returns the result of a call, or the endpoint's error, whose `cause` has its code. */
+export function readAnswer({ result, error }: z.infer<typeof Answer>): CallOutcome {
+  if (!error) return { result };
+  const { code, message } = error;
+  return { error: new ChainError("rpc_answer", { cause: { code }, detail: `${code} ${cleanText(message, 200)}` }) };
+}
+
+/** The cause of `rpc_unreachable` for an answer with a status other than 200. */
+export class RefusedStatus extends Error {
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`HTTP ${status}`);
+    this.status = status;
+  }
 }
 
 type Post = { body: string; dispatcher: Agent; signal: AbortSignal };
@@ -45,7 +72,7 @@ async function post(url: string, options: Post): Promise<string> {
     });
     const text = await body.text();
     if (statusCode === 429) throw rateLimited(headers["retry-after"]);
-    if (statusCode !== 200) throw new Error(`HTTP ${statusCode}`);
+    if (statusCode !== 200) throw new RefusedStatus(statusCode);
     return text;
   } catch (cause) {
     if (cause instanceof ChainError) throw cause;

@@ -8,12 +8,13 @@ import { readSettings } from "./stack-settings.ts";
 import { watchSources } from "./watch-sources.ts";
 
 // `npm start` runs the whole service on this machine until Ctrl-C. `npm run dev` (`--watch`) also restarts the api and the
-// workers when a source file changes.
+// workers when a source file changes. `--build FOLDER` runs a build (scripts/build.ts) in place of the sources.
 
-const { values } = parseArgs({ options: { watch: { type: "boolean", default: false } } });
+const { values } = parseArgs({ options: { watch: { type: "boolean", default: false }, build: { type: "string" } } });
+const built = values.build === undefined ? {} : { build: values.build };
 const progress = createProgress();
 const interrupted = new AbortController();
-const begin = async () => startStack(readSettings(process.env), progress.say, { signal: interrupted.signal });
+const begin = async () => startStack(readSettings(process.env), progress.say, { signal: interrupted.signal, ...built });
 const starting = begin();
 onInterrupt(async () => {
   interrupted.abort();

@@ -1,14 +1,15 @@
 import {
-  createAssociatedTokenAccountIdempotentInstruction,
-  createTransferCheckedInstruction,
+  ASSOCIATED_TOKEN_PROGRAM_ID,
   getAssociatedTokenAddressSync,
   TOKEN_2022_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
+  TokenInstruction,
 } from "@solana/spl-token";
 import {
   ComputeBudgetProgram,
   type MessageV0,
   PublicKey,
+  SystemProgram,
   TransactionInstruction,
   TransactionMessage,
 } from "@solana/web3.js";
@@ -45,6 +46,11 @@ export const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** The Memo program, version 1. Some wallets still use it. */
 export const MEMO_PROGRAM_1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo";
 
+export const ASSOCIATED_PROGRAM = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
+export const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
+
+/** The instruction of the Associated Token program that creates an account unless it exists. */
+const CREATE_IDEMPOTENT = 1;
 const MAX_AMOUNT = 2n ** 64n - 1n;
 
 /**
@@ -99,35 +105,48 @@ export function computeBudgetInstructions({ units, unitPrice }: ComputeBudget): 
   ];
 }
 
+/** Returns the instructions of a transfer (see `describeTransfer`) for web3.js. */
+export function buildTransfer(transfer: SplTransfer): TransactionInstruction[] {
+  return describeTransfer(transfer).map(({ program, accounts, data }) => {
+    const keys = accounts.map(({ address, isSigner, isWritable }) => {
+      return { pubkey: new PublicKey(address), isSigner, isWritable };
+    });
+    return new TransactionInstruction({ programId: new PublicKey(program), keys, data: Buffer.from(data) });
+  });
+}
+
+/** An instruction in plain values: making the objects of web3.js took most of the time of a comparison. */
+export type DescribedInstruction = {
+  program: string;
+  accounts: { address: string; isSigner: boolean; isWritable: boolean }[];
+  data: Uint8Array;
+};
+
 /**
  * Returns the instructions of a transfer: the creation of the receiver's token account if requested, the transfer, and the
- * memo that identifies it. Throws RangeError for an amount above 64 bits, which the library would truncate.
+ * memo that identifies it. Throws RangeError for an amount above 64 bits.
  */
-export function buildTransfer(transfer: SplTransfer): TransactionInstruction[] {
+export function describeTransfer(transfer: SplTransfer): DescribedInstruction[] {
   const { feePayer, payer, receiver, mint, program, decimals, amount, memo } = transfer;
   if (amount < 0n || amount > MAX_AMOUNT) throw new RangeError(`${amount} is not a token amount of 64 bits`);
-  const source = new PublicKey(findTokenAccount(payer, mint, program));
-  const destination = new PublicKey(findTokenAccount(receiver, mint, program));
-  const [mintKey, programKey] = [new PublicKey(mint), tokenPrograms[program]];
-  const creation = createAssociatedTokenAccountIdempotentInstruction(
-    new PublicKey(feePayer),
-    destination,
-    new PublicKey(receiver),
-    mintKey,
-    programKey,
-  );
+  const [source, destination] = [findTokenAccount(payer, mint, program), findTokenAccount(receiver, mint, program)];
+  const readonly = (address: string) => ({ address, isSigner: false, isWritable: false });
+  const writable = (address: string) => ({ address, isSigner: false, isWritable: true });
+  const payerAccount = { address: payer, isSigner: true, isWritable: false };
+  const relayerAccount = { address: feePayer, isSigner: true, isWritable: true };
+  const data = Buffer.alloc(10);
+  data[0] = TokenInstruction.TransferChecked;
+  data.writeBigUInt64LE(amount, 1);
+  data[9] = decimals;
+  const tokens = tokenPrograms[program].toBase58();
+  const creation = {
+    program: ASSOCIATED_PROGRAM,
+    accounts: [relayerAccount, writable(destination), ...[receiver, mint, SYSTEM_PROGRAM, tokens].map(readonly)],
+    data: Uint8Array.of(CREATE_IDEMPOTENT),
+  };
   return [
     ...(transfer.makeReceiverAccount ? [creation] : []),
-    createTransferCheckedInstruction(
-      source,
-      mintKey,
-      destination,
-      new PublicKey(payer),
-      amount,
-      decimals,
-      [],
-      programKey,
-    ),
-    new TransactionInstruction({ programId: new PublicKey(MEMO_PROGRAM), keys: [], data: Buffer.from(memo, "utf8") }),
+    { program: tokens, accounts: [writable(source), readonly(mint), writable(destination), payerAccount], data },
+    { program: MEMO_PROGRAM, accounts: [], data: Buffer.from(memo, "utf8") },
   ];
 }

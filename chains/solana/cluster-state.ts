@@ -95,7 +95,9 @@ function toAccount({ owner, lamports, data }: AccountInfo<Buffer>): Account {
 
 /** Returns the newest slot at the network's finality. */
 export function readHead(chain: SolanaChain): Promise<number> {
-  return chain.rpc.ask("getSlot", (connection) => connection.getSlot(chain.network.finality));
+  return chain.rpc.ask("getSlot", async (_connection, call) =>
+    z.number().parse(await call("getSlot", [{ commitment: chain.network.finality }])),
+  );
 }
 
 /**
@@ -107,18 +109,24 @@ export async function readNewestSlot(chain: SolanaChain): Promise<number> {
 
 export type FinalizedState = { slot: number; height: number };
 
+const EpochInfo = z.object({ absoluteSlot: z.number(), blockHeight: z.number() });
+
 /** Returns the newest final slot and block height. Blockhashes expire by block height. */
 export async function readFinal(chain: SolanaChain): Promise<FinalizedState> {
-  const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", (connection) =>
-    connection.getEpochInfo("finalized"),
+  const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", async (_connection, call) =>
+    EpochInfo.parse(await call("getEpochInfo", [{ commitment: "finalized" }])),
   );
-  if (blockHeight === undefined) throw new Error(`an endpoint of ${chain.chain} returned no block height`);
   return { slot: absoluteSlot, height: blockHeight };
 }
 
 /** Returns the cluster's time of a final slot in whole seconds, or undefined if the endpoint does not know it. */
 export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Date | undefined> {
-  const answer = chain.rpc.ask("getBlockTime", (connection) => connection.getBlockTime(slot));
+  const answer = chain.rpc.ask("getBlockTime", async (_connection, call) =>
+    z
+      .number()
+      .nullable()
+      .parse(await call("getBlockTime", [slot])),
+  );
   const seconds = await answer.catch((error: unknown) => {
     if (error instanceof ChainError && error.code === "rpc_answer") return null;
     throw error;
@@ -129,10 +137,15 @@ export async function readSlotTime(chain: SolanaChain, slot: number): Promise<Da
 /** A recent blockhash, the last block height at which it is valid, and the slot in which it was the newest. */
 export type Blockhash = { blockhash: string; lastValidHeight: number; slot: number };
 
+const LatestBlockhash = z.object({
+  context: z.object({ slot: z.number() }),
+  value: z.object({ blockhash: z.string(), lastValidBlockHeight: z.number() }),
+});
+
 /** Returns the newest confirmed blockhash. A finalized one would already be a third of the way to its expiry. */
 export async function readBlockhash(chain: SolanaChain): Promise<Blockhash> {
-  const { context, value } = await chain.rpc.ask("getLatestBlockhash", (connection) =>
-    connection.getLatestBlockhashAndContext("confirmed"),
+  const { context, value } = await chain.rpc.ask("getLatestBlockhash", async (_connection, call) =>
+    LatestBlockhash.parse(await call("getLatestBlockhash", [{ commitment: "confirmed" }])),
   );
   return { blockhash: value.blockhash, lastValidHeight: value.lastValidBlockHeight, slot: context.slot };
 }

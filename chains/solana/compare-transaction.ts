@@ -1,19 +1,22 @@
 import { base58 } from "@scure/base";
-import { ASSOCIATED_TOKEN_PROGRAM_ID, TokenInstruction } from "@solana/spl-token";
-import { PACKET_DATA_SIZE, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
+import { TokenInstruction } from "@solana/spl-token";
+import { PACKET_DATA_SIZE } from "@solana/web3.js";
 import { cleanText } from "../../runtime/clean-text.ts";
 import {
-  buildTransfer,
+  ASSOCIATED_PROGRAM,
+  type DescribedInstruction,
+  describeTransfer,
   findTokenAccount,
   MEMO_PROGRAM,
   MEMO_PROGRAM_1,
   type SplTransfer,
+  SYSTEM_PROGRAM,
   tokenPrograms,
 } from "./build-payment.ts";
 import { verifySignature } from "./ed25519-keys.ts";
 import { LIGHTHOUSE_PROGRAM, validateGuards } from "./lighthouse-guards.ts";
 import { BUDGET_PROGRAM, type PlainInstruction, validateComputeBudget } from "./wallet-instructions.ts";
-import { encodeKey, type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
+import { type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
 
 export type CompareLimits = {
   /** Maximum priority fee (compute units times price), in lamports. */
@@ -24,8 +27,6 @@ export type CompareLimits = {
 
 const TOKEN = tokenPrograms.token.toBase58();
 const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
-const ASSOCIATED = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
-const SYSTEM = SystemProgram.programId.toBase58();
 
 type Kind = "transfer" | "creation" | "memo";
 const kindNames: Record<Kind, string> = {
@@ -53,12 +54,12 @@ export function compareTransaction(parsed: ParsedTransaction, expected: SplTrans
   const of = (program: string) => instructions.filter((one) => one.program === program);
   const [budget, guards] = [of(BUDGET_PROGRAM), of(LIGHTHOUSE_PROGRAM)];
   const rest = instructions.filter((one) => !budget.includes(one) && !guards.includes(one));
-  const ours = buildTransfer(expected);
-  const built = ours.map((one, index) => ({
+  const ours = describeTransfer(expected);
+  const built = ours.map(({ program, accounts, data }, index) => ({
     number: index + 1,
-    program: encodeKey(one.programId.toBytes()),
-    accounts: one.keys.map((key) => encodeKey(key.pubkey.toBytes())),
-    data: Uint8Array.from(one.data),
+    program,
+    accounts: accounts.map(({ address }) => address),
+    data,
   }));
   return [
     ...validateSigners(parsed, expected, limits),
@@ -116,7 +117,7 @@ function validateInstructions(
 function kindOf({ program, data }: PlainInstruction): Kind | undefined {
   const isTransfer = data[0] === TokenInstruction.TransferChecked;
   if (program === TOKEN || program === TOKEN_2022) return isTransfer ? "transfer" : undefined;
-  if (program === ASSOCIATED) return "creation";
+  if (program === ASSOCIATED_PROGRAM) return "creation";
   return program === MEMO_PROGRAM || program === MEMO_PROGRAM_1 ? "memo" : undefined;
 }
 
@@ -175,7 +176,7 @@ const systemNames = [
 
 function nameOf({ program, data }: PlainInstruction): string {
   const number = data[0] ?? -1;
-  if (program === SYSTEM) return `${systemNames[number] ?? "an instruction"} of the System program`;
+  if (program === SYSTEM_PROGRAM) return `${systemNames[number] ?? "an instruction"} of the System program`;
   if (program === TOKEN) return `${TokenInstruction[number] ?? "an instruction"} of the Token program`;
   if (program === TOKEN_2022) return `${TokenInstruction[number] ?? "an instruction"} of Token-2022`;
   return `a call of ${program}`;
@@ -185,13 +186,13 @@ function nameOf({ program, data }: PlainInstruction): string {
 function validateAccounts(
   parsed: ParsedTransaction,
   expected: SplTransfer,
-  built: readonly TransactionInstruction[],
+  built: readonly DescribedInstruction[],
   isProtected: (address: string) => boolean,
 ): string[] {
   const reasons: string[] = [];
   const metas = built.flatMap((one) => [
-    ...one.keys.map((key) => ({ address: encodeKey(key.pubkey.toBytes()), writable: key.isWritable })),
-    { address: encodeKey(one.programId.toBytes()), writable: false },
+    ...one.accounts.map(({ address, isWritable }) => ({ address, writable: isWritable })),
+    { address: one.program, writable: false },
   ]);
   const placed = new Set([expected.feePayer, ...metas.map((meta) => meta.address)]);
   const written = new Set([expected.feePayer, ...metas.filter((meta) => meta.writable).map((meta) => meta.address)]);

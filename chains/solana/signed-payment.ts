@@ -2,7 +2,7 @@ import { TokenInstruction } from "@solana/spl-token";
 import type { TokenMovement } from "../token-movement.ts";
 import { MEMO_PROGRAM, type SplTransfer, tokenPrograms } from "./build-payment.ts";
 import { compareTransaction } from "./compare-transaction.ts";
-import { verifySignature } from "./ed25519-keys.ts";
+import { openVerifier } from "./ed25519-keys.ts";
 import type { SolanaChain, SolanaToken } from "./open-solana-chain.ts";
 import { findTransferIndex } from "./treasury-movements.ts";
 import { firstSignature, type ParsedTransaction, parseTransaction } from "./wire-format.ts";
@@ -26,11 +26,21 @@ export function readSignedPayment(chain: SolanaChain, hash: string, bytes: Uint8
   const { token, transfer } = described;
   const limits = { maxFee: chain.network.maxPriorityFee, ours: chain.ours };
   if (compareTransaction(parsed, transfer, limits).length > 0) return undefined;
-  if (!verifySignature(parsed.feePayer, parsed.message, parsed.signatures[0] ?? new Uint8Array())) return undefined;
+  if (!isSignedByRelayer(parsed)) return undefined;
   const { payer, receiver, amount, memo } = transfer;
   const logIndex = findTransferIndex(parsed, memo);
   const movement = { txHash: hash, logIndex, token: token.token, payer, receiver, amount, authorizationNonce: memo };
   return { token, movement };
+}
+
+/** Functions that verify a relayer's signatures, by its address. The networks file has few of them. */
+const verifiers = new Map<string, ReturnType<typeof openVerifier>>();
+
+/** Returns true if the fee payer, which is a relayer of the networks file, has signed the transaction. */
+function isSignedByRelayer({ feePayer, message, signatures }: ParsedTransaction): boolean {
+  const verify = verifiers.get(feePayer) ?? openVerifier(feePayer);
+  verifiers.set(feePayer, verify);
+  return verify(message, signatures[0] ?? new Uint8Array());
 }
 
 /** Returns the transfer that a transaction would have to be; the comparison decides whether it is. */

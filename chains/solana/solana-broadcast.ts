@@ -1,21 +1,63 @@
 import { ChainError } from "../errors.ts";
+import type { CallOutcome } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
+import { readCode } from "./solana-rpc.ts";
 
 /** The result of a broadcast. `unknown` means that the transaction may have reached the cluster. */
 export type BroadcastResult = { outcome: "accepted" } | { outcome: "unknown"; reason: string };
 
+/** The endpoint neither simulates nor rebroadcasts: a transaction was checked before, and the worker rebroadcasts its bytes. */
+const OPTIONS = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
+/** Concurrent requests with one transaction each. */
+const CONCURRENCY = 4;
 /**
- * Broadcasts signed bytes once. The endpoint neither simulates nor rebroadcasts them: the transaction was simulated before,
- * and the worker rebroadcasts the same bytes. Does not throw for a transient error, because only the chain shows later
- * whether the transaction happened. Throws any other ChainError.
+ * The errors of an endpoint that say that the transaction itself is bad: its simulation, its signatures, its version or its
+ * encoding. Another endpoint would say the same.
  */
-export async function broadcastBytes(chain: SolanaChain, bytes: Uint8Array): Promise<BroadcastResult> {
+const BAD_TRANSACTION: readonly unknown[] = [-32_002, -32_003, -32_013, -32_015, -32_602];
+
+/**
+ * Broadcasts signed bytes with one request, and returns the results in order. Each transaction that the request does not
+ * bring to the cluster is sent once more by itself, and then goes from endpoint to endpoint like any call. Does not throw for
+ * a transient error, because only the chain shows later whether a transaction happened. Throws any other ChainError.
+ */
+export async function broadcastBytes(chain: SolanaChain, all: readonly Uint8Array[]): Promise<BroadcastResult[]> {
+  const params = all.map((bytes) => [Buffer.from(bytes).toString("base64"), OPTIONS]);
+  const together = params.length > 1 ? await sendTogether(chain, params) : [];
+  const results: BroadcastResult[] = [];
+  for (let from = 0; from < params.length; from += CONCURRENCY) {
+    const some = params.slice(from, from + CONCURRENCY);
+    results.push(...(await Promise.all(some.map((one, at) => settle(chain, one, together[from + at])))));
+  }
+  return results;
+}
+
+/** Returns the outcomes of a batch, and none when no endpoint has answered it. */
+async function sendTogether(chain: SolanaChain, params: readonly unknown[][]): Promise<CallOutcome[]> {
   try {
-    const params = [Buffer.from(bytes).toString("base64"), { encoding: "base64", skipPreflight: true, maxRetries: 0 }];
+    return await chain.rpc.queryTogether("sendTransaction", params);
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+    return [];
+  }
+}
+
+/** Returns the result of a transaction. Sends it by itself unless the batch has shown its result. */
+async function settle(
+  chain: SolanaChain,
+  params: readonly unknown[],
+  shown: CallOutcome | undefined,
+): Promise<BroadcastResult> {
+  if (shown && "result" in shown) return { outcome: "accepted" };
+  if (shown && BAD_TRANSACTION.includes(readCode(shown.error))) return toUnknown(shown.error);
+  try {
     await chain.rpc.queryOnce("sendTransaction", (_connection, call) => call("sendTransaction", params));
     return { outcome: "accepted" };
   } catch (error) {
-    if (!(error instanceof ChainError) || !error.transient) throw error;
-    return { outcome: "unknown", reason: error.message };
+    if (!isTransient(error)) throw error;
+    return toUnknown(error);
   }
 }
+
+const isTransient = (error: unknown): error is ChainError => error instanceof ChainError && error.transient;
+const toUnknown = (error: ChainError): BroadcastResult => ({ outcome: "unknown", reason: error.message });

@@ -4,13 +4,14 @@ import type { SolanaNetwork } from "../../runtime/networks/read-networks.ts";
 import { maxBehind } from "../endpoint-heights.ts";
 import type { EndpointStatus } from "../endpoint-status.ts";
 import { ChainError } from "../errors.ts";
-import { openFailover, type Query, retryUnreachable } from "../failover.ts";
-import { type Call, createCall, rateLimited } from "../json-rpc.ts";
+import { type FailoverEndpoint, openFailover, type Query, retryUnreachable } from "../failover.ts";
+import { type Call, type CallOutcome, createCall, rateLimited } from "../json-rpc.ts";
+import { batchPauseMs, type CallMany, createCallMany } from "../json-rpc-batch.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;
 
-/** A request to one endpoint, through web3.js or, where that is too slow, through a plain call. */
+/** A request to one endpoint, through web3.js or, where that is too slow, through plain calls. */
 type Question<T> = (connection: Connection, call: Call) => Promise<T>;
 
 /** The endpoints of a cluster. Every error is a ChainError. */
@@ -22,13 +23,18 @@ export type SolanaRpc = {
   ask<T>(method: string, question: Question<T>): Promise<T>;
   /** Like `ask`, but with one round, for requests that only the caller may repeat. */
   queryOnce<T>(method: string, question: Question<T>): Promise<T>;
+  /**
+   * Makes several calls with one request, in one round like `queryOnce`. Returns the outcomes in order, and none when the
+   * endpoint takes no batches or refuses this one, or when no budget has room for all calls at once.
+   */
+  queryTogether(method: string, all: readonly (readonly unknown[])[]): Promise<CallOutcome[]>;
   /** Sends a request to every endpoint that is not suspended, and returns the answers in order. Never throws. */
   queryAvailable<T>(method: string, question: Question<T>): Promise<{ by: string; answer: T }[]>;
   /** Sends a request to every endpoint. Throws ChainError `rpc_unreachable` unless at least two answer. */
   queryAll<T>(method: string, question: Question<T>): Promise<T[]>;
 };
 
-type Client = { connection: Connection; call: Call };
+type Client = { connection: Connection; call: Call; callMany: CallMany };
 
 /** Opens the endpoints of a cluster without sending a request. */
 export function openEndpoints(
@@ -38,10 +44,11 @@ export function openEndpoints(
   const failover = openFailover<Client>({
     network,
     metrics,
-    connect: (url) => ({
-      connection: openConnection(url, network.rpcTimeoutMs),
-      call: createCall(url, network.rpcTimeoutMs),
-    }),
+    connect: (url) => {
+      const calls = createCall(url, network.rpcTimeoutMs);
+      const connection = openConnection(url, network.rpcTimeoutMs);
+      return { connection, call: calls.call, callMany: createCallMany(calls.send) };
+    },
     identify: {
       method: "getGenesisHash",
       query: async ({ connection }) => {
@@ -63,10 +70,29 @@ export function openEndpoints(
       question(connection, call);
   const queryOnce = <T>(method: string, question: Question<T>): Promise<T> =>
     failover.run((endpoint) => endpoint.requestOrSuspend(method, toQuery(question)), `${network.chain} ${method}`);
+  /** Until when an endpoint gets single calls (performance.now). */
+  const singleUntil = new Map<FailoverEndpoint<Client>, number>();
 
   const rpc: SolanaRpc = {
     ask: (method, question) => retryUnreachable(() => queryOnce(method, question)),
     queryOnce,
+    queryTogether: (method, all) =>
+      failover.run(
+        async (endpoint) => {
+          const takesNone = performance.now() < (singleUntil.get(endpoint) ?? 0);
+          if (takesNone || endpoint.budgetWaitMs(all.length) > 0) return [];
+          try {
+            return await endpoint.requestOrSuspend(method, ({ callMany }) => callMany(method, all), all.length);
+          } catch (error) {
+            const pauseMs = batchPauseMs(error);
+            if (pauseMs > 0) singleUntil.set(endpoint, performance.now() + pauseMs);
+            if (error instanceof ChainError && error.code === "rpc_answer") return [];
+            throw error;
+          }
+        },
+        `${network.chain} ${method}`,
+        all.length,
+      ),
     async queryAvailable(method, question) {
       const available = failover.endpoints.filter((endpoint) => !endpoint.isSuspended());
       const results = await Promise.allSettled(
@@ -117,12 +143,17 @@ async function fetchInTime(
 }
 
 function toChainError(cause: unknown, detail: string): ChainError {
+  // A lagging node cannot answer, so the next endpoint is tried.
+  if (readCode(cause) === SLOT_NOT_REACHED) return new ChainError("rpc_behind", { cause, detail });
   if (cause instanceof ChainError && cause.code === "rpc_answer") return cause;
   if (cause instanceof ChainError)
     return new ChainError(cause.code, { cause: cause.cause, detail, waitMs: cause.waitMs });
-  // A lagging node cannot answer, so the next endpoint is tried.
-  if (cause instanceof SolanaJSONRPCError && cause.code === SLOT_NOT_REACHED)
-    return new ChainError("rpc_behind", { cause, detail });
   const described = cause instanceof SolanaJSONRPCError ? `${detail}: ${cause.code}` : detail;
   return new ChainError("rpc_answer", { cause, detail: described });
+}
+
+/** Returns the code of an endpoint's error, from web3.js or from a plain call. */
+export function readCode(error: unknown): unknown {
+  const cause = error instanceof ChainError ? error.cause : error;
+  return typeof cause === "object" && cause !== null && "code" in cause ? cause.code : undefined;
 }

@@ -1,5 +1,5 @@
-import { base58 } from "@scure/base";
 import { PACKET_DATA_SIZE } from "@solana/web3.js";
+import { encodeBase58 } from "./base58.ts";
 import { readWireMessage, type WireMessage } from "./wire-message.ts";
 
 /** A parsed transaction, in the order of its bytes and without omissions. `accounts` are the static accounts. */
@@ -75,18 +75,18 @@ function listAccounts({ keys, signers, readonlySigners, readonlyOthers }: WireMe
   });
 }
 
-/** Maximum size of the address cache. Encoding base58 is the slowest part of parsing. */
+/** Maximum size of the address cache. */
 const MAX_CACHED = 20_000;
 const addressCache = new Map<string, string>();
 
 /** Returns the base58 of a public key or a blockhash, from a cache. */
-export function encodeKey(key: Uint8Array): string {
+function encodeKey(key: Uint8Array): string {
   const bytes = Buffer.from(key).toString("latin1");
   const cached = addressCache.get(bytes);
   if (cached) return cached;
   const [oldest] = addressCache.size >= MAX_CACHED ? addressCache.keys() : [];
   if (oldest !== undefined) addressCache.delete(oldest);
-  const address = base58.encode(key);
+  const address = encodeBase58(key);
   addressCache.set(bytes, address);
   return address;
 }
@@ -102,7 +102,7 @@ export function withSignature(parsed: ParsedTransaction, address: string, signat
 
 /** Returns the fee payer's signature in base58, which is the transaction's id. */
 export function firstSignature(bytes: Uint8Array): string {
-  return base58.encode(signatureAt(bytes, 0));
+  return encodeBase58(signatureAt(bytes, 0));
 }
 
 /** Returns the wire format of an unsigned message. */

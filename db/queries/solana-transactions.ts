@@ -61,10 +61,13 @@ export async function recordBroadcasts(
     .execute();
 }
 
-/** Returns the transactions that may still land; with `included`, also those in a slot that is not final. */
+/**
+ * Returns the transactions that may still land, those that are included in a slot up to `includedUpTo` and not final yet, and,
+ * if `unconfirmed` is true, the other included ones that have a transfer which is not confirmed.
+ */
 export async function listUnsettled(
   db: Db,
-  args: { chain: string; included: boolean },
+  args: { chain: string; includedUpTo: number; unconfirmed: boolean },
 ): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
@@ -72,10 +75,20 @@ export async function listUnsettled(
     .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
     .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)
-    .where("state", "in", ["signed", "broadcast", "accepted", ...(args.included ? (["included"] as const) : [])])
+    .where((eb) =>
+      eb.or([
+        eb("state", "in", ["signed", "broadcast", "accepted"]),
+        eb("state", "=", "included").and("block_number", "<=", args.includedUpTo),
+        ...(args.unconfirmed ? [eb("state", "=", "included").and(hasIncludedTransfer)] : []),
+      ]),
+    )
     .orderBy("created_at")
     .execute();
 }
+
+const hasIncludedTransfer = sql<boolean>`exists (
+  select from transfer t
+  where t.lane_id = transaction.lane_id and t.lane_nonce = transaction.nonce and t.state = 'included')`;
 
 /** Returns those of these signatures that belong to our transactions, except expired ones. */
 export async function listOwnHashes(db: Db, args: { chain: string; hashes: readonly string[] }): Promise<Set<string>> {

@@ -1,4 +1,4 @@
-import { base58 } from "@scure/base";
+import { encodeBase58 } from "../../chains/solana/base58.ts";
 import { invalidParams } from "./validator-errors.ts";
 
 type Instruction = { program: number; accounts: Uint8Array; data: Uint8Array };
@@ -35,7 +35,7 @@ export function readTransaction(bytes: Uint8Array): WireTransaction {
   if (first === undefined) throw malformed("no signature");
   const message = readMessage(reader);
   if (signatures.length !== message.header.signers) throw malformed("signatures do not fit the header");
-  return { bytes, signature: base58.encode(first), signatures, ...message };
+  return { bytes, signature: encodeBase58(first), signatures, ...message };
 }
 
 /** Returns a message as a transaction with empty signatures. */
@@ -52,7 +52,7 @@ function readMessage(reader: Reader): Message {
   if (isVersioned && reader.byte() !== 0x80) throw malformed("unknown version");
   const header = { signers: reader.byte(), readonlySigners: reader.byte(), readonlyOthers: reader.byte() };
   const keys = reader.list(() => reader.take(32));
-  const blockhash = base58.encode(reader.take(32));
+  const blockhash = encodeBase58(reader.take(32));
   const instructions = reader.list(() => ({ program: reader.byte(), accounts: reader.run(), data: reader.run() }));
   const lookups = isVersioned
     ? reader.list(() => ({ table: reader.take(32), writable: reader.run(), readonly: reader.run() }))

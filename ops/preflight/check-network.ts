@@ -28,7 +28,11 @@ export async function checkNetwork(
 ): Promise<Finding[]> {
   const family = openFamily(deps, network);
   const endpoints = network.rpc.map(
-    (entry): Endpoint => ({ entry, host: new URL(entry.url).host, call: createCall(entry.url, network.rpcTimeoutMs) }),
+    (entry): Endpoint => ({
+      entry,
+      host: new URL(entry.url).host,
+      call: createCall(entry.url, network.rpcTimeoutMs).call,
+    }),
   );
   const run: Run = (checks, endpoint) =>
     runChecks({ chain: network.chain, ...(endpoint === undefined ? {} : { endpoint }) }, checks, onStart);

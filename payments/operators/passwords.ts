@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 /** Parameters of scrypt that OWASP recommends: 32 MiB per hash. */
 const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 };
 const BYTES = 32;
+const SALT_BYTES = 16;
 
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
@@ -12,10 +13,12 @@ export const makePassword = (): string => randomBytes(15).toString("base64url");
 
 /** Hashes a password: `scrypt:` and the salt and hash in base64url. */
 export async function hashPassword(password: string): Promise<string> {
-  const salt = randomBytes(16);
-  const hash = await derive(password, salt, BYTES, COST);
-  return `scrypt:${salt.toString("base64url")}:${hash.toString("base64url")}`;
+  const salt = randomBytes(SALT_BYTES);
+  return write(salt, await derive(password, salt, BYTES, COST));
 }
+
+/** Returns a hash in the same form that no password has: it takes as long to compare with, and no time to make. */
+export const makeUnmatchedHash = (): string => write(randomBytes(SALT_BYTES), randomBytes(BYTES));
 
 /** Returns true for the password of a hash. */
 export async function isPasswordOf(stored: string, password: string): Promise<boolean> {
@@ -23,3 +26,6 @@ export async function isPasswordOf(stored: string, password: string): Promise<bo
   const expected = Buffer.from(hash, "base64url");
   return timingSafeEqual(await derive(password, Buffer.from(salt, "base64url"), BYTES, COST), expected);
 }
+
+const write = (salt: Buffer, hash: Buffer): string =>
+  `scrypt:${salt.toString("base64url")}:${hash.toString("base64url")}`;

@@ -15,7 +15,7 @@ import type { Db } from "../../db/tables.ts";
 import type { Decrypt } from "../../runtime/encryption.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { OperatorRole } from "./operators.ts";
-import { hashPassword, isPasswordOf } from "./passwords.ts";
+import { isPasswordOf, makeUnmatchedHash } from "./passwords.ts";
 import { findTotpStep } from "./totp.ts";
 
 /** Refused logins of one operator, and of one address, within a window, milliseconds, after which all are refused. */
@@ -107,13 +107,13 @@ async function verify(
 ): Promise<number | undefined> {
   const row = await findOperator(db, name);
   // The same work is done for an unknown name, so that the time reveals no name.
-  const isRight = await isPasswordOf(row?.password_hash ?? (await absentHash), password);
+  const isRight = await isPasswordOf(row?.password_hash ?? absentHash, password);
   if (!row || !isRight) return undefined;
   const secret = await decryptTotpSecret({ keyId: row.totp_key_id, ciphertext: row.totp_secret }, name);
   return findTotpStep(secret, code, now());
 }
 
 /** The hash that the password of an unknown name is compared with. */
-const absentHash = hashPassword(randomBytes(16).toString("hex"));
+const absentHash = makeUnmatchedHash();
 
 const hashToken = (token: string): Buffer => createHash("sha256").update(token).digest();

@@ -12,6 +12,6 @@ export async function sendWithdrawal(
   { asset, transaction }: { asset: string; transaction: string },
 ): Promise<{ signature: string } & BroadcastResult> {
   const bytes = Buffer.from(transaction, "base64");
-  const sent = await broadcastBytes(getSolanaChain(chains, chainOfAsset(asset)), bytes);
-  return { signature: firstSignature(bytes), ...sent };
+  const [sent] = await broadcastBytes(getSolanaChain(chains, chainOfAsset(asset)), [bytes]);
+  return { signature: firstSignature(bytes), ...(sent ?? { outcome: "unknown", reason: "nothing was sent" }) };
 }

@@ -174,7 +174,7 @@ export async function accumulatePayouts(stack: StackFile): Promise<void> {
 }
 
 /** Does what autovacuum does within a minute: the plans of prepared statements are those for tables of this size. */
-async function analyzeTables(stack: StackFile): Promise<void> {
+export async function analyzeTables(stack: StackFile): Promise<void> {
   const client = new Client({ connectionString: stack.postgresUrl });
   await client.connect();
   await client.query("analyze").finally(() => client.end());

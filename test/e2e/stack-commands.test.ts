@@ -6,18 +6,19 @@ import { startChild } from "../../local/child-process.ts";
 import { isAlive, makeScratch } from "../../local/scratch-folder.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { builtService } from "../support/built-service.ts";
 import { addCleanup } from "../support/cleanups.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-/** Starts one of the two commands with its own folder and ports. */
-async function run(script: "start-stack" | "demo") {
+/** Starts one of the two commands with its own folder and ports. The demo runs the service from its sources. */
+async function run(script: "start-stack" | "demo", args: readonly string[] = []) {
   const dir = await makeScratch(`stack-${script}`);
   addCleanup(() => rm(dir, { recursive: true, force: true }));
   const settings = await withFreePorts(readSettings({ STACK_DIR: dir }));
   const ports = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
   const lines: string[] = [];
   const env = { ...process.env, ...ports, XDG_STATE_HOME: join(dir, "state") };
-  const child = await startChild(process.execPath, [`local/${script}.ts`], {
+  const child = await startChild(process.execPath, [`local/${script}.ts`, ...args], {
     env,
     onLine: (line) => lines.push(line),
   });
@@ -26,7 +27,7 @@ async function run(script: "start-stack" | "demo") {
 }
 
 test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no process running", async () => {
-  const { dir, child, lines } = await run("start-stack");
+  const { dir, child, lines } = await run("start-stack", ["--build", builtService]);
   const stack = () => findRunningStack(dir);
   const first = await waitFor(stack, { within: 60_000, what: "stack.json is there" });
   expect(first.processes.supervisor).toBe(child.pid);

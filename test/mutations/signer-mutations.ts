@@ -39,7 +39,7 @@ export const signerMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "bytes that the relayer has not signed say what was paid",
-        find: "if (!verifySignature(parsed.feePayer, parsed.message, parsed.signatures[0] ?? new Uint8Array())) return undefined;",
+        find: "if (!isSignedByRelayer(parsed)) return undefined;",
         replace: "",
       },
       {

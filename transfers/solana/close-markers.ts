@@ -13,9 +13,10 @@ import {
 import { MAX_MARKERS } from "../../signer/solana/transaction-protocol.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { broadcastStored } from "./broadcast-transactions.ts";
 import type { BookRents } from "./rents.ts";
 import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
-import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+import { type Signing, storeSignings } from "./store-transactions.ts";
 
 const DAY_MS = 86_400_000;
 /** How long the signer is not asked again after it refused to close markers, milliseconds. */

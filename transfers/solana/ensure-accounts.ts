@@ -7,8 +7,9 @@ import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaSigner } from "../../chains/solana/solana-signer.ts";
 import { createTokenAccountInstruction } from "../../chains/solana/token-accounts.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { broadcastStored } from "./broadcast-transactions.ts";
 import { signWith } from "./sign-own-transaction.ts";
-import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+import { type Signing, storeSignings } from "./store-transactions.ts";
 
 /** Accounts that one transaction creates at most. */
 const ACCOUNTS_PER_TRANSACTION = 4;

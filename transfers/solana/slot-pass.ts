@@ -1,4 +1,4 @@
-import { type FinalizedState, readFinal, readHead, readSlotTime } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, readFinal, readSlotTime } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { HistoryProgress } from "../../db/queries/account-cursors.ts";
 import { advanceCursor, type Cursor, raiseFinal } from "../../db/queries/chain-cursors.ts";
@@ -16,23 +16,27 @@ import { relayWaiting } from "../relay-waiting.ts";
 import { beginBookingRetries, endBookingRetries } from "../retry-bookings.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { rebroadcast } from "./broadcast-transactions.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
-import { broadcastAll } from "./store-transactions.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
+import { waitForSlot } from "./wait-for-slot.ts";
 
-/** How long one pass waits for a new slot, milliseconds. */
-const SLOT_WAIT_MS = 1_500;
 /** A transaction that no endpoint knows is broadcast again after this, milliseconds: the same bytes, until they expire. */
 const REBROADCAST_MS = 2_000;
 /** Transactions that one pass broadcasts again at most. */
 const MAX_REBROADCAST = 100;
-/** A full pass, which also reads included transactions until they are final, runs every this many slots. */
+/** A full pass, which also finishes included transactions whose slot is final, runs every this many slots. */
 const FULL_PASS_SLOTS = 5;
+/** Included transactions in slots that are not final are read every this many slots, to notice slots that disappeared. */
+const REORG_CHECK_SLOTS = 25;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
+
+/** The clusters that had transactions in flight in this process's last pass. */
+const busy = new WeakSet<SolanaChain>();
 
 /**
  * Makes one pass of a cluster's watcher. Waits for a slot beyond the cursor, reads the statuses of all transactions in flight
@@ -47,14 +51,20 @@ export async function runSlotPass(
   { signal, handlers }: { signal: AbortSignal; handlers: BookingHandlers },
 ): Promise<void> {
   const before = watched.cursor.number;
-  const head = await waitForSlot(chain, before + 1, signal);
+  const head = await waitForSlot(chain, before + 1, { signal, inFlight: busy.has(chain) });
   deps.metrics.headBlock.set({ chain: chain.chain }, head);
-  const isFull = head <= before || Math.floor(head / FULL_PASS_SLOTS) !== Math.floor(before / FULL_PASS_SLOTS);
+  const isDue = (slots: number) => head <= before || Math.floor(head / slots) !== Math.floor(before / slots);
+  const isFull = isDue(FULL_PASS_SLOTS);
   // The final slot is read before the statuses. Every transaction in it is then among the rows or already finished.
   const askedAt = deps.now();
   const final = isFull ? await readFinal(chain) : undefined;
-  const rows = await listUnsettled(deps.db, { chain: chain.chain, included: isFull });
+  const includedUpTo = isDue(REORG_CHECK_SLOTS) ? Number.MAX_SAFE_INTEGER : (final?.slot ?? 0);
+  // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
+  const unconfirmed = isFull && chain.network.finality === "confirmed";
+  const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
   const tracked = await readTrackedTransactions(deps, chain, rows);
+  if (rows.some(({ state }) => state !== "included")) busy.add(chain);
+  else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.
   const history = isFull ? await findHistory(deps, chain) : undefined;
   const errors: unknown[] = [];
@@ -66,7 +76,7 @@ export async function runSlotPass(
       tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited });
     });
   await attempt(() => applyStatuses(deps, chain, tracked, handlers));
-  await attempt(() => rebroadcast(deps, chain, tracked));
+  await attempt(() => rebroadcastUnknown(deps, chain, tracked));
   if (final) {
     await attempt(() => noteReached(deps, chain, { watched, askedAt, final, history }));
     await attempt(() => runFullPass(deps, chain, { final, tracked, handlers }, attempt));
@@ -88,18 +98,8 @@ async function moveOn(deps: TransferDeps, { cursor, ...reached }: WatchProgress,
   return ok ? { ...cursor, ...at } : cursor;
 }
 
-/** Waits until the head reaches a slot, for a limited time, and returns the head. */
-async function waitForSlot(chain: SolanaChain, slot: number, signal: AbortSignal): Promise<number> {
-  const deadline = performance.now() + SLOT_WAIT_MS;
-  for (;;) {
-    const head = await readHead(chain);
-    if (head >= slot || signal.aborted || performance.now() >= deadline) return head;
-    await new Promise((resolve) => setTimeout(resolve, chain.network.pollMs));
-  }
-}
-
 /** Broadcasts the same bytes of unknown transactions again: the process died before the broadcast, or a leader dropped them. */
-async function rebroadcast(
+async function rebroadcastUnknown(
   deps: TransferDeps,
   chain: SolanaChain,
   tracked: readonly TrackedTransaction[],
@@ -107,7 +107,7 @@ async function rebroadcast(
   const now = deps.now().getTime();
   const isDue = (row: SolanaTransactionRow) => now - (row.broadcast_at ?? row.created_at).getTime() >= REBROADCAST_MS;
   const due = tracked.filter(({ row, status }) => !status && row.state !== "included" && isDue(row));
-  await broadcastAll(
+  await rebroadcast(
     deps,
     chain,
     due.slice(0, MAX_REBROADCAST).map(({ row }) => row),

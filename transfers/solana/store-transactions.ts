@@ -1,8 +1,7 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { type BroadcastResult, broadcastBytes } from "../../chains/solana/solana-broadcast.ts";
 import { firstSignature } from "../../chains/solana/wire-format.ts";
 import { commitIfOk } from "../../db/in-transaction.ts";
-import { recordBroadcasts, storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
+import { storeTransactions, takeNumbers } from "../../db/queries/solana-transactions.ts";
 import { assignToLanes, lockReady, type TransferCall } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -16,9 +15,6 @@ export type Signing = {
   expires: { lastValidHeight: number } | { nonceAccount: string; nonce: string; slot: number };
   transfers: readonly TransferCall[];
 };
-
-/** Concurrent broadcasts. */
-const CONCURRENCY = 16;
 
 /**
  * What was stored, and a function to await before the broadcast. `overtaken`: another worker has used the bytes or the
@@ -121,43 +117,4 @@ function toRow(chain: SolanaChain, args: { signing: Signing; laneId: string; non
     fee: null,
     reverted: null,
   };
-}
-
-/** Broadcasts transactions that were just stored. */
-export function broadcastStored(deps: TransferDeps, chain: SolanaChain, stored: readonly Signing[]): Promise<void> {
-  return broadcastAll(
-    deps,
-    chain,
-    stored.map(({ bytes }) => ({ hash: firstSignature(bytes), bytes })),
-  );
-}
-
-/** Broadcasts stored bytes, and stores which of them an endpoint accepted. The others may still have reached the cluster. */
-export async function broadcastAll(
-  deps: TransferDeps,
-  chain: SolanaChain,
-  stored: readonly { hash: string; bytes: Uint8Array }[],
-): Promise<void> {
-  const accepted: string[] = [];
-  const others: string[] = [];
-  const failures: unknown[] = [];
-  let next = 0;
-  const go = async (): Promise<void> => {
-    for (let one = stored[next++]; one; one = stored[next++]) {
-      // After any error, the bytes may still have reached the cluster.
-      const broadcast = await broadcastBytes(chain, one.bytes).catch((error: unknown): BroadcastResult => {
-        failures.push(error);
-        return { outcome: "unknown", reason: "the endpoint's response is invalid" };
-      });
-      deps.metrics.transactions.inc({ chain: chain.chain, state: broadcast.outcome });
-      (broadcast.outcome === "accepted" ? accepted : others).push(one.hash);
-      if (broadcast.outcome !== "accepted")
-        deps.log.warn({ chain: chain.chain, tx: one.hash, reason: broadcast.reason }, "broadcast was not accepted");
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, stored.length) }, go));
-  const at = deps.now();
-  await recordBroadcasts(deps.db, { chain: chain.chain, hashes: accepted, state: "accepted", at });
-  await recordBroadcasts(deps.db, { chain: chain.chain, hashes: others, state: "broadcast", at });
-  if (failures.length > 0) throw failures[0];
 }

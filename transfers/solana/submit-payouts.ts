@@ -18,9 +18,10 @@ import type { TransferRow } from "../../db/queries/transfers.ts";
 import { type BookAdopted, keepUnpaidPayouts } from "../adopt-payouts.ts";
 import { findTreasuryEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { broadcastStored } from "./broadcast-transactions.ts";
 import { holdPayout, prepareReceivers, type ReadyPayout } from "./prepare-receivers.ts";
 import { signWith, withTreasurySignature } from "./sign-own-transaction.ts";
-import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+import { type Signing, storeSignings } from "./store-transactions.ts";
 
 /** A durable nonce account, its value, and the slot of the value. */
 type NonceAt = { address: string; nonce: string; slot: number };

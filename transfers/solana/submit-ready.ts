@@ -11,7 +11,8 @@ import { type BookDeclined, declineTransfer } from "../decline-transfer.ts";
 import { screenByList } from "../list-screening.ts";
 import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { broadcastStored, type Signing, storeSignings } from "./store-transactions.ts";
+import { broadcastStored } from "./broadcast-transactions.ts";
+import { type Signing, storeSignings } from "./store-transactions.ts";
 import { submitPayouts } from "./submit-payouts.ts";
 
 /** Transfers that one call submits at most. */

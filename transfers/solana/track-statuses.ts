@@ -106,7 +106,9 @@ async function recordLanded(
     await markLanded(db, { chain: chainId, landings });
     return () => {
       recorded();
-      traceInclusion(deps, { chain: chainId, transfers: assigned, sent: some.map(({ row }) => row) });
+      // A first broadcast that was accepted is not stored, and follows the creation of the row at once.
+      const sent = some.map(({ row }) => ({ ...row, broadcast_at: row.broadcast_at ?? row.created_at }));
+      traceInclusion(deps, { chain: chainId, transfers: assigned, sent });
       for (const { row, status } of some) {
         deps.metrics.transactions.inc({ chain: chainId, state: status.error ? "reverted" : "included" });
         if (status.error)

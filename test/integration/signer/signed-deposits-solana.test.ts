@@ -83,7 +83,7 @@ test("a transaction that was signed and not sent, or that failed, is no deposit"
     await signPayment(await fundSolanaBuyer(solana), 100n),
   ];
   for (const { bytes } of [made, failed]) {
-    await broadcastBytes(chain, bytes);
+    await broadcastBytes(chain, [bytes]);
     const hashes = [firstSignature(bytes)];
     const isConfirmed = async () => {
       const [status] = (await readStatuses(chain, hashes, { history: true })).statuses;

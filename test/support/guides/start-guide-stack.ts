@@ -4,12 +4,13 @@ import { startChild } from "../../../local/child-process.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
 import { findRunningStack, type StackFile } from "../../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../../local/stack-settings.ts";
+import { builtService } from "../built-service.ts";
 import { addCleanup } from "../cleanups.ts";
 import { waitFor } from "../wait-for.ts";
 
 /**
- * Starts the stack as `npm start` does, for a reader whose home is an empty folder. Returns the reader's environment, by which
- * `pay` finds the stack.
+ * Starts the stack as `npm start` does, but from the built service, for a reader whose home is an empty folder. Returns the
+ * reader's environment, by which `pay` finds the stack.
  */
 export async function startGuideStack(): Promise<{ stack: StackFile; dir: string; env: Record<string, string> }> {
   const home = await makeScratch("guides-home");
@@ -20,7 +21,7 @@ export async function startGuideStack(): Promise<{ stack: StackFile; dir: string
   const settings = await withFreePorts(readSettings({ STACK_DIR: dir, WORKERS: "1" }));
   const variables = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
   const env = { HOME: home, XDG_STATE_HOME: "", XDG_CONFIG_HOME: "", STACK_DIR: dir, SCREENING_LIST_FILE: screening };
-  const child = await startChild(process.execPath, ["local/start-stack.ts"], {
+  const child = await startChild(process.execPath, ["local/start-stack.ts", "--build", builtService], {
     env: { ...process.env, ...variables, ...env },
   });
   addCleanup(() => child.end("SIGTERM", 60_000));

@@ -56,3 +56,15 @@ test("calls of one priority are made in the order in which they were asked for",
   );
   expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
 });
+
+test("several calls wait until the budget has room for all of them, and a call behind them does not overtake them", async () => {
+  const { budget, clock } = makeBudget(60);
+  expect([budget.waitMs("money", 10), budget.waitMs("money", 11)]).toEqual([0, 1_200]);
+  await budget.take("money", 8);
+  expect(budget.waitMs("money", 4)).toBe(2_400);
+  const order: string[] = [];
+  const note = (what: string) => () => order.push(what);
+  await Promise.all([budget.take("money", 4).then(note("four")), budget.take("money").then(note("one"))]);
+  expect(order).toEqual(["four", "one"]);
+  expect(clock.now).toBe(3_600);
+});

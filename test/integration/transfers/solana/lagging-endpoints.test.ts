@@ -43,6 +43,36 @@ test("a slot counts as booked only when an endpoint that has reached it has repo
   expect(await booked.executeTakeFirst()).toEqual({ state: "final" });
 });
 
+test("a payment that waits for a second endpoint succeeds within five slots after it has caught up, before its slot is final", async () => {
+  const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
+  if (!one || !two) throw new Error("there are no endpoints");
+  const change = { finality: "confirmed" };
+  const fixture = await makeSolanaMerchantFixture(solana, { rpcUrls: [one.url, two.url], change });
+  const paymentId = await fixture.create();
+  await fixture.verify(await fixture.attempt(paymentId, await fundSolanaBuyer(solana)));
+  const slotAt = (commitment: "processed" | "confirmed" | "finalized") => solana.client.connection.getSlot(commitment);
+  await solana.knobs.pause();
+  while ((await slotAt("confirmed")) % 25 !== 2) await solana.knobs.jump(1);
+  await fixture.submit();
+  const behind = await slotAt("processed");
+  two.alter((method, _params, result) =>
+    method === "getSignatureStatuses"
+      ? { context: { slot: behind - 1 }, value: (result as InContext).value.map(() => null) }
+      : result,
+  );
+  await solana.knobs.jump(1);
+  await fixture.watch();
+  const transfer = async () => (await fixture.transfers())[0]?.state;
+  expect(await transfer()).toBe("included");
+  two.alter(undefined);
+  while ((await slotAt("confirmed")) % 5 !== 0) await solana.knobs.jump(1);
+  const [transaction] = (await fixture.transactions()).slice(-1);
+  expect(await slotAt("finalized")).toBeLessThan(transaction?.block_number ?? 0);
+  await fixture.watch();
+  expect([await transfer(), (await fixture.status(paymentId)).state]).toEqual(["confirmed", "succeeded"]);
+  await solana.knobs.resume();
+});
+
 test("a payout is neither declared expired nor signed again while a lagging endpoint reports an older nonce", async () => {
   const [one, two] = await Promise.all([1, 2].map(() => startAlteringProxy({ target: solana.url })));
   if (!one || !two) throw new Error("there are no endpoints");
@@ -83,7 +113,7 @@ test("a payout is neither declared expired nor signed again while a lagging endp
   const isFinalPast = async (slots: number) =>
     (await fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow()).final_number > from + slots;
   await fixture.watchUntil(() => isFinalPast(20));
-  expect((await payouts()).map(({ state }) => state)).toEqual(["final", "accepted"]);
+  expect((await payouts()).map(({ state }) => state)).toEqual(["final", "signed"]);
 
   one.alter(undefined);
   await solana.knobs.drop(0);

@@ -7,13 +7,19 @@ import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support
 
 const solana = await startTestSolana({ own: true });
 
-/** A merchant fixture whose only payment was submitted, while no slot comes by itself. */
-async function makeSubmitted(finality: "confirmed" | "finalized") {
+const finalSlot = () => solana.client.connection.getSlot("finalized");
+
+/**
+ * A merchant fixture whose only payment was submitted, while no slot comes by itself. `finalMod25` is the remainder of the final
+ * slot at that time.
+ */
+async function makeSubmitted(finality: "confirmed" | "finalized", { finalMod25 }: { finalMod25?: number } = {}) {
   const fixture = await makeSolanaMerchantFixture(solana, { change: { finality } });
   const buyer = await fundSolanaBuyer(solana, 1_000_000n);
   const paymentId = await fixture.create();
   await fixture.verify(await fixture.attempt(paymentId, buyer));
   await solana.knobs.pause();
+  while (finalMod25 !== undefined && (await finalSlot()) % 25 !== finalMod25) await solana.knobs.jump(1);
   await fixture.submit();
   const stateOf = async () => (await fixture.transfers())[0]?.state;
   const bookings = async () =>
@@ -40,15 +46,15 @@ test.each(["confirmed", "finalized"] as const)(
 );
 
 test("a payment whose slot is rolled back is in flight again, lands with the same bytes, and is booked once", async () => {
-  const { fixture, buyer, paymentId, stateOf, bookings } = await makeSubmitted("finalized");
+  const { fixture, buyer, paymentId, stateOf, bookings } = await makeSubmitted("finalized", { finalMod25: 23 });
   await solana.knobs.jump(1);
   await fixture.watch();
   expect(await stateOf()).toBe("included");
   const [before] = (await fixture.transactions()).slice(-1);
   expect(await solana.knobs.rollback(2)).toEqual([before?.hash]);
-  // The slot numbers that were rolled back are passed, and the watcher checks.
-  await solana.knobs.jump(4);
-  await fixture.watch();
+  // The final slot is a multiple of 25, at which the watcher checks, and the rolled back slots are not final.
+  while ((await finalSlot()) % 25 !== 0) await solana.knobs.jump(1);
+  expect(await finalSlot()).toBeLessThan(before?.block_number ?? 0);
   await fixture.watch();
   expect([await stateOf(), (await fixture.status(paymentId)).state]).toEqual(["assigned", "processing"]);
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000n);

@@ -1,12 +1,21 @@
 import {
+  createAssociatedTokenAccountIdempotentInstruction,
+  createTransferCheckedInstruction,
   decodeTransferCheckedInstruction,
   getAssociatedTokenAddressSync,
   TOKEN_2022_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
 } from "@solana/spl-token";
 import { ComputeBudgetInstruction, PublicKey, TransactionMessage, VersionedTransaction } from "@solana/web3.js";
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { buildPayment, findTokenAccount, MEMO_PROGRAM } from "../../../../chains/solana/build-payment.ts";
+import {
+  buildPayment,
+  buildTransfer,
+  findTokenAccount,
+  MEMO_PROGRAM,
+  tokenPrograms,
+} from "../../../../chains/solana/build-payment.ts";
 import { blockhash, budget, buyer, makeAddress, makeTransfer, mint, relayer, treasury } from "./solana-fixtures.ts";
 
 /** Reads our bytes with web3.js. */
@@ -84,4 +93,29 @@ test("the associated token account of an owner and a mint is always the same", (
   expect(findTokenAccount(owner, mint, "token")).toBe(first);
   expect(findTokenAccount(owner, makeAddress(), "token")).not.toBe(first);
   expect(findTokenAccount(makeAddress(), mint, "token")).not.toBe(first);
+});
+
+test("the instructions of a transfer are those that the library of the token programs builds", () => {
+  const address = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => new PublicKey(bytes).toBase58());
+  const program = fc.constantFrom("token" as const, "token-2022" as const);
+  const amount = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
+  const decimals = fc.integer({ min: 0, max: 18 });
+  const parties = { feePayer: address, payer: address, receiver: address, mint: address };
+  const transfers = fc.record({ ...parties, program, amount, decimals, memo: fc.string() });
+  const check = (transfer: ReturnType<typeof makeTransfer>) => {
+    const { mint: token, program: name, amount: moved, decimals: places } = transfer;
+    const [creation, move] = buildTransfer({ ...transfer, makeReceiverAccount: true });
+    const accountOf = (owner: string) => new PublicKey(findTokenAccount(owner, token, name));
+    const [source, destination] = [accountOf(transfer.payer), accountOf(transfer.receiver)];
+    const [relayerKey, payer] = [new PublicKey(transfer.feePayer), new PublicKey(transfer.payer)];
+    const [receiver, mintKey, tokens] = [new PublicKey(transfer.receiver), new PublicKey(token), tokenPrograms[name]];
+    expect(creation).toEqual(
+      createAssociatedTokenAccountIdempotentInstruction(relayerKey, destination, receiver, mintKey, tokens),
+    );
+    expect(move).toEqual(
+      createTransferCheckedInstruction(source, mintKey, destination, payer, moved, places, [], tokens),
+    );
+  };
+  const property = fc.property(transfers, (transfer) => check(makeTransfer(transfer)));
+  fc.assert(property, { numRuns: 30 });
 });

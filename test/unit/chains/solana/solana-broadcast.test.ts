@@ -1,0 +1,118 @@
+import { expect, test } from "vitest";
+import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
+import { broadcastBytes } from "../../../../chains/solana/solana-broadcast.ts";
+import { answerEach, type Frame, openCluster, type Response } from "./test-endpoints.ts";
+
+const accept = answerEach(() => ({ result: "signature" }));
+const tooMany: Response = { status: 429, headers: { "retry-after": "5" } };
+
+/** Broadcasts transactions, and returns the number that an endpoint accepted. */
+async function countAccepted(chain: SolanaChain, transactions: number): Promise<number> {
+  const results = await broadcastBytes(
+    chain,
+    Array.from({ length: transactions }, (_, index) => Uint8Array.of(index)),
+  );
+  expect(results).toHaveLength(transactions);
+  return results.filter(({ outcome }) => outcome === "accepted").length;
+}
+
+/** The number of calls of each request. */
+const sizes = (bodies: readonly (Frame | Frame[])[]) => bodies.map((body) => (Array.isArray(body) ? body.length : 1));
+
+test("transactions are sent in one request, and each counts as a call, as providers bill them", async () => {
+  const { chain, requests, metrics } = await openCluster({ answer: accept });
+  expect(await countAccepted(chain, 3)).toBe(3);
+  expect(requests.map(sizes)).toEqual([[3]]);
+  expect(await metrics()).toMatch(/pay_rpc_calls_total\{[^}]*method="sendTransaction"[^}]*\} 3\n/);
+});
+
+test("an endpoint that refuses batches gets single calls from then on, and those that it limits go to the next endpoint", async () => {
+  let singles = 0;
+  const { chain, requests, metrics } = await openCluster(
+    {
+      answer: (body) => {
+        if (Array.isArray(body)) return { status: 413 };
+        singles += 1;
+        return singles === 1 ? accept(body) : tooMany;
+      },
+    },
+    { answer: accept },
+  );
+  expect(await countAccepted(chain, 16)).toBe(16);
+  expect(requests[1]).toHaveLength(15);
+  expect(await metrics()).toMatch(
+    /pay_rpc_calls_total\{[^}]*endpoint="endpoint-0"[^}]*outcome="unreachable"[^}]*\} 3\n/,
+  );
+  // The first endpoint asked us to wait.
+  const before = requests[0]?.length;
+  expect(await countAccepted(chain, 2)).toBe(2);
+  expect(requests[0]).toHaveLength(before ?? 0);
+});
+
+test("calls that a batch leaves without a result are made again by themselves", async () => {
+  const { chain, requests } = await openCluster(
+    {
+      answer: (body) =>
+        Array.isArray(body)
+          ? answerEach(({ id }) => (id === 0 ? { result: "a" } : { error: { code: -32_007, message: "limit" } }))(body)
+          : tooMany,
+    },
+    { answer: accept },
+  );
+  expect(await countAccepted(chain, 16)).toBe(16);
+  expect(sizes(requests[1] ?? [])).toEqual(Array(15).fill(1));
+});
+
+test("one call with an answer does not hide those that no endpoint has answered", async () => {
+  let singles = 0;
+  const { chain, requests } = await openCluster(
+    {
+      answer: (body) => {
+        if (Array.isArray(body)) return { status: 413 };
+        singles += 1;
+        return singles === 1
+          ? answerEach(() => ({ error: { code: -32_005, message: "behind" } }))(body)
+          : { status: 503 };
+      },
+    },
+    { answer: accept },
+  );
+  expect(await countAccepted(chain, 16)).toBe(15);
+  expect(requests[1]).toHaveLength(15);
+});
+
+test("a transaction that an endpoint calls bad is not sent again", async () => {
+  const bad = answerEach(({ id }) => (id === 1 ? { error: { code: -32_003, message: "signature" } } : { result: "a" }));
+  const { chain, requests } = await openCluster({ answer: bad });
+  expect(await countAccepted(chain, 3)).toBe(2);
+  expect(requests.map(sizes)).toEqual([[3]]);
+});
+
+test("an outage sends the batch to the next endpoint, which keeps getting batches", async () => {
+  const { chain, requests } = await openCluster({ answer: () => ({ status: 502 }) }, { answer: accept });
+  expect(await countAccepted(chain, 16)).toBe(16);
+  expect(await countAccepted(chain, 16)).toBe(16);
+  expect(requests.map(sizes)).toEqual([[16], [16, 16]]);
+});
+
+test("a batch goes to an endpoint whose budget has room for all of it, and is sent one by one where none has", async () => {
+  const { chain, requests } = await openCluster(
+    { answer: accept, callsPerMinute: 240 },
+    { answer: accept, callsPerMinute: 6_000 },
+  );
+  expect(await countAccepted(chain, 1)).toBe(1);
+  const started = performance.now();
+  const accepted = await Promise.all([16, 16, 16, 16].map((size) => countAccepted(chain, size)));
+  expect(accepted).toEqual([16, 16, 16, 16]);
+  // The first endpoint's burst of 40 calls has room for two batches, after the check of its chain and one call.
+  expect(requests.map(sizes)).toEqual([
+    [1, 16, 16],
+    [16, 16],
+  ]);
+  expect(performance.now() - started).toBeLessThan(2_000);
+
+  const small = await openCluster({ answer: accept, callsPerMinute: 60 });
+  expect(await countAccepted(small.chain, 8)).toBe(8);
+  expect(await countAccepted(small.chain, 2)).toBe(2);
+  expect(small.requests.map(sizes)).toEqual([[8, 1, 1]]);
+});
