@@ -359,9 +359,11 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     board: { select: shownPayment },
     admin: { select: "all", update: ["settlement_id", "due_at", "due_retries"] },
   },
-  // The api ends payments too: it cancels them.
-  ended_payment: { ...readers, api: append, worker: { ...append, delete: true } },
-  summed_account: ofWorkers,
+  // A trigger inserts the rows.
+  ended_payment: { ...readers, worker: { select: "all", delete: true } },
+  summed_owner: ofWorkers,
+  summed_kind: { ...readers, worker: append },
+  summed_payment: { ...readers, worker: append },
   payment_sum: ofWorkers,
   customer: { ...readers, worker: append },
   customer_set: ofWorkers,

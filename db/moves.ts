@@ -1,6 +1,6 @@
 import { type RawBuilder, sql, type Updateable } from "kysely";
 import { anyOf } from "./any-of.ts";
-import { type Machine, type NextOf, openPaymentStates, type StateOf } from "./states.ts";
+import type { Machine, NextOf, StateOf } from "./states.ts";
 import type { Db, Tables } from "./tables.ts";
 
 /** State machines whose rows have an id. A transaction has none. */
@@ -14,8 +14,7 @@ export type ColumnUpdates<M extends MachineWithId> = {
 
 /**
  * Moves rows of a machine from one state to another and inserts an event for each, in one statement. (A trigger inserts the
- * event of a row's first state.) Returns the ids of the rows that moved. A payment that moves to a final state also gets its
- * row of `ended_payment`. A row that exists already, which another login has inserted, does not stop the move.
+ * event of a row's first state.) Returns the ids of the rows that moved.
  *
  * Only rows in the state `from` move, so one of several concurrent moves wins. An id that is missing in the result is not
  * an error: another worker has moved that row. Locks the rows in the order of their ids, which avoids deadlocks between
@@ -43,7 +42,6 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
   const updates = Object.entries(move.set ?? {}).map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   const set = sql.join([sql`state = ${move.to}`, ...version, ...stamp, ...updates]);
   const table = sql.table(machine);
-  const isEnd = machine === "payment" && !openPaymentStates.some((state) => state === move.to);
   const result = await sql<{ subject: string }>`
     with moved as (
       update ${table} set ${set} ${move.given ? sql`from ${move.given}` : sql``}
@@ -52,14 +50,8 @@ export async function moveRows<M extends MachineWithId, S extends StateOf<M>>(
         where id = ${anyOf(move.ids)} and state = ${move.from} ${move.where ? sql`and ${move.where}` : sql``}
         order by id for update
       ) ${move.given ? sql`and ${table}.id = given.id` : sql``}
-      returning ${table}.id ${isEnd ? sql`, ${table}.account_id, ${table}.mode` : sql``}
-    ) ${
-      isEnd
-        ? sql`, ended as (
-      insert into ended_payment (account_id, mode, payment_id) select account_id, mode, id from moved on conflict do nothing
-    )`
-        : sql``
-    }
+      returning ${table}.id
+    )
     insert into event (machine, subject, from_state, to_state, detail, at)
     select ${machine}, id, ${move.from}, ${move.to}, ${move.detail ? JSON.stringify(move.detail) : null}::jsonb, ${move.at} from moved
     returning subject`.execute(db);

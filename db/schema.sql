@@ -240,26 +240,21 @@ create table created_account (
 );
 
 create table customer (
-  account_id text not null,
-  mode text not null,
+  owner integer not null,
   payer text not null,
   number integer not null,
-  FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, payer)
+  PRIMARY KEY (owner, payer)
 );
 
 create table customer_set (
-  account_id text not null,
-  mode text not null,
-  merchant_id text not null,
+  owner integer not null,
   span text not null,
   starts_on date not null,
   asset text not null,
   chunk integer not null,
   bits bit(32768) not null,
-  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text]))),
-  FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, merchant_id, span, starts_on, asset, chunk)
+  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text, 'year'::text]))),
+  PRIMARY KEY (owner, span, starts_on, asset, chunk)
 ) with (toast_tuple_target=128);
 
 create table database_epoch (
@@ -446,7 +441,7 @@ create table ledger_entry (
   amount numeric(78,0) not null,
   CHECK ((amount <> (0)::numeric)),
   FOREIGN KEY (group_id) REFERENCES ledger_group(id),
-  PRIMARY KEY (id)
+  PRIMARY KEY (group_id, id)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table ledger_finding (
@@ -630,7 +625,7 @@ create table payment (
   FOREIGN KEY (merchant_id) REFERENCES merchant(id),
   FOREIGN KEY (settlement_id) REFERENCES settlement(id),
   PRIMARY KEY (id)
-) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_option (
   id text not null,
@@ -674,19 +669,14 @@ create table payment_option (
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.02, autovacuum_analyze_scale_factor=0.01);
 
 create table payment_sum (
-  account_id text not null,
-  mode text not null,
-  merchant_id text not null,
+  owner integer not null,
   span text not null,
   starts_on date not null,
-  state text not null,
-  asset text not null,
-  unit text not null,
+  kind integer not null,
   count bigint not null,
   value numeric not null,
-  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text]))),
-  FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode, merchant_id, span, starts_on, state, asset, unit)
+  CHECK ((span = ANY (ARRAY['day'::text, 'month'::text, 'year'::text]))),
+  PRIMARY KEY (owner, span, starts_on, kind)
 );
 
 create table payout_marker (
@@ -868,13 +858,40 @@ create table signed_statement (
   UNIQUE (text, signer)
 );
 
-create table summed_account (
+create table summed_kind (
+  id integer generated always as identity not null,
+  owner integer not null,
+  state text not null,
+  asset text not null,
+  unit text not null,
+  FOREIGN KEY (owner) REFERENCES summed_owner(id),
+  PRIMARY KEY (id),
+  UNIQUE (owner, state, asset, unit)
+);
+
+create table summed_owner (
+  id integer generated always as identity not null,
   account_id text not null,
   mode text not null,
+  merchant_id text not null,
   customers integer not null default 0,
+  sets_before date not null default '-infinity'::date,
   FOREIGN KEY (account_id) REFERENCES account(id),
-  PRIMARY KEY (account_id, mode)
+  PRIMARY KEY (id),
+  UNIQUE (account_id, mode, merchant_id)
 );
+
+create table summed_payment (
+  owner integer not null,
+  day date not null,
+  number bigint generated always as identity not null,
+  kinds integer[] not null,
+  times timestamp with time zone[] not null,
+  amounts numeric[] not null,
+  customers integer[] not null,
+  texts text,
+  PRIMARY KEY (owner, day, number)
+) with (toast_tuple_target=8160);
 
 create table transaction (
   lane_id text not null,
@@ -1096,7 +1113,6 @@ CREATE INDEX event_subject ON public.event USING btree (subject, id);
 CREATE INDEX history_entry_next ON public.history_entry USING btree (chain, account, urgent DESC, slot, signature);
 CREATE INDEX idempotency_created ON public.idempotency USING btree (created_at);
 CREATE INDEX ledger_entry_account ON public.ledger_entry USING btree (account, asset, id) WHERE ((account ~~ 'payable:%'::text) OR (account = 'exceptions'::text));
-CREATE INDEX ledger_entry_group ON public.ledger_entry USING btree (group_id);
 CREATE INDEX ledger_entry_unexplained_outflow ON public.ledger_entry USING btree (asset) WHERE ((account = 'exceptions'::text) AND (amount > (0)::numeric));
 CREATE INDEX ledger_group_at ON public.ledger_group USING btree (at);
 CREATE INDEX ledger_group_block ON public.ledger_group USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
@@ -1228,6 +1244,21 @@ AS $function$
       case new.state when 'requested' then 0 when 'approved' then 1 else 2 end,
       coalesce(new.applied_at, new.decided_at, new.created_at)
     from merchant m where m.id = new.merchant_id;
+    return null;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.add_ended_payment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
+      raise exception 'a payment that has ended keeps its state: %', old.id;
+    end if;
+    insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
     return null;
   end $function$
 ;
@@ -1905,6 +1936,7 @@ CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER operator_session_signed_in AFTER INSERT ON public.operator_session FOR EACH ROW EXECUTE FUNCTION record_sign_in();
+CREATE TRIGGER payment_end AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN (((old.state <> new.state) AND ((old.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text])) OR (new.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text]))))) EXECUTE FUNCTION add_ended_payment();
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();

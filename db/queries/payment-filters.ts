@@ -20,10 +20,6 @@ export type PaymentFilter = {
   metadata?: Readonly<Record<string, string>> | undefined;
 };
 
-/** Returns true for a filter by a payment's texts, which no index orders and no sum knows. */
-export const hasTexts = ({ reference, metadata }: PaymentFilter): boolean =>
-  reference !== undefined || metadata !== undefined;
-
 /** Returns the merchants of a filter, each once, or undefined for all merchants of the account. */
 export function merchantsOf({ onlyMerchants, merchantIds }: PaymentFilter): string[] | undefined {
   if (!onlyMerchants && !merchantIds) return undefined;
@@ -57,12 +53,17 @@ export const acceptsTexts = ({ reference, metadata }: PaymentFilter) =>
 export const acceptsTime = ({ from, before }: PaymentFilter) =>
   all([from && sql`p.created_at >= ${from}`, before && sql`p.created_at < ${before}`]);
 
+/** SQL: a filter accepts the merchant of a payment `p`. */
+export function acceptsMerchant(filter: PaymentFilter): RawBuilder<boolean> {
+  const merchants = merchantsOf(filter);
+  return merchants ? sql`p.merchant_id = any(${merchants})` : sql`true`;
+}
+
 /** SQL: a filter accepts a payment `p`. */
 export function acceptsPayment(filter: PaymentFilter): RawBuilder<boolean> {
-  const merchants = merchantsOf(filter);
   return all([
     sql`p.account_id = ${filter.accountId} and p.mode = ${filter.mode}`,
-    merchants && sql`p.merchant_id = any(${merchants})`,
+    acceptsMerchant(filter),
     filter.states && sql`p.state = any(${statesOf(filter)})`,
     acceptsTime(filter),
     (filter.chains ?? filter.assets) && acceptsAsset(filter, assetOf),

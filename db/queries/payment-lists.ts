@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Db } from "../tables.ts";
 import {
+  acceptsMerchant,
   acceptsPayment,
   acceptsTexts,
   acceptsTime,
@@ -11,6 +12,9 @@ import {
   statesOf,
 } from "./payment-filters.ts";
 import { deducted } from "./settlement-deductions.ts";
+import { selectSingle } from "./single-payments.ts";
+import { splitTime } from "./sum-spans.ts";
+import { selectKept, selectOwners } from "./summed-payments.ts";
 
 export type PaymentOrder = {
   by: "date" | "amount";
@@ -22,7 +26,8 @@ export type ListedPayment = Awaited<ReturnType<typeof listPaymentRows>>[number];
 
 /**
  * A list by amount reads all matching payments and sorts them, up to this number of them. With more it reads the payments of
- * the account by amount until enough of them match, at least one in a hundred of two million.
+ * the account by amount until enough of them match, at least one in a hundred of two million. A list of a reference finds the
+ * payments up to this number by the references that are kept with the sums, and with more reads payments until enough match.
  */
 const MOST_SORTED = 20_000;
 
@@ -45,11 +50,14 @@ export function selectPage(
   filter: PaymentFilter,
   { order, limit, matching }: { order: PaymentOrder; limit: number; matching: number },
 ) {
+  const isFew = matching <= MOST_SORTED;
   // Few payments have the metadata of a filter, and an index finds them.
-  const readsAll = filter.metadata !== undefined || (order.by === "amount" && matching > MOST_SORTED);
+  const readsAll = filter.metadata !== undefined || (order.by === "amount" && !isFew);
   const found = readsAll
     ? sql`select p.id from payment p where ${acceptsPayment(filter)} and ${isAfterCursor(order)} ${firstOf(order, limit)}`
-    : selectFromList(filter, order, limit);
+    : filter.reference !== undefined && isFew
+      ? selectFromKept(filter, order, limit)
+      : selectFromList(filter, order, limit);
   return db
     .selectFrom("payment as p")
     .where(sql<boolean>`p.id = any(array(${found}))`)
@@ -80,16 +88,49 @@ const settlementHash = sql<string | null>`coalesce(s.tx_hash, (
   select g.tx_hash from transfer t join ledger_group g on g.kind = 'settlement_paid' and g.subject = t.id
   where t.settlement_id = p.settlement_id and t.purpose = 'settlement'))`;
 
-/** SQL: the ids of a page, merged from the parts of a list. By date, it reads at most `limit` payments of each part. */
+/**
+ * SQL: the ids of a page, merged from the parts of a list. By date, it reads the first payment of each part, and then none that
+ * comes after as many of these as the page has: of many parts it reads few payments each.
+ */
 function selectFromList(filter: PaymentFilter, order: PaymentOrder, limit: number): RawBuilder<unknown> {
   const owners = ownersOf(filter);
+  const accepts = sql`${isInList(owners)} and ${acceptsTime(filter)} and ${acceptsTexts(filter)} and ${isAfterCursor(order)}`;
+  const dir = sql.raw(order.dir);
+  const last = sql`
+    select created_at from list l cross join lateral (
+      select p.created_at from payment p where ${accepts} order by p.created_at ${dir} limit 1
+    ) p order by 1 ${dir} offset ${limit - 1} limit 1`;
+  const isNear = sql`p.created_at ${order.dir === "asc" ? sql`<=` : sql`>=`}
+    coalesce((${last}), ${order.dir === "asc" ? "infinity" : "-infinity"})`;
   return sql`
     with recursive ${listParts(owners, statesOf(filter), filter)}
     select p.id from list l cross join lateral (
-      select p.id, ${columnOf(order)} from payment p
-      where ${isInList(owners)} and ${acceptsTime(filter)} and ${acceptsTexts(filter)} and ${isAfterCursor(order)}
+      select p.id, ${columnOf(order)} from payment p where ${accepts} and ${order.by === "date" ? isNear : sql`true`}
       ${firstOf(order, limit)}
     ) p ${firstOf(order, limit)}`;
+}
+
+/**
+ * SQL: the ids of a page of payments whose reference contains a text. The second part finds payments by their time, and so also
+ * those of the first part that have the time of a summed one: `union` counts each once.
+ */
+function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: number): RawBuilder<unknown> {
+  const { all } = splitTime(filter.from, filter.before);
+  return sql`
+    with recursive ${selectOwners(filter)}, ${selectSingle(filter, sql`p.id, p.value, p.created_at`)},
+    ${selectKept(filter, [all])}
+    select p.id from (
+      select id, value, created_at from single
+      union
+      select p.id, p.value, p.created_at from (select distinct k.kind, k.at from kept k) k
+      join summed_kind kind on kind.id = k.kind
+      cross join lateral (
+        select p.id, p.value, p.created_at from payment p
+        where p.account_id = ${filter.accountId} and p.mode = ${filter.mode} and p.state = kind.state
+          and coalesce(p.asset, '') = kind.asset and p.created_at = k.at and ${acceptsMerchant(filter)}
+          and ${acceptsTexts(filter)} offset 0
+      ) p
+    ) p where ${isAfterCursor(order)} ${firstOf(order, limit)}`;
 }
 
 const columnOf = ({ by }: PaymentOrder) => (by === "date" ? sql`p.created_at` : sql`p.value`);

@@ -1,55 +1,66 @@
-/** A part of a filter's time that sums answer: spans that begin from `from` and before `before`, dates of Postgres. */
-type SpanRange = { span: "day" | "month"; from: string; before: string };
-/** A part of a filter's time, of which payments are read one by one. Texts of Postgres timestamps. */
-type TimeRange = { from: string; before: string };
+export type Span = "day" | "month" | "year";
 
-/** How a filter's time is read: whole UTC days by sums, what remains at its ends by payments. */
-export type SplitTime = { edges: TimeRange[]; days: TimeRange | undefined; spans: SpanRange[] };
+/** A part of a filter's time that sums answer: spans that begin from `from` and before `before`, dates of Postgres. */
+export type SpanRange = { span: Span; from: string; before: string };
+/** A part of a filter's time. Texts of Postgres timestamps. */
+export type TimeRange = { from: string; before: string };
+
+/** How a filter's time is read: whole UTC days by sums, and what remains at its ends. Days without a start or end are unbounded. */
+export type SplitTime = {
+  all: TimeRange;
+  edges: TimeRange[];
+  days: { start: Date | undefined; end: Date | undefined } | undefined;
+};
 
 const DAY_MS = 86_400_000;
 /**
- * The times that a filter distinguishes, both the beginning of a month. No payment is created outside of them. Postgres does not
+ * The times that a filter distinguishes, both the beginning of a year. No payment is created outside of them. Postgres does not
  * read the years below 1 and above 9999 as `toISOString` writes them.
  */
-const [EARLIEST, LATEST] = [Date.UTC(1970, 0), Date.UTC(9999, 11)];
+const [EARLIEST, LATEST] = [Date.UTC(1970, 0), Date.UTC(9999, 0)];
 
 /**
- * Splits a time, which includes its start and excludes its end, into whole months, whole days and the rest. An undefined
- * start or end is unbounded.
+ * Splits a time, which includes its start and excludes its end, into whole days and the rest. An undefined start or end is
+ * unbounded.
  */
-export function splitTime(from: Date | undefined, before: Date | undefined): SplitTime {
-  return splitClamped(clamp(from), clamp(before));
-}
-
-const clamp = (at: Date | undefined): Date | undefined =>
-  at && new Date(Math.min(Math.max(at.getTime(), EARLIEST), LATEST));
-
-function splitClamped(from: Date | undefined, before: Date | undefined): SplitTime {
+export function splitTime(since: Date | undefined, until: Date | undefined): SplitTime {
+  const [from, before] = [clamp(since), clamp(until)];
   const start = from && new Date(Math.ceil(from.getTime() / DAY_MS) * DAY_MS);
   const end = before && new Date(Math.floor(before.getTime() / DAY_MS) * DAY_MS);
   const all = { from: from?.toISOString() ?? "-infinity", before: before?.toISOString() ?? "infinity" };
-  if (start && end && start >= end) return { edges: [all], days: undefined, spans: [] };
-  const days = { from: start?.toISOString() ?? all.from, before: end?.toISOString() ?? all.before };
+  if (start && end && start >= end) return { all, edges: [all], days: undefined };
   const edges = [
-    { from: all.from, before: days.from },
-    { from: days.before, before: all.before },
+    { from: all.from, before: start?.toISOString() ?? all.from },
+    { from: end?.toISOString() ?? all.before, before: all.before },
   ].filter((edge) => edge.from !== edge.before);
-  return { edges, days, spans: splitDays(start, end) };
+  return { all, edges, days: { start, end } };
 }
 
-function splitDays(start: Date | undefined, end: Date | undefined): SpanRange[] {
+/** Splits days into the largest of these spans that fit. The largest comes first, and the last one is the day. */
+export function splitDays(
+  start: Date | undefined,
+  end: Date | undefined,
+  [span, ...finer]: readonly Span[],
+): SpanRange[] {
   const [from, before] = [toDay(start) ?? "-infinity", toDay(end) ?? "infinity"];
-  const first =
-    start && new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + (start.getUTCDate() > 1 ? 1 : 0)));
-  const last = end && new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth()));
-  if (first && last && first >= last) return [{ span: "day", from, before }];
-  const [firstMonth, lastMonth] = [toDay(first) ?? "-infinity", toDay(last) ?? "infinity"];
-  const ranges: SpanRange[] = [
-    { span: "day", from, before: firstMonth },
-    { span: "month", from: firstMonth, before: lastMonth },
-    { span: "day", from: lastMonth, before },
+  if (!span || from === before) return [];
+  if (span === "day") return [{ span, from, before }];
+  const [first, last] = [start && floor(new Date(start.getTime() - DAY_MS), span, 1), end && floor(end, span, 0)];
+  if (first && last && first >= last) return splitDays(start, end, finer);
+  return [
+    ...(start ? splitDays(start, first, finer) : []),
+    { span, from: toDay(first) ?? "-infinity", before: toDay(last) ?? "infinity" },
+    ...(end ? splitDays(last, end, finer) : []),
   ];
-  return ranges.filter((range) => range.from !== range.before);
 }
+
+/** Returns the beginning of the month or year of a day, or of one of those after it. */
+const floor = (day: Date, span: Span, later: number): Date =>
+  span === "year"
+    ? new Date(Date.UTC(day.getUTCFullYear() + later, 0))
+    : new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + later));
+
+const clamp = (at: Date | undefined): Date | undefined =>
+  at && new Date(Math.min(Math.max(at.getTime(), EARLIEST), LATEST));
 
 const toDay = (at: Date | undefined): string | undefined => at?.toISOString().slice(0, 10);

@@ -89,31 +89,43 @@ export type PaymentTables = {
   };
   /** Payments that have ended and are not in the sums yet. */
   ended_payment: { account_id: string; mode: Mode; payment_id: string };
-  /** The accounts whose payments have been summed, with the number of their customers. */
-  summed_account: { account_id: string; mode: Mode; customers: Generated<number> };
-  /** Payments that have ended, by the UTC day and month of their creation. */
-  payment_sum: {
+  /** Whose payments have been summed: those of a merchant, or of all merchants of an account (`merchant_id` is empty). */
+  summed_owner: {
+    id: Generated<number>;
     account_id: string;
     mode: Mode;
-    /** Empty: all merchants of the account. */
     merchant_id: string;
-    span: "day" | "month";
+    customers: Generated<number>;
+    sets_before: Generated<Date>;
+  };
+  /** What an account's payments are added up by. The asset is empty when no buyer has begun to pay. */
+  summed_kind: { id: Generated<number>; owner: number; state: PaymentState; asset: string; unit: string };
+  /** Payments that have ended, by the UTC day, month and year of their creation. */
+  payment_sum: {
+    owner: number;
+    span: "day" | "month" | "year";
     starts_on: Date;
-    state: PaymentState;
-    /** Empty when no buyer has begun to pay. */
-    asset: string;
-    unit: string;
+    kind: number;
     count: number;
     value: bigint;
   };
+  /** The payments of a merchant and day that were added to the sums together, each as one place of every array. */
+  summed_payment: {
+    owner: number;
+    day: Date;
+    number: Generated<number>;
+    kinds: number[];
+    times: Date[];
+    amounts: bigint[];
+    customers: (number | null)[];
+    texts: string | null;
+  };
   /** The payers of succeeded payments of an account, numbered from 0. */
-  customer: { account_id: string; mode: Mode; payer: string; number: number };
-  /** The customers of a day or month, of which one bit stands for each. */
+  customer: { owner: number; payer: string; number: number };
+  /** The customers of a day, month or year, of which one bit stands for each. */
   customer_set: {
-    account_id: string;
-    mode: Mode;
-    merchant_id: string;
-    span: "day" | "month";
+    owner: number;
+    span: "day" | "month" | "year";
     starts_on: Date;
     asset: string;
     chunk: number;

@@ -5,6 +5,8 @@ import {
   lockSums,
   type SummedAccount,
 } from "../../db/queries/ended-payments.ts";
+import { addToMerchantSets } from "../../db/queries/merchant-sets.ts";
+import type { Db } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
 /**
@@ -14,35 +16,60 @@ import type { PaymentDeps } from "../payment-deps.ts";
 const AT_LEAST = 1_000;
 /** Payments of one transaction. */
 const BATCH = 5_000;
+const DAY_MS = 86_400_000;
+
+type Deps = Pick<PaymentDeps, "db" | "log" | "now">;
 
 /**
  * Adds payments that have ended to the sums of their accounts, one batch for each account that has many. Returns "more" while
  * there is more to add. Any number of workers may run it: one of them sums the payments of an account at a time. An error of
- * one account does not stop the others: it is logged, and thrown once there is nothing more to add for them.
+ * one account does not stop the others: it is logged, and thrown once there is nothing more to add for them. The sets of
+ * merchants change in a transaction of their own, so that an error of theirs does not stop the sums.
  */
 export async function sumEndedPayments(
-  { db, log }: Pick<PaymentDeps, "db" | "log">,
+  deps: Deps,
   { atLeast = AT_LEAST, batch = BATCH }: { atLeast?: number; batch?: number } = {},
 ): Promise<"more" | "done"> {
   const errors: unknown[] = [];
   let isMore = false;
-  for (const owner of await listAccountsToSum(db, { atLeast })) {
-    const added = await sumAccount(db, owner, batch).catch((err: unknown) => {
-      log.error(
-        { account: owner.account_id, mode: owner.mode, err },
-        "payments of an account cannot be added to its sums",
-      );
-      errors.push(err);
-      return 0;
-    });
-    isMore ||= added === batch;
+  for (const account of await listAccountsToSum(deps.db, { atLeast })) {
+    const work = { account, errors };
+    const added = await tryLocked(deps, work, (db) => addToSums(db, account, batch));
+    isMore ||= added?.count === batch;
+    if (added?.newest) {
+      const before = lastSettled(added.newest, deps.now());
+      await tryLocked(deps, work, (db) => addToMerchantSets(db, account, before));
+    }
   }
   if (isMore) return "more";
   if (errors.length > 0) throw errors[0];
   return "done";
 }
 
-async function sumAccount(db: PaymentDeps["db"], account: SummedAccount, batch: number): Promise<number> {
-  await insertSummedAccount(db, account);
-  return db.transaction().execute(async (db) => ((await lockSums(db, account)) ? addToSums(db, account, batch) : 0));
+/**
+ * Returns the day before which merchants' days are settled: the one before the newest payments, and before today. A payment
+ * whose time is ahead of ours does not settle days that get further payments.
+ */
+function lastSettled(newest: string, now: Date): string {
+  const days = Math.min(Date.parse(newest), now.getTime()) - DAY_MS;
+  return new Date(days).toISOString().slice(0, 10);
+}
+
+/** Works in a transaction that locks the account's sums. Returns undefined when another worker has, or after an error. */
+async function tryLocked<T>(
+  { db, log }: Deps,
+  { account, errors }: { account: SummedAccount; errors: unknown[] },
+  work: (db: Db) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    await insertSummedAccount(db, account);
+    return await db.transaction().execute(async (db) => ((await lockSums(db, account)) ? work(db) : undefined));
+  } catch (err) {
+    log.error(
+      { account: account.account_id, mode: account.mode, err },
+      "payments of an account cannot be added to its sums",
+    );
+    errors.push(err);
+    return undefined;
+  }
 }

@@ -28,21 +28,26 @@ const makeIds: Record<IdForm, (prefix: IdPrefix, at: Date) => string> = {
 
 /**
  * Prints the WAL of a payment, from its creation to its webhooks, on an empty database and on one with a history, for ids
- * that begin with their time and for random ones. Each measurement begins after a checkpoint.
+ * that begin with their time and for random ones. A filled database that DATABASE_URL names is measured as it is, beside an
+ * empty one. Each measurement begins after a checkpoint, and is printed for the first payments after it and for more and more
+ * of them: those between two checkpoints share the images of the pages that they change.
  */
 export async function benchWal({ history, payments, say }: { history: number; payments: number; say: Say }) {
   const lines: [string, string][] = [];
-  for (const [ids, size] of [
-    ["by time", 0],
-    ["random", history],
-    ["by time", history],
-  ] as const) {
-    const postgres = await startPostgres({ own: true, say });
+  const given = process.env["DATABASE_URL"];
+  const databases = [
+    { ids: "by time", size: 0, own: true },
+    ...(given
+      ? [{ ids: "by time", size: 0, own: false } as const]
+      : (["random", "by time"] as const).map((ids) => ({ ids, size: history, own: true }))),
+  ] as const;
+  for (const { ids, size, own } of databases) {
+    const postgres = await startPostgres({ own, say });
     try {
       await migrateDatabase(postgres.url);
       if (size > 0) await generateHistory(postgres.url, { payments: size, ids, say });
-      const title = `${ids}, ${size.toLocaleString("en")} payments before`;
-      for (const line of await measure(postgres.url, { ids, payments, say })) lines.push([title, line]);
+      const before = own ? `${size.toLocaleString("en")} payments before` : "DATABASE_URL";
+      for (const line of await measure(postgres.url, { ids, payments, say })) lines.push([`${ids}, ${before}`, line]);
     } finally {
       await postgres.close();
     }
@@ -58,7 +63,7 @@ async function measure(url: string, { ids, payments, say }: { ids: IdForm; payme
     if (ids === "random")
       await run("alter table webhook_event alter column id set default 'evt_' || md5(random()::text)");
     const shop = await insertShop(db);
-    let nonce = 0;
+    let nonce = Math.floor(Date.now() / 1000);
     const pay = async (count: number) => {
       const makeId = makeIds[ids];
       for (let paid = 0; paid < count; paid += BATCH, nonce += 1)
@@ -71,19 +76,35 @@ async function measure(url: string, { ids, payments, say }: { ids: IdForm; payme
       await run("select pg_reload_conf()");
       await run("checkpoint");
       const before = await readCounters(db);
-      await pay(payments);
-      const after = await readCounters(db);
-      const [bytes, images, updates, hot] = (["bytes", "images", "updates", "hot"] as const).map((name) =>
-        ((after[name] - before[name]) / payments).toFixed(name === "bytes" ? 0 : 2),
-      );
-      const line = `${bytes} bytes of WAL, ${images} images of pages, ${updates} updates, ${hot} of them HOT`;
-      lines.push(compression === "on" ? `${line}; with wal_compression` : line);
-      say(line);
+      let paid = 0;
+      let seconds = 0;
+      for (const upTo of slicesOf(payments)) {
+        const begun = performance.now();
+        await pay(upTo - paid);
+        seconds += (performance.now() - begun) / 1000;
+        paid = upTo;
+        const line = `${describe(before, await readCounters(db), paid)}, ${(paid / seconds).toFixed(0)} a second`;
+        lines.push(compression === "on" ? `${line}; with wal_compression` : line);
+        say(line);
+      }
     }
     return lines;
   } finally {
     await db.destroy();
   }
+}
+
+/** Returns the numbers of payments after a checkpoint for which the cost is printed: each four times the one before. */
+function slicesOf(payments: number): number[] {
+  const fewer = payments / 4;
+  return fewer < 16 * BATCH ? [payments] : [...slicesOf(Math.round(fewer / BATCH) * BATCH), payments];
+}
+
+function describe(before: Counters, after: Counters, paid: number): string {
+  const [bytes, images, updates, hot] = (["bytes", "images", "updates", "hot"] as const).map((name) =>
+    ((after[name] - before[name]) / paid).toFixed(name === "bytes" ? 0 : 2),
+  );
+  return `${paid} payments: ${bytes} bytes of WAL, ${images} images of pages, ${updates} updates, ${hot} of them HOT`;
 }
 
 type Counters = { bytes: number; images: number; updates: number; hot: number };

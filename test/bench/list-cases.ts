@@ -27,6 +27,11 @@ function paymentLists(db: Pool, { accountId, merchantIds }: Owner): Case[] {
     const before = new Date(ago(100).getTime() + 15.5 * HOUR_MS);
     return { from: new Date(before.getTime() - ms), before };
   };
+  /** The most days of which merchants have no sets. */
+  const untilMonthEnd = {
+    from: new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 6, 2)),
+    before: new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 5, 30)),
+  };
   const [first = "", ...others] = merchantIds;
   const small = merchantIds[40] ?? first;
   const at = (key: string) => Buffer.from(JSON.stringify([key, "pay_0"])).toString("base64url");
@@ -42,6 +47,11 @@ function paymentLists(db: Pool, { accountId, merchantIds }: Owner): Case[] {
     ["key for one merchant", { onlyMerchants: [first] }],
     ["key for 49 merchants", { onlyMerchants: others }],
     ["key for 49 merchants, 30 days", { onlyMerchants: others, from: ago(30) }],
+    [
+      "key for 49 merchants, from the 2nd of a month to the 30th of the next",
+      { onlyMerchants: others, ...untilMonthEnd },
+    ],
+    ["key for 49 merchants, 30 days that end inside of a day", { onlyMerchants: others, ...last(30 * DAY_MS) }],
     ["today", { from: today }],
     ["one day", { from: ago(100), before: ago(99) }],
     ["30 days", { from: ago(130), before: ago(100) }],

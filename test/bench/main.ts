@@ -62,7 +62,8 @@ Uses the running stack (npm start), or builds the service as the image does and 
   --pictures DIR    save a screenshot of every page and state to DIR, in light and dark; alone, or with --pages
   --ledger          measure instead balances and bookings in a ledger of ten million entries, with their plans
   --wal             measure instead the WAL of a payment of --payments on an empty database and on one with a history, for
-                    ids that begin with their time and for random ones, without and with wal_compression
+                    ids that begin with their time and for random ones, without and with wal_compression; a filled
+                    database that DATABASE_URL names is measured as it is, beside an empty one
   --retention       measure instead the bytes of a payment of --history in each table before and after retention
   --lists           measure instead each kind of list page with its totals in an account of --rows payments; DATABASE_URL
                     may name a database that an earlier run has filled

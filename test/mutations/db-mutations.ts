@@ -17,20 +17,46 @@ export const dbMutations: readonly MutationGroup[] = [
         find: "    .skipLocked()\n",
         replace: "",
       },
+      {
+        name: "the sets of a merchant's months miss customers of payments that end late",
+        find: "e.day < a.sets_before)",
+        replace: "false)",
+      },
     ],
   },
   {
-    file: "db/queries/payment-sums.ts",
+    file: "db/queries/single-payments.ts",
     tests: ["test/integration/db/queries/payment-sums.test.ts"],
     mutations: [
       {
-        name: "totals count an open payment that was created in the first or last day twice",
-        find: "on not r.is_open or l.state",
-        replace: "on l.state",
+        name: "totals miss the payments that have ended since sums were added to",
+        find: "where e.account_id =",
+        replace: "where false and e.account_id =",
+      },
+    ],
+  },
+  {
+    file: "db/queries/summed-payments.ts",
+    tests: ["test/integration/db/queries/payment-sums.test.ts"],
+    mutations: [
+      {
+        name: "totals count payments of the last day that are after the time",
+        find: " and k.at < k.before and",
+        replace: " and",
       },
       {
-        name: "totals miss the payments that have ended since the last fold",
-        find: "${days ? ofDays : sql``}",
+        name: "a customer that a set knows counts again",
+        find: "where get_bit(k.bits, place) = 0",
+        replace: "",
+      },
+      {
+        name: "totals of merchants miss the customers of the newest days",
+        find: 'greatest(r."from", a.sets_before)',
+        replace: "'infinity'::date",
+      },
+      {
+        name: "totals of merchants miss the customers of the newest month",
+        find: "${isWhole ? sql`` : newest}",
         replace: "",
       },
     ],

@@ -20,13 +20,14 @@ create index ledger_group_resolution on ledger_group (id) where kind = 'exceptio
 create index ledger_group_exception on ledger_group (id) where kind in ('unmatched', 'exception', 'overpaid', 'dust');
 
 create table ledger_entry (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   group_id bigint not null references ledger_group,
   account text not null,
   asset text not null,
-  amount numeric(78,0) not null check (amount <> 0)
+  amount numeric(78,0) not null check (amount <> 0),
+  -- One index finds the entries of a group, and no entry is found by its number alone.
+  primary key (group_id, id)
 );
-create index ledger_entry_group on ledger_entry (group_id);
 -- Statements of what merchants are owed, and corrections. Every payment books on other accounts too, of which no row is read
 -- by its account.
 create index ledger_entry_account on ledger_entry (account, asset, id)

@@ -1,7 +1,8 @@
 -- The sums that lists of payments return. A payment that has ended never changes what it adds to them. Each payment is
 -- therefore in exactly one of three places, in every snapshot: it is open, or in `ended_payment`, or part of the sums.
 
--- Payments that have ended and are not in the sums yet. The statement that ends a payment inserts its row.
+-- Payments that have ended and are not in the sums yet. A trigger inserts the row in the statement that ends a payment, so no
+-- login can insert another one.
 create table ended_payment (
   account_id text not null,
   mode text not null,
@@ -9,54 +10,93 @@ create table ended_payment (
   primary key (account_id, mode, payment_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- The accounts whose payments have been summed. The worker that sums those of an account locks its row.
-create table summed_account (
+create function add_ended_payment() returns trigger language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
+      raise exception 'a payment that has ended keeps its state: %', old.id;
+    end if;
+    insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
+    return null;
+  end $$;
+create trigger payment_end after update of state on payment for each row
+  when (old.state <> new.state and (old.state in ('succeeded', 'failed', 'expired', 'cancelled')
+    or new.state in ('succeeded', 'failed', 'expired', 'cancelled')))
+  execute function add_ended_payment();
+
+-- Whose payments have been summed: those of a merchant, and those of all merchants of an account (`merchant_id` is empty). The
+-- worker that sums those of an account locks the row of the account. Sums refer to these rows by number, which is short.
+create table summed_owner (
+  id integer generated always as identity primary key,
   account_id text not null references account,
   mode text not null,
-  -- The rows of `customer`, of which the next one gets this number.
+  merchant_id text not null,
+  -- Of an account: the rows of `customer`, of which the next one gets this number.
   customers integer not null default 0,
-  primary key (account_id, mode)
+  -- Of an account: the sets of its merchants' customers have the days before this one.
+  sets_before date not null default '-infinity',
+  unique (account_id, mode, merchant_id)
 );
 
--- Payments that have ended, by the UTC day and month of their creation.
-create table payment_sum (
-  account_id text not null references account,
-  mode text not null,
-  -- Empty: all merchants of the account.
-  merchant_id text not null,
-  span text not null check (span in ('day', 'month')),
-  starts_on date not null,
+-- What an account's payments are added up by. The asset is empty when no buyer has begun to pay.
+create table summed_kind (
+  id integer generated always as identity primary key,
+  owner integer not null references summed_owner,
   state text not null,
-  -- Empty when no buyer has begun to pay.
   asset text not null,
   unit text not null,
+  unique (owner, state, asset, unit)
+);
+
+-- Payments that have ended, by the UTC day, month and year of their creation.
+create table payment_sum (
+  owner integer not null,
+  span text not null check (span in ('day', 'month', 'year')),
+  starts_on date not null,
+  kind integer not null,
   count bigint not null,
   -- Without a limit: the amounts of two payments may have more digits than a column of amounts.
   value numeric not null,
-  primary key (account_id, mode, merchant_id, span, starts_on, state, asset, unit)
+  primary key (owner, span, starts_on, kind)
 );
+
+-- The payments of a merchant and day that were added to the sums together, each as one place of every array. Lists read them
+-- where sums do not suffice: for times that end inside of a day, references, and the customers of a merchant's days.
+create table summed_payment (
+  owner integer not null,
+  day date not null,
+  number bigint generated always as identity,
+  kinds integer[] not null,
+  times timestamptz[] not null,
+  amounts numeric[] not null,
+  -- The numbers of the payers of succeeded payments, otherwise null.
+  customers integer[] not null,
+  -- The references in lower case, each on its line; null when no payment has one.
+  texts text,
+  primary key (owner, day, number)
+) with (toast_tuple_target = 8160);
+alter table summed_payment alter column texts set storage external;
 
 -- The payers of succeeded payments of an account, numbered from 0.
 create table customer (
-  account_id text not null references account,
-  mode text not null,
+  owner integer not null,
   payer text not null,
   number integer not null,
-  primary key (account_id, mode, payer)
+  primary key (owner, payer)
 );
 
--- The customers of a day or month, of which one bit stands for each. The bits of a chunk begin with the customer
--- `chunk * 32768`. A row holds few ones or many, so it is compressed in place.
+-- The customers of a day, month or year, of which one bit stands for each. The bits of a chunk begin with the customer
+-- `chunk * 32768`. A row holds few ones or many, so it is compressed in place. Accounts have sets of days and months. Merchants
+-- have sets of months and years, of the days before `sets_before` and the months before its month: each set of
+-- a merchant changes once a day, not with each payment.
 create table customer_set (
-  account_id text not null references account,
-  mode text not null,
-  merchant_id text not null,
-  span text not null check (span in ('day', 'month')),
+  owner integer not null,
+  span text not null check (span in ('day', 'month', 'year')),
   starts_on date not null,
-  -- Empty: all assets. Merchants have sets by asset only, because a set of few customers costs a row for each of them.
+  -- Empty: all assets.
   asset text not null,
   chunk integer not null,
   bits bit(32768) not null,
-  primary key (account_id, mode, merchant_id, span, starts_on, asset, chunk)
+  primary key (owner, span, starts_on, asset, chunk)
 ) with (toast_tuple_target = 128);
 alter table customer_set alter column bits set storage main;

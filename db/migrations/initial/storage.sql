@@ -10,7 +10,7 @@ alter table webhook_endpoint set (fillfactor = 50);
 alter table webhook_event_list set (fillfactor = 50);
 
 -- The requester of options is stored in the payment's row, which is a moment old and whose page is otherwise full.
-alter table payment set (fillfactor = 70);
+alter table payment set (fillfactor = 80);
 
 -- Tables that grow with each payment. By default, autovacuum waits until a fifth of a table has changed: on a large table
 -- for weeks, while the statistics do not know of a backlog, and index-only scans have to read the rows.

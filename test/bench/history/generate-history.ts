@@ -85,8 +85,11 @@ export async function generateHistory(url: string, options: HistoryOptions): Pro
     await runPool(tables, 2, (table) => run(`indexes of ${table}`, `reindex table ${table}`));
     await runPool(tables, 2, (table) => run(`statistics of ${table}`, `vacuum (analyze) ${table}`));
     await pool.query("drop schema history cascade");
-    while ((await sumEndedPayments({ db, log }, { atLeast: 1 })) === "more");
-    await run("statistics of the sums", "vacuum (analyze) ended_payment, payment_sum, customer, customer_set");
+    while ((await sumEndedPayments({ db, log, now: () => new Date() }, { atLeast: 1 })) === "more");
+    await run(
+      "statistics of the sums",
+      "vacuum (analyze) ended_payment, payment_sum, summed_payment, summed_owner, summed_kind, customer, customer_set",
+    );
   } finally {
     await db.destroy();
     await pool.end();

@@ -86,10 +86,10 @@ describe("moving rows from one state to another", () => {
 
 describe("constraints of Postgres", () => {
   test("Postgres refuses a move that is not in the table of states, and the row stays", async () => {
-    const id = await insertPaymentRow(db, merchant, { state: "expired" });
-    const illegal = moveRows(db, "payment", { ids: [id], from: "expired", to: "processing" as never, at: new Date() });
-    await expect(illegal).rejects.toMatchObject({ code: "23503" });
-    expect(await stateOf(id)).toMatchObject({ state: "expired" });
+    const id = await insertPaymentRow(db, merchant);
+    const move = { ids: [id], from: "requires_action", to: "failed" as never, at: new Date() } as const;
+    await expect(moveRows(db, "payment", move)).rejects.toMatchObject({ code: "23503" });
+    expect(await stateOf(id)).toMatchObject({ state: "requires_action" });
   });
 
   test.each([

@@ -1,0 +1,124 @@
+import { type RawBuilder, sql } from "kysely";
+import { CHUNK } from "./ended-payments.ts";
+import { acceptsAsset, merchantsOf, type PaymentFilter, statesOf } from "./payment-filters.ts";
+import { type SpanRange, type SplitTime, splitDays, type TimeRange } from "./sum-spans.ts";
+
+type Sql = RawBuilder<unknown>;
+
+/**
+ * SQL: queries named `account`, `merchants` and `kind`: the ids of a filter's account, of the merchants that it selects, and
+ * of the kinds that it selects.
+ */
+export function selectOwners(filter: PaymentFilter): Sql {
+  const merchants = merchantsOf(filter);
+  const own = sql`from summed_owner where account_id = ${filter.accountId} and mode = ${filter.mode}`;
+  return sql`
+    account as materialized (select id, sets_before ${own} and merchant_id = ''),
+    merchants as materialized (
+      select id ${own} and ${merchants ? sql`merchant_id = any(${merchants})` : sql`merchant_id <> ''`}),
+    kind as materialized (
+      select k.id from account a join summed_kind k on k.owner = a.id
+      where k.state = any(${statesOf(filter)}) and ${acceptsAsset(filter, sql`k.asset`)})`;
+}
+
+/**
+ * SQL: a filter selects this kind. `is true` makes Postgres look it up in a hash. A join with a query, of which it does not know
+ * the size, may compare every row with every kind.
+ */
+const isOfKind = (kind: Sql) => sql`(${kind} in (select id from kind)) is true`;
+
+/** SQL: selects the columns `kind`, `count` and `amount` of the sums of a filter's whole days. */
+export function selectSums(filter: PaymentFilter, { days }: SplitTime): Sql {
+  const spans = days ? splitDays(days.start, days.end, ["year", "month", "day"]) : [];
+  return sql`
+    select s.kind, s.count, s.amount from ${rangesOf(spans)} cross join ${ownersOf(filter)} o
+    cross join lateral (
+      select s.kind, s.count, s.value as amount from payment_sum s
+      where s.owner = o.id and s.span = r.span and s.starts_on >= r."from" and s.starts_on < r.before offset 0
+    ) s where ${isOfKind(sql`s.kind`)}`;
+}
+
+/**
+ * SQL: a query named `kept` with the payments of these times that are part of the sums. With a reference, only those whose
+ * reference contains it: then Postgres may read the references of all merchants, faster than by the index.
+ */
+export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): Sql {
+  const { reference } = filter;
+  const columns = sql`unnest(s.kinds) as kind, unnest(s.times) as at, unnest(s.amounts) as amount, unnest(s.customers) as customer`;
+  const days = sql`s.day between (r."from" at time zone 'UTC')::date and (r.before at time zone 'UTC')::date`;
+  const ranges = sql`
+    unnest(${times.map(({ from }) => from)}::timestamptz[], ${times.map(({ before }) => before)}::timestamptz[])
+      r ("from", before)`;
+  const contains = (text: Sql) => sql`position(lower(${reference}) in ${text}) > 0`;
+  const isOfTime = sql`k.at >= k."from" and k.at < k.before and ${isOfKind(sql`k.kind`)}`;
+  if (times.length === 0)
+    return sql`kept as (
+      select null::integer as kind, null::timestamptz as at, null::numeric as amount, null::integer as customer where false)`;
+  return reference === undefined
+    ? sql`kept as materialized (
+        select k.* from ${ranges} cross join merchants m cross join lateral (
+          select r."from", r.before, ${columns} from summed_payment s where s.owner = m.id and ${days} offset 0
+        ) k where ${isOfTime})`
+    : sql`kept as materialized (
+        select k.* from (
+          select r."from", r.before, ${columns}, string_to_table(s.texts, e'\n') as text
+          from ${ranges} join summed_payment s on ${days} and ${contains(sql`s.texts`)}
+          where s.owner = any(array(select id from merchants))
+        ) k where ${isOfTime} and ${contains(sql`k.text`)})`;
+}
+
+/**
+ * SQL: queries named `known`, the sets of the customers of a filter's whole days, and `counted`, the numbers of the customers of
+ * payments that are part of the sums and not of a set.
+ */
+export function selectCustomers(filter: PaymentFilter, { days }: SplitTime): Sql {
+  const isWhole = !merchantsOf(filter);
+  const levels = isWhole ? (["month", "day"] as const) : (["year", "month"] as const);
+  const all = days ? splitDays(days.start, days.end, [...levels, "day"]) : [];
+  const spans = filter.states?.includes("succeeded") === false ? [] : all;
+  const acceptsSet =
+    filter.chains || filter.assets ? sql`s.asset <> '' and ${acceptsAsset(filter, sql`s.asset`)}` : sql`s.asset = ''`;
+  // The sets of years do not have the month of `sets_before`, and no set has what comes after.
+  const newest = sql`
+    union all select 'month', greatest(r."from", date_trunc('month', a.sets_before::timestamp)::date),
+      least(r.before, (date_trunc('month', a.sets_before::timestamp) + interval '1 month')::date)
+    from ranges r cross join account a where r.span = 'year'`;
+  const ofDays = sql`
+    union all select n.customer from ranges r cross join account a cross join merchants m
+    cross join lateral (
+      select unnest(s.kinds) as kind, unnest(s.customers) as customer from summed_payment s
+      where s.owner = m.id and s.day < r.before
+        and s.day >= case r.span when 'day' then r."from" else greatest(r."from", a.sets_before) end
+      offset 0
+    ) n where n.customer is not null and ${isOfKind(sql`n.kind`)}`;
+  return sql`
+    ranges as (select * from ${rangesOf(spans)}),
+    known as materialized (
+      select s.chunk, bit_or(s.bits) as bits
+      from (select * from ranges r ${isWhole ? sql`` : newest}) r cross join ${ownersOf(filter)} o
+      cross join lateral (
+        select s.chunk, s.bits from customer_set s where s.owner = o.id and s.span = r.span
+          and s.starts_on >= r."from" and s.starts_on < r.before and ${acceptsSet} offset 0
+      ) s group by s.chunk
+    ), counted (number) as (
+      select k.customer from kept k where k.customer is not null ${isWhole ? sql`` : ofDays}
+    )`;
+}
+
+/**
+ * SQL: the number of different customers among the numbers of `counted` and `others` that no set of `known` has. Each chunk is
+ * joined once, because Postgres does not know how many numbers there are.
+ */
+export const countUnknown = (others: Sql) => sql`(
+  select coalesce(sum(case when k.bits is null then cardinality(c.places)
+    else (select count(*) from unnest(c.places) p (place) where get_bit(k.bits, place) = 0) end), 0)::bigint
+  from (
+    select number / ${sql.lit(CHUNK)} as chunk, array_agg(distinct number % ${sql.lit(CHUNK)}) as places
+    from (select number from counted union all ${others}) n group by 1
+  ) c left join known k on k.chunk = c.chunk)`;
+
+const ownersOf = (filter: PaymentFilter): Sql => (merchantsOf(filter) ? sql`merchants` : sql`account`);
+
+const rangesOf = (spans: readonly SpanRange[]): Sql => sql`
+  unnest(${spans.map(({ span }) => span)}::text[], ${spans.map(({ from }) => from)}::date[],
+    ${spans.map(({ before }) => before)}::date[]) r (span, "from", before)`;
