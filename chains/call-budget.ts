@@ -50,7 +50,9 @@ export function openCallBudget(
   const waitMs = (priority: CallPriority, calls = 1) =>
     waitFor(calls + (priority === "money" ? 0 : waiting[priority]) + waiting.money, priority);
   const spend = async (priority: CallPriority, calls: number) => {
-    for (let ms = waitFor(calls, priority); ms > 0; ms = waitFor(calls, priority)) await wait(ms);
+    // Without the money calls that wait, a queue of less important single calls would spend what a batch saves up for.
+    const left = () => waitFor(calls + (priority === "money" ? 0 : waiting.money), priority);
+    for (let ms = left(); ms > 0; ms = left()) await wait(ms);
     waiting[priority] -= calls;
     saved -= calls;
   };

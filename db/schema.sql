@@ -1294,6 +1294,7 @@ CREATE OR REPLACE FUNCTION public.add_state_events()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+ SET hash_mem_multiplier TO '1000'
 AS $function$
   begin
     insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)

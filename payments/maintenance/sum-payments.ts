@@ -33,12 +33,17 @@ export async function sumEndedPayments(
   const errors: unknown[] = [];
   let isMore = false;
   for (const account of await listAccountsToSum(deps.db, { atLeast })) {
-    const work = { account, errors };
-    const added = await tryLocked(deps, work, (db) => addToSums(db, account, batch));
+    const sums = { account, errors, failure: "payments of an account cannot be added to its sums" };
+    const added = await tryLocked(deps, sums, (db) => addToSums(db, account, batch));
     isMore ||= added?.count === batch;
     if (added?.newest) {
       const before = lastSettled(added.newest, deps.now());
-      await tryLocked(deps, work, (db) => addToMerchantSets(db, account, before));
+      const sets = {
+        account,
+        errors,
+        failure: "the sets of merchants' customers cannot be completed; the sums are complete",
+      };
+      await tryLocked(deps, sets, (db) => addToMerchantSets(db, account, before));
     }
   }
   if (isMore) return "more";
@@ -55,20 +60,17 @@ function lastSettled(newest: string, now: Date): string {
   return new Date(days).toISOString().slice(0, 10);
 }
 
-/** Works in a transaction that locks the account's sums. Returns undefined when another worker has, or after an error. */
+/** Works in a transaction that locks the account's sums. Returns undefined when another worker has, or after an error, which it logs. */
 async function tryLocked<T>(
   { db, log }: Deps,
-  { account, errors }: { account: SummedAccount; errors: unknown[] },
+  { account, errors, failure }: { account: SummedAccount; errors: unknown[]; failure: string },
   work: (db: Db) => Promise<T>,
 ): Promise<T | undefined> {
   try {
     await insertSummedAccount(db, account);
     return await db.transaction().execute(async (db) => ((await lockSums(db, account)) ? work(db) : undefined));
   } catch (err) {
-    log.error(
-      { account: account.account_id, mode: account.mode, err },
-      "payments of an account cannot be added to its sums",
-    );
+    log.error({ account: account.account_id, mode: account.mode, err }, failure);
     errors.push(err);
     return undefined;
   }

@@ -149,9 +149,10 @@ create function add_created_events() returns trigger language plpgsql
 create trigger payment_insert_webhook after insert on payment referencing new table as added
   for each statement execute function add_created_events();
 
--- The old rows are looked up in a hash. A join's plan would be kept, and could be quadratic for a larger statement.
+-- The old rows are looked up in a hash. A join's plan would be kept, and could be quadratic for a larger statement. Without the
+-- setting, so would be the look-up when the first statement of a session updates more than about 100,000 payments.
 create function add_state_events() returns trigger language plpgsql
-  security definer set search_path = pg_catalog, public, pg_temp as $$
+  security definer set search_path = pg_catalog, public, pg_temp set hash_mem_multiplier = 1000 as $$
   begin
     insert into webhook_event (account_id, mode, merchant_id, type, payment_id, state_version, at)
     select p.account_id, p.mode, p.merchant_id, 'payment.' || p.state, p.id, p.state_version, p.updated_at

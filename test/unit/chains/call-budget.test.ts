@@ -1,3 +1,4 @@
+import { setImmediate as immediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openCallBudget } from "../../../chains/call-budget.ts";
 import type { CallPriority } from "../../../chains/call-priority.ts";
@@ -67,4 +68,24 @@ test("several calls wait until the budget has room for all of them, and a call b
   await Promise.all([budget.take("money", 4).then(note("four")), budget.take("money").then(note("one"))]);
   expect(order).toEqual(["four", "one"]);
   expect(clock.now).toBe(3_600);
+});
+
+test("calls of less importance do not spend what a batch for money saves up for", async () => {
+  const clock = { now: 0 };
+  const sleeping: { until: number; wake: () => void }[] = [];
+  const wait = (ms: number) => new Promise<void>((wake) => void sleeping.push({ until: clock.now + ms, wake }));
+  const budget = openCallBudget(240, { now: () => clock.now, wait });
+  await budget.take("money", 40);
+  const order: string[] = [];
+  const note = (what: string) => () => order.push(what);
+  const verifications = Array.from({ length: 30 }, () => budget.take("verification").then(note("verification")));
+  const money = budget.take("money", 16).then(note("money"));
+  while (order.length < verifications.length + 1) {
+    await immediate();
+    const [next] = sleeping.sort((one, other) => one.until - other.until).splice(0, 1);
+    clock.now = next?.until ?? clock.now;
+    next?.wake();
+  }
+  await Promise.all([...verifications, money]);
+  expect(order[0]).toBe("money");
 });
