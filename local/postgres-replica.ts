@@ -36,7 +36,13 @@ export async function startReplica(
   const url = withPort(primaryUrl, await freePort());
   const { password } = new URL(primaryUrl);
   const from = `host=127.0.0.1 port=${streamPort} user=postgres password=${password} application_name=replica`;
-  const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200", "timezone=UTC"];
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=200",
+    "timezone=UTC",
+    "jit=off",
+  ];
   settings.push(`primary_conninfo=${from}`, "hot_standby=on", "wal_retrieve_retry_interval=200ms");
   const args = ["-D", data, "-p", String(portOf(url)), ...settings.flatMap((setting) => ["-c", setting])];
   const server = await startChild(binaries.postgres, args, { ...runner, cwd: folder, orphanSignal: "SIGQUIT" });
