@@ -60,7 +60,10 @@ function lastSettled(newest: string, now: Date): string {
   return new Date(days).toISOString().slice(0, 10);
 }
 
-/** Works in a transaction that locks the account's sums. Returns undefined when another worker has, or after an error, which it logs. */
+/**
+ * Works in a transaction that locks the account's sums. Returns undefined when another worker has locked them, or after an error,
+ * which it logs as `failure`.
+ */
 async function tryLocked<T>(
   { db, log }: Deps,
   { account, errors, failure }: { account: SummedAccount; errors: unknown[]; failure: string },
