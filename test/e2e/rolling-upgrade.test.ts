@@ -19,9 +19,7 @@ import { startUpgradeLoad } from "../support/upgrade-load.ts";
 // payments takes some minutes, so `npm test` pays fewer:
 //   UPGRADE_PAYMENTS=2000 npx vitest run --project e2e test/e2e/rolling-upgrade.test.ts
 const payments = Number(process.env["UPGRADE_PAYMENTS"] ?? 150);
-const short = payments < 1_000;
-const buyersAtOnce = short ? 2 : 12;
-const pauses = short ? { poll: 100, visit: 200, create: 300 } : { poll: 20, visit: 50, create: 100 };
+const buyersAtOnce = payments < 1_000 ? 4 : 12;
 /** The periods between two changes of the fleet, in each of which the same number of payments is made. */
 const periods = 7;
 
@@ -71,7 +69,7 @@ test("a release is rolled out, back and out again under load, and no request and
     await load.more(payments / periods);
     await leave(former);
   };
-  const load = startUpgradeLoad({ ...fleet.shop, baseUrl: balancer.url }, { chain: chain.id, buyers, pauses });
+  const load = startUpgradeLoad({ ...fleet.shop, baseUrl: balancer.url }, chain.id, buyers);
   const begun = performance.now();
   await load.more(payments / periods);
   expect(await next.run("migrate", { DATABASE_URL: fleet.databaseUrl })).toBe(`migrated: ${nextMigration}`);

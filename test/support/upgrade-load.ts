@@ -20,18 +20,15 @@ export type Load = {
 
 /** How long a payment may take, milliseconds. */
 const PAID_WITHIN_MS = 60_000;
-
-/** The pauses between two requests of those who do not pay, milliseconds. */
-export type Pauses = { poll: number; visit: number; create: number };
+const POLL_EVERY_MS = 20;
+const VISIT_EVERY_MS = 50;
+const CREATE_EVERY_MS = 100;
 
 /**
  * Pays without a pause: each buyer creates a payment, pays it and long-polls until it has succeeded. Meanwhile others poll, and
  * create payments that nothing pays. No request is repeated, so a failure is one that the service has caused.
  */
-export function startUpgradeLoad(
-  shop: Shop,
-  { chain, buyers, pauses }: { chain: string; buyers: readonly PrivateKeyAccount[]; pauses: Pauses },
-): Load {
+export function startUpgradeLoad(shop: Shop, chain: string, buyers: readonly PrivateKeyAccount[]): Load {
   const counts = { paid: 0, polls: 0, pages: 0, reloads: 0, withoutKey: 0 };
   const failures: string[] = [];
   const stopped = new AbortController();
@@ -85,9 +82,9 @@ export function startUpgradeLoad(
   };
   const all = Promise.all([
     ...buyers.map((buyer) => repeat("payment", 0, () => buy(buyer))),
-    repeat("status", pauses.poll, poll),
-    repeat("page", pauses.visit, () => visit()),
-    repeat("creation", pauses.create, createWithoutKey),
+    repeat("status", POLL_EVERY_MS, poll),
+    repeat("page", VISIT_EVERY_MS, () => visit()),
+    repeat("creation", CREATE_EVERY_MS, createWithoutKey),
   ]);
   return {
     async more(payments) {
