@@ -145,19 +145,11 @@ async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof c
   return getAddress(receipt.contractAddress);
 }
 
-/** How long Anvil may leave a transaction in its pool before one more block is mined, milliseconds. */
-const MINE_EVERY_MS = 8_000;
-
-/** Waits for a transaction. On a busy machine, Anvil sometimes leaves it in the pool; one more block then includes it. */
+/** Waits for a transaction. Throws when it reverts. */
 async function mined(chain: ChainClient, hash: Hex) {
-  const mining = setInterval(() => void chain.mine({ blocks: 1 }).catch(() => undefined), MINE_EVERY_MS);
-  try {
-    const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
-    if (receipt.status !== "success") throw new Error("a transaction of the chain setup reverted");
-    return receipt;
-  } finally {
-    clearInterval(mining);
-  }
+  const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
+  if (receipt.status !== "success") throw new Error("a transaction of the chain setup reverted");
+  return receipt;
 }
 
 /** Returns Multicall3's creation code from a file of viem, which does not export it. */
