@@ -33,7 +33,10 @@ export async function dumpSchema(url: string): Promise<string> {
       order by 1`.execute(db);
     const { rows: functions } = await sql<{ line: string }>`
       select pg_get_functiondef(p.oid) || ';' as line from pg_proc p
-      join pg_namespace n on n.oid = p.pronamespace and n.nspname = 'public' order by p.proname`.execute(db);
+      join pg_namespace n on n.oid = p.pronamespace and n.nspname = 'public'
+      where not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e') order by p.proname`.execute(
+      db,
+    );
     const { rows: triggers } = await sql<{ line: string }>`
       select pg_get_triggerdef(t.oid) || ';' as line from pg_trigger t
       where not t.tgisinternal order by 1`.execute(db);

@@ -1168,6 +1168,7 @@ CREATE INDEX settlement_queue ON public.settlement USING btree (merchant_id, ass
 CREATE INDEX settlement_waiting ON public.settlement USING btree (merchant_id, asset, COALESCE(closed_at, created_at)) WHERE (state = 'due'::text);
 CREATE INDEX signed_statement_subject ON public.signed_statement USING btree (subject);
 CREATE INDEX signed_statement_unreported ON public.signed_statement USING btree (id) WHERE (reported_at IS NULL);
+CREATE INDEX summed_payment_texts ON public.summed_payment USING gin (texts gin_trgm_ops);
 CREATE INDEX transaction_block ON public.transaction USING btree (chain, block_number) WHERE (block_number IS NOT NULL);
 CREATE INDEX transaction_unfinished ON public.transaction USING btree (chain, lane_id, nonce) WHERE (state <> ALL (ARRAY['final'::text, 'replaced'::text]));
 CREATE INDEX transfer_due ON public.transfer USING btree (chain, due_at) WHERE (due_at IS NOT NULL);

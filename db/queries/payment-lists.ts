@@ -26,10 +26,14 @@ export type ListedPayment = Awaited<ReturnType<typeof listPaymentRows>>[number];
 
 /**
  * A list by amount reads all matching payments and sorts them, up to this number of them. With more it reads the payments of
- * the account by amount until enough of them match, at least one in a hundred of two million. A list of a reference finds the
- * payments up to this number by the references that are kept with the sums, and with more reads payments until enough match.
+ * the account by amount until enough of them match, at least one in a hundred of two million.
  */
 const MOST_SORTED = 20_000;
+/**
+ * A list of a reference by date sorts the times of all matching payments, which are kept with the sums, up to this number of them:
+ * those of a text may all be old. With more it reads payments by their time until enough match.
+ */
+const MOST_KEPT = 200_000;
 
 /**
  * Returns a page of payments with their merchant, the paying option and the payout. Ties are ordered by id. `matching` is the
@@ -55,7 +59,7 @@ export function selectPage(
   const readsAll = filter.metadata !== undefined || (order.by === "amount" && !isFew);
   const found = readsAll
     ? sql`select p.id from payment p where ${acceptsPayment(filter)} and ${isAfterCursor(order)} ${firstOf(order, limit)}`
-    : filter.reference !== undefined && isFew
+    : filter.reference !== undefined && matching <= MOST_KEPT
       ? selectFromKept(filter, order, limit)
       : selectFromList(filter, order, limit);
   return db
@@ -111,8 +115,9 @@ function selectFromList(filter: PaymentFilter, order: PaymentOrder, limit: numbe
 }
 
 /**
- * SQL: the ids of a page of payments whose reference contains a text. The second part finds payments by their time, and so also
- * those of the first part that have the time of a summed one: `union` counts each once.
+ * SQL: the ids of a page of payments whose reference contains a text: of the kept payments it reads only those that are first by
+ * their time or amount. The second part finds payments by their time, and so also those of the first part that have the time of a
+ * summed one: `union` counts each once.
  */
 function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: number): RawBuilder<unknown> {
   const { all } = splitTime(filter.from, filter.before);
@@ -122,7 +127,7 @@ function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: numbe
     select p.id from (
       select id, value, created_at from single
       union
-      select p.id, p.value, p.created_at from (select distinct k.kind, k.at from kept k) k
+      select p.id, p.value, p.created_at from (select distinct k.kind, k.at from (${firstKept(order, limit)}) k) k
       join summed_kind kind on kind.id = k.kind
       cross join lateral (
         select p.id, p.value, p.created_at from payment p
@@ -131,6 +136,19 @@ function selectFromKept(filter: PaymentFilter, order: PaymentOrder, limit: numbe
           and ${acceptsTexts(filter)} offset 0
       ) p
     ) p where ${isAfterCursor(order)} ${firstOf(order, limit)}`;
+}
+
+/** SQL: the kinds and times of the kept payments of a page, and of all others that have the time or amount of the cursor or of the last. */
+function firstKept({ by, dir, after }: PaymentOrder, limit: number): RawBuilder<unknown> {
+  const [column, type] = by === "date" ? [sql`at`, sql`timestamptz`] : [sql`amount`, sql`numeric`];
+  const order = sql.raw(dir);
+  const first = (where: RawBuilder<unknown>) =>
+    sql`(select kind, at from kept where ${where} order by ${column} ${order} fetch first ${sql.lit(limit)} rows with ties)`;
+  if (!after) return first(sql`true`);
+  const start = sql`${after[0]}::${type}`;
+  return sql`
+    select kind, at from kept where ${column} = ${start}
+    union all ${first(sql`${column} ${dir === "asc" ? sql`>` : sql`<`} ${start}`)}`;
 }
 
 const columnOf = ({ by }: PaymentOrder) => (by === "date" ? sql`p.created_at` : sql`p.value`);

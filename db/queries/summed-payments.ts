@@ -40,7 +40,7 @@ export function selectSums(filter: PaymentFilter, { days }: SplitTime): Sql {
 
 /**
  * SQL: a query named `kept` with the payments of these times that are part of the sums. With a reference, only those whose
- * reference contains it: then Postgres may read the references of all merchants, faster than by the index.
+ * reference contains it: an index of trigrams finds the rows, or Postgres reads the references of all merchants.
  */
 export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): Sql {
   const { reference } = filter;
@@ -62,7 +62,7 @@ export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): 
     : sql`kept as materialized (
         select k.* from (
           select r."from", r.before, ${columns}, string_to_table(s.texts, e'\n') as text
-          from ${ranges} join summed_payment s on ${days} and ${contains(sql`s.texts`)}
+          from ${ranges} join summed_payment s on ${days} and s.texts like lower(${likePattern(reference)})
           where s.owner = any(array(select id from merchants))
         ) k where ${isOfTime} and ${contains(sql`k.text`)})`;
 }
@@ -116,6 +116,9 @@ export const countUnknown = (others: Sql) => sql`(
     select number / ${sql.lit(CHUNK)} as chunk, array_agg(distinct number % ${sql.lit(CHUNK)}) as places
     from (select number from counted union all ${others}) n group by 1
   ) c left join known k on k.chunk = c.chunk)`;
+
+/** Returns a pattern of LIKE that matches what contains a text. */
+const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 const ownersOf = (filter: PaymentFilter): Sql => (merchantsOf(filter) ? sql`merchants` : sql`account`);
 

@@ -77,6 +77,14 @@ create table summed_payment (
 ) with (toast_tuple_target = 8160);
 alter table summed_payment alter column texts set storage external;
 
+-- Finds references by a part of them. Rows are never updated, so each reference is indexed once. The extension may have been
+-- created before, in a schema of its own.
+create extension if not exists pg_trgm;
+do $$ begin
+  execute format('create index summed_payment_texts on summed_payment using gin (texts %s.gin_trgm_ops)',
+    (select extnamespace::regnamespace from pg_extension where extname = 'pg_trgm'));
+end $$;
+
 -- The payers of succeeded payments of an account, numbered from 0.
 create table customer (
   owner integer not null,

@@ -214,7 +214,9 @@ test("a page lists the same payments as a plain statement, for every filter and 
   const own = { accountId: "acct_one", merchants: ["mrch_one1", "mrch_one2", "mrch_one3"] };
   const random = makeRandom(2);
   for (let n = 0; n < 30; n += 1) {
-    const filter = drawFilter(random, own);
+    const drawn = drawFilter(random, own);
+    // Half of them search for a digit of a reference.
+    const filter = n % 2 ? { ...drawn, reference: String(n % 10) } : drawn;
     const { rows: all } = await sql<{
       id: string;
       created_at: Date;
@@ -239,7 +241,7 @@ test("a page lists the same payments as a plain statement, for every filter and 
     );
     for (const by of ["date", "amount"] as const)
       for (const dir of ["asc", "desc"] as const)
-        for (const matching of [1, 50_000]) {
+        for (const matching of [1, 50_000, 500_000]) {
           const keyOf = (row: (typeof all)[number]) => (by === "date" ? row.created_at.getTime() : Number(row.value));
           const sorted = selected.toSorted((a, b) => keyOf(a) - keyOf(b) || (a.id < b.id ? -1 : 1));
           const expected = (dir === "asc" ? sorted : sorted.toReversed()).map(({ id }) => id);
@@ -423,4 +425,21 @@ test("a merchant of another account adds nothing, and a merchant named twice cou
   const totals = (merchantIds: string[]) => sumPayments(db, { accountId: "acct_one", mode: live, merchantIds });
   expect((await totals(["mrch_other1"])).transactions).toBe(0);
   expect(await totals(["mrch_one1", "mrch_one1"])).toEqual(await totals(["mrch_one1"]));
+});
+
+test("a reference is searched as it is written, also with characters that patterns give a meaning", async () => {
+  const own = await addAccount("patterns");
+  const references = ["A_b%c\\D", "axbyczd", "50 % off", "_", "\\"];
+  const ids = await addPayments(own, references.length);
+  for (const [n, id] of ids.entries()) {
+    await db.updateTable("payment").set({ reference_id: references[n] }).where("id", "=", id).execute();
+    await end(id, 2);
+  }
+  const count = async (reference: string) =>
+    (await sumPayments(db, { accountId: own.accountId, mode: live, reference })).transactions;
+  const searches = ["a_B%C\\d", "_", "%", "\\", "b%", "\\_", "d"];
+  const expected = [1, 2, 2, 2, 1, 0, 2];
+  expect(await Promise.all(searches.map(count))).toEqual(expected);
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  expect(await Promise.all(searches.map(count)), "as part of the sums").toEqual(expected);
 });
