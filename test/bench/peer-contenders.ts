@@ -17,7 +17,13 @@ import { readGas, readHeight } from "./gas-used.ts";
 import { createClient } from "./http-client.ts";
 import { measureRate, type Rate } from "./measure-rate.ts";
 import type { FacilitatorOptions } from "./peer-facilitator.ts";
-import { type BenchChain, createRpc, describeRelay, signAuthorizations } from "./raw-evm-transfers.ts";
+import {
+  type BenchChain,
+  createNonceWaits,
+  createRpc,
+  describeRelay,
+  signAuthorizations,
+} from "./raw-evm-transfers.ts";
 import { preparePayments, runPayments } from "./run-payments.ts";
 import { readCounters, subtract } from "./stack-counters.ts";
 
@@ -97,18 +103,14 @@ async function newSender({ client }: OwnChain) {
 
 /** Polls the nonce of a key. `next` returns true once the transaction with that nonce is in a block. */
 function watchNonce(readNonce: () => Promise<unknown>) {
-  const waiting: { nonce: number; resolve: (isIncluded: boolean) => void }[] = [];
+  const { next, resolve } = createNonceWaits();
   let isStopped = false;
   const poll = async () => {
-    for (; !isStopped; await pause(NONCE_POLL_MS)) {
-      const nonce = Number(await readNonce());
-      for (let index = waiting.length - 1; index >= 0; index -= 1)
-        if ((waiting[index]?.nonce ?? nonce) < nonce) waiting.splice(index, 1)[0]?.resolve(true);
-    }
+    for (; !isStopped; await pause(NONCE_POLL_MS)) resolve(Number(await readNonce()));
   };
   void poll();
   return {
-    next: (nonce: number) => new Promise<boolean>((resolve) => waiting.push({ nonce, resolve })),
+    next,
     stop: () => {
       isStopped = true;
     },

@@ -16,11 +16,12 @@ const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_0
 
 /**
  * Runs the reference: one key with local nonces, without database, queue and checks. Signs and sends one relay per
- * authorization with the given concurrency, until the last one is mined. Returns the relays per second, and their gas.
+ * authorization until the last one is mined. `inFlight` says what the concurrency counts: requests, so that nothing waits for
+ * blocks, or relays until their block, as payments are counted. Returns the relays per second, and their gas.
  */
 export async function runRaw(
   stack: StackFile,
-  args: { payments: number; concurrency: number },
+  args: { payments: number; concurrency: number; inFlight: "requests" | "relays" },
 ): Promise<{ perSecond: number; gas: number }> {
   const rpc = createRpc(stack.evm.rpcUrl);
   const chainId = hexToNumber((await rpc("eth_chainId", [])) as Hex);
@@ -30,13 +31,19 @@ export async function runRaw(
   const authorizations = await signAuthorizations(stack.evm, chainId, args.payments);
 
   const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
+  const included = createNonceWaits();
   const begun = performance.now();
   const sent: Hex[] = [];
-  const hashes = await runPool(authorizations, args.concurrency, async (authorization, index) => {
+  const relays = runPool(authorizations, args.concurrency, async (authorization, index) => {
     sent[index] = await account.signTransaction(describeRelay(chainId, authorization, first + index));
-    return (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
+    const hash = (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
+    if (args.inFlight === "relays") await included.next(first + index);
+    return hash;
   });
-  await waitMined(rpc, { address: account.address, first, sent });
+  const [hashes] = await Promise.all([
+    relays,
+    waitMined(rpc, { address: account.address, first, count: args.payments, sent, onCount: included.resolve }),
+  ]);
   const seconds = (performance.now() - begun) / 1000;
   const ends = await Promise.all(hashes.slice(-RECEIPTS_READ).map((hash) => readReceipt(rpc, hash)));
   if (ends.some(({ status }) => status !== "0x1"))
@@ -108,13 +115,22 @@ async function readReceipt(rpc: RawRpc, hash: Hex): Promise<{ status: Hex; gasUs
   return waitFor(async () => (await read()) ?? undefined, { within: 10_000, what: `the receipt of ${hash}` });
 }
 
-/** Waits for the last nonce, and sends again what the node has lost. */
-async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent: readonly Hex[] }): Promise<void> {
-  const { address, first, sent } = args;
+type Sent = {
+  address: Hex;
+  first: number;
+  count: number;
+  /** The signed transactions until now. */
+  sent: readonly Hex[];
+  onCount: (count: number) => void;
+};
+
+/** Waits until so many nonces are used, and sends again what the node has lost. Reports each number of used nonces. */
+async function waitMined(rpc: RawRpc, { address, first, count: wanted, sent, onCount }: Sent): Promise<void> {
   let before = first;
   for (let since = performance.now(); ; ) {
     const count = hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex);
-    if (count >= first + sent.length) return;
+    onCount(count);
+    if (count >= first + wanted) return;
     if (count > before) [before, since] = [count, performance.now()];
     else if (performance.now() - since > STALLED_MS) {
       // An Anvil that mines per transaction may leave executable ones in its queue for good, and refuses them as known.
@@ -126,4 +142,18 @@ async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent:
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** Waits for the nonces of a key. `next` returns true once the transaction with that nonce is in a block. */
+export function createNonceWaits() {
+  let waiting: { nonce: number; resolve: (isIncluded: boolean) => void }[] = [];
+  return {
+    next: (nonce: number) => new Promise<boolean>((resolve) => waiting.push({ nonce, resolve })),
+    /** Ends the waits for the nonces below the number of used ones. */
+    resolve(count: number) {
+      const included = waiting.filter(({ nonce }) => nonce < count);
+      waiting = waiting.filter(({ nonce }) => nonce >= count);
+      for (const { resolve } of included) resolve(true);
+    },
+  };
 }
