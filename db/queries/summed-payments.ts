@@ -76,21 +76,22 @@ export function selectCustomers(filter: PaymentFilter, { days }: SplitTime): Sql
   const levels = isWhole ? (["month", "day"] as const) : (["year", "month"] as const);
   const all = days ? splitDays(days.start, days.end, [...levels, "day"]) : [];
   const spans = filter.states?.includes("succeeded") === false ? [] : all;
-  const acceptsSet =
-    filter.chains || filter.assets ? sql`s.asset <> '' and ${acceptsAsset(filter, sql`s.asset`)}` : sql`s.asset = ''`;
+  const ofAssets = filter.chains ?? filter.assets;
+  const acceptsSet = ofAssets ? sql`s.asset <> '' and ${acceptsAsset(filter, sql`s.asset`)}` : sql`s.asset = ''`;
   // The sets of years do not have the month of `sets_before`, and no set has what comes after.
   const newest = sql`
     union all select 'month', greatest(r."from", date_trunc('month', a.sets_before::timestamp)::date),
       least(r.before, (date_trunc('month', a.sets_before::timestamp) + interval '1 month')::date)
     from ranges r cross join account a where r.span = 'year'`;
+  // Only succeeded payments have a customer, so without a filter by asset each of them counts.
   const ofDays = sql`
     union all select n.customer from ranges r cross join account a cross join merchants m
     cross join lateral (
-      select unnest(s.kinds) as kind, unnest(s.customers) as customer from summed_payment s
+      select ${ofAssets ? sql`unnest(s.kinds) as kind,` : sql``} unnest(s.customers) as customer from summed_payment s
       where s.owner = m.id and s.day < r.before
         and s.day >= case r.span when 'day' then r."from" else greatest(r."from", a.sets_before) end
       offset 0
-    ) n where n.customer is not null and ${isOfKind(sql`n.kind`)}`;
+    ) n where n.customer is not null ${ofAssets ? sql`and ${isOfKind(sql`n.kind`)}` : sql``}`;
   return sql`
     ranges as (select * from ${rangesOf(spans)}),
     known as materialized (
@@ -106,16 +107,16 @@ export function selectCustomers(filter: PaymentFilter, { days }: SplitTime): Sql
 }
 
 /**
- * SQL: the number of different customers among the numbers of `counted` and `others` that no set of `known` has. Each chunk is
- * joined once, because Postgres does not know how many numbers there are.
+ * SQL: the number of different customers among the numbers of `counted` and `others` that no set of `known` has. It collects 64
+ * customers in the bits of a number, the first in the highest, which is faster than to sort the customers.
  */
 export const countUnknown = (others: Sql) => sql`(
-  select coalesce(sum(case when k.bits is null then cardinality(c.places)
-    else (select count(*) from unnest(c.places) p (place) where get_bit(k.bits, place) = 0) end), 0)::bigint
+  select coalesce(sum(bit_count(w.bits::bit(64) & ~coalesce(substring(k.bits from w.first + 1 for 64), 0::bit(64)))), 0)::bigint
   from (
-    select number / ${sql.lit(CHUNK)} as chunk, array_agg(distinct number % ${sql.lit(CHUNK)}) as places
-    from (select number from counted union all ${others}) n group by 1
-  ) c left join known k on k.chunk = c.chunk)`;
+    select word * 64 / ${sql.lit(CHUNK)} as chunk, word * 64 % ${sql.lit(CHUNK)} as first,
+      bit_or(1::bigint << 63 - number % 64) as bits
+    from (select number, number / 64 as word from (select number from counted union all ${others}) n) n group by word
+  ) w left join known k on k.chunk = w.chunk)`;
 
 /** Returns a pattern of LIKE that matches what contains a text. */
 const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
