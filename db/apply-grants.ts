@@ -21,7 +21,9 @@ export async function applyGrants(db: Pool): Promise<void> {
     const { rows } = await sql<{ signature: string }>`
       select p.oid::regprocedure::text as signature from pg_proc p
       where p.pronamespace = 'public'::regnamespace and pg_get_userbyid(p.proowner) = current_user
-        and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')`.execute(trx);
+        and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`.execute(
+      trx,
+    );
     await sql.raw(buildGrants(rows.map(({ signature }) => signature))).execute(trx);
   });
 }

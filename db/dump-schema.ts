@@ -34,7 +34,7 @@ export async function dumpSchema(url: string): Promise<string> {
     const { rows: functions } = await sql<{ line: string }>`
       select pg_get_functiondef(p.oid) || ';' as line from pg_proc p
       join pg_namespace n on n.oid = p.pronamespace and n.nspname = 'public'
-      where not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e') order by p.proname`.execute(
+      where not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e') order by p.proname`.execute(
       db,
     );
     const { rows: triggers } = await sql<{ line: string }>`

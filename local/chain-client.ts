@@ -1,18 +1,11 @@
-import {
-  createTestClient,
-  custom,
-  defineChain,
-  type Hash,
-  type PublicActions,
-  publicActions,
-  RpcRequestError,
-  TransactionReceiptNotFoundError,
-  walletActions,
-} from "viem";
+import { createTestClient, custom, defineChain, type Hash, publicActions, RpcRequestError, walletActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { localChainId } from "./anvil.ts";
 import { postJson } from "./post-json.ts";
 import { waitUntil } from "./wait-until.ts";
+
+/** The longest wait for a receipt, milliseconds. */
+const RECEIPT_MS = 60_000;
 
 export type ChainClient = ReturnType<typeof openChain>;
 
@@ -27,18 +20,10 @@ export function openChain(url: string, chainId = localChainId) {
     .extend(walletActions)
     .extend((client) => ({
       // viem's own function asks for a receipt only when the height changes, and ignores the change while an answer is under way. With
-      // a block per transaction, no other block follows, so it can wait until its timeout.
-      waitForTransactionReceipt: ({ hash, timeout = 180_000 }: { hash: Hash; timeout?: number }) =>
-        waitUntil(`a receipt of ${hash}`, () => findReceipt(client, hash), { withinMs: timeout }),
+      // a block per transaction, no other block follows, so it can wait until its timeout. An error counts as "not yet" here.
+      waitForTransactionReceipt: ({ hash, timeout = RECEIPT_MS }: { hash: Hash; timeout?: number }) =>
+        waitUntil(`a receipt of ${hash}`, () => client.getTransactionReceipt({ hash }), { withinMs: timeout }),
     }));
-}
-
-/** Returns the receipt of a transaction; undefined while it is in no block. */
-function findReceipt(client: Pick<PublicActions, "getTransactionReceipt">, hash: Hash) {
-  return client.getTransactionReceipt({ hash }).catch((error: unknown) => {
-    if (error instanceof TransactionReceiptNotFoundError) return undefined;
-    throw error;
-  });
 }
 
 type Call = { method: string; params?: unknown };

@@ -4,6 +4,9 @@ import type { Db, Mode, Pool } from "../tables.ts";
 /** The customers of one row of `customer_set`. */
 export const CHUNK = 32_768;
 
+/** Payments of one row of `summed_payment`. With more, a row would have nearly every trigram, and its index would find them all. */
+const PER_ROW = 100;
+
 export type SummedAccount = { account_id: string; mode: Mode };
 
 /** Returns the accounts with at least this many payments that have ended and are not in the sums. */
@@ -152,7 +155,8 @@ async function addPayments(db: Db, account: SummedAccount, ids: readonly string[
       select e.owner, e.day, array_agg(e.kind), array_agg(e.created_at), array_agg(e.value), array_agg(e.number),
         case when count(e.reference_id) > 0
           then string_agg(translate(lower(coalesce(e.reference_id, '')), e'\n', ' '), e'\n') end
-      from due e group by e.owner, e.day
+      from (select *, (row_number() over (partition by owner, day) - 1) / ${sql.lit(PER_ROW)} as part from due) e
+      group by e.owner, e.day, e.part
     ), customers as (
       insert into customer_set (owner, span, starts_on, asset, chunk, bits)
       select s.owner, s.span, s.starts_on, f.asset, e.number / ${chunk},

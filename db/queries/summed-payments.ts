@@ -7,7 +7,8 @@ type Sql = RawBuilder<unknown>;
 
 /**
  * SQL: queries named `account`, `merchants` and `kind`: the ids of a filter's account, of the merchants that it selects, and
- * of the kinds that it selects.
+ * of the kinds that it selects. `addend` has the owners whose sums are added (`sign` 1) or subtracted (-1): of most merchants of
+ * an account, the sums are those of the account without the other merchants.
  */
 export function selectOwners(filter: PaymentFilter): Sql {
   const merchants = merchantsOf(filter);
@@ -16,6 +17,15 @@ export function selectOwners(filter: PaymentFilter): Sql {
     account as materialized (select id, sets_before ${own} and merchant_id = ''),
     merchants as materialized (
       select id ${own} and ${merchants ? sql`merchant_id = any(${merchants})` : sql`merchant_id <> ''`}),
+    others as materialized (
+      select id ${own} and merchant_id <> '' and (id in (select id from merchants)) is not true),
+    addend (id, sign) as materialized (
+      select s.id, s.sign from (select (select count(*) from merchants) > (select count(*) from others) as is_most) c
+      cross join lateral (
+        select id, 1 from merchants where not is_most
+        union all select id, 1 from account where is_most
+        union all select id, -1 from others where is_most
+      ) s (id, sign)),
     kind as materialized (
       select k.id from account a join summed_kind k on k.owner = a.id
       where k.state = any(${statesOf(filter)}) and ${acceptsAsset(filter, sql`k.asset`)})`;
@@ -27,11 +37,11 @@ export function selectOwners(filter: PaymentFilter): Sql {
  */
 const isOfKind = (kind: Sql) => sql`(${kind} in (select id from kind)) is true`;
 
-/** SQL: selects the columns `kind`, `count` and `amount` of the sums of a filter's whole days. */
-export function selectSums(filter: PaymentFilter, { days }: SplitTime): Sql {
+/** SQL: selects the columns `kind`, `count` and `amount` of the sums of whole days, which `selectOwners` and its filter select. */
+export function selectSums({ days }: SplitTime): Sql {
   const spans = days ? splitDays(days.start, days.end, ["year", "month", "day"]) : [];
   return sql`
-    select s.kind, s.count, s.amount from ${rangesOf(spans)} cross join ${ownersOf(filter)} o
+    select s.kind, s.count * o.sign as count, s.amount * o.sign as amount from ${rangesOf(spans)} cross join addend o
     cross join lateral (
       select s.kind, s.count, s.value as amount from payment_sum s
       where s.owner = o.id and s.span = r.span and s.starts_on >= r."from" and s.starts_on < r.before offset 0
@@ -56,13 +66,13 @@ export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): 
       select null::integer as kind, null::timestamptz as at, null::numeric as amount, null::integer as customer where false)`;
   return reference === undefined
     ? sql`kept as materialized (
-        select k.* from ${ranges} cross join merchants m cross join lateral (
+        select k.kind, k.at, k.amount, k.customer from ${ranges} cross join merchants m cross join lateral (
           select r."from", r.before, ${columns} from summed_payment s where s.owner = m.id and ${days} offset 0
         ) k where ${isOfTime})`
     : sql`kept as materialized (
-        select k.* from (
+        select k.kind, k.at, k.amount, k.customer from (
           select r."from", r.before, ${columns}, string_to_table(s.texts, e'\n') as text
-          from ${ranges} join summed_payment s on ${days} and s.texts like lower(${likePattern(reference)})
+          from ${ranges} join summed_payment s on ${days} and ${contains(sql`s.texts`)} and s.texts like ${beginning(reference)}
           where s.owner = any(array(select id from merchants))
         ) k where ${isOfTime} and ${contains(sql`k.text`)})`;
 }
@@ -118,8 +128,12 @@ export const countUnknown = (others: Sql) => sql`(
     from (select number, number / 64 as word from (select number from counted union all ${others}) n) n group by word
   ) w left join known k on k.chunk = w.chunk)`;
 
-/** Returns a pattern of LIKE that matches what contains a text. */
-const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+/** Characters of a text that an index of trigrams looks up. LIKE takes a time that grows with the text and with the pattern. */
+const LOOKED_UP = 16;
+
+/** SQL: a pattern of LIKE that matches what contains the beginning of a text in lower case. */
+const beginning = (text: string): Sql =>
+  sql`'%' || regexp_replace(left(lower(${text}), ${sql.lit(LOOKED_UP)}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
 
 const ownersOf = (filter: PaymentFilter): Sql => (merchantsOf(filter) ? sql`merchants` : sql`account`);
 

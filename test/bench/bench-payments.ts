@@ -128,8 +128,8 @@ function describeRun({ args, run, cost, chain, raw, verified, parts }: Figures):
         full ? `at least ${leastPerSecond}, aiming at 500` : NO_LIMIT_YET,
       ),
     ],
-    ["raw loop, relays per second", `${raw.sent.toFixed(0)} with so many requests in flight`],
-    ["of them with so many in flight", `${raw.awaited.toFixed(0)} until each is in a block`],
+    ["raw loop, relays per second", `${raw.sent.toFixed(0)} (${args.concurrency} requests at a time)`],
+    ["the same, each until its block", `${raw.awaited.toFixed(0)} (${args.concurrency} relays at a time)`],
     [
       "ratio to the raw loop",
       `${(run.perSecond / raw.sent).toFixed(2)} and ${(run.perSecond / raw.awaited).toFixed(2)}`,

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { setTimeout as pause } from "node:timers/promises";
 import { privateKeyToAccount } from "viem/accounts";
 import { startAnvil } from "../../local/anvil.ts";
 import { guardPool } from "../../local/anvil-pool.ts";
@@ -17,13 +16,7 @@ import { readGas, readHeight } from "./gas-used.ts";
 import { createClient } from "./http-client.ts";
 import { measureRate, type Rate } from "./measure-rate.ts";
 import type { FacilitatorOptions } from "./peer-facilitator.ts";
-import {
-  type BenchChain,
-  createNonceWaits,
-  createRpc,
-  describeRelay,
-  signAuthorizations,
-} from "./raw-evm-transfers.ts";
+import { type BenchChain, createRpc, describeRelay, signAuthorizations, watchNonce } from "./raw-evm-transfers.ts";
 import { preparePayments, runPayments } from "./run-payments.ts";
 import { readCounters, subtract } from "./stack-counters.ts";
 
@@ -37,8 +30,6 @@ export type Contender = (payments: number, inFlight: number) => Promise<Measured
 const WARM_UP = { automine: 30, interval: 5 };
 /** How long a settlement of the peer may take before it counts as not paid, milliseconds. */
 const GIVEN_UP_MS = 30_000;
-/** How often the raw loop reads the nonce of its key, milliseconds. */
-const NONCE_POLL_MS = 5;
 
 /** Returns this service: payments are confirmed and polled until they are final, and the gas includes their payouts. */
 export function ourContender(stack: StackFile): Contender {
@@ -99,22 +90,6 @@ async function newSender({ client }: OwnChain) {
   const account = privateKeyToAccount(newKey().privateKey);
   await fundGas(client, [account.address]);
   return account;
-}
-
-/** Polls the nonce of a key. `next` returns true once the transaction with that nonce is in a block. */
-function watchNonce(readNonce: () => Promise<unknown>) {
-  const { next, resolve } = createNonceWaits();
-  let isStopped = false;
-  const poll = async () => {
-    for (; !isStopped; await pause(NONCE_POLL_MS)) resolve(Number(await readNonce()));
-  };
-  void poll();
-  return {
-    next,
-    stop: () => {
-      isStopped = true;
-    },
-  };
 }
 
 /** Returns x402's facilitator: one `POST /settle` per payment, each with a facilitator process and an account of its own. */

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { type Hex, hexToNumber, keccak256, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Authorization, domainSeparator, encodeTransfer, hashAuthorization } from "../../chains/evm/eip3009.ts";
@@ -12,6 +13,8 @@ const GAS = 150_000n;
 const STALLED_MS = 1_500;
 /** The number of receipts that are read: the last ones, whose storage slots have been written before. */
 const RECEIPTS_READ = 20;
+/** How often the nonce of a key is read while relays wait for their block, milliseconds. */
+const NONCE_POLL_MS = 5;
 const FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 
 /**
@@ -31,19 +34,17 @@ export async function runRaw(
   const authorizations = await signAuthorizations(stack.evm, chainId, args.payments);
 
   const first = hexToNumber((await rpc("eth_getTransactionCount", [account.address, "pending"])) as Hex);
-  const included = createNonceWaits();
+  const readNonce = () => rpc("eth_getTransactionCount", [account.address, "latest"]);
+  const included = args.inFlight === "relays" ? watchNonce(readNonce) : undefined;
   const begun = performance.now();
   const sent: Hex[] = [];
-  const relays = runPool(authorizations, args.concurrency, async (authorization, index) => {
+  const hashes = await runPool(authorizations, args.concurrency, async (authorization, index) => {
     sent[index] = await account.signTransaction(describeRelay(chainId, authorization, first + index));
     const hash = (await rpc("eth_sendRawTransaction", [sent[index]])) as Hex;
-    if (args.inFlight === "relays") await included.next(first + index);
+    await included?.next(first + index);
     return hash;
-  });
-  const [hashes] = await Promise.all([
-    relays,
-    waitMined(rpc, { address: account.address, first, count: args.payments, sent, onCount: included.resolve }),
-  ]);
+  }).finally(() => included?.stop());
+  await waitMined(rpc, { address: account.address, first, sent });
   const seconds = (performance.now() - begun) / 1000;
   const ends = await Promise.all(hashes.slice(-RECEIPTS_READ).map((hash) => readReceipt(rpc, hash)));
   if (ends.some(({ status }) => status !== "0x1"))
@@ -115,22 +116,13 @@ async function readReceipt(rpc: RawRpc, hash: Hex): Promise<{ status: Hex; gasUs
   return waitFor(async () => (await read()) ?? undefined, { within: 10_000, what: `the receipt of ${hash}` });
 }
 
-type Sent = {
-  address: Hex;
-  first: number;
-  count: number;
-  /** The signed transactions until now. */
-  sent: readonly Hex[];
-  onCount: (count: number) => void;
-};
-
-/** Waits until so many nonces are used, and sends again what the node has lost. Reports each number of used nonces. */
-async function waitMined(rpc: RawRpc, { address, first, count: wanted, sent, onCount }: Sent): Promise<void> {
+/** Waits for the last nonce, and sends again what the node has lost. */
+async function waitMined(rpc: RawRpc, args: { address: Hex; first: number; sent: readonly Hex[] }): Promise<void> {
+  const { address, first, sent } = args;
   let before = first;
   for (let since = performance.now(); ; ) {
     const count = hexToNumber((await rpc("eth_getTransactionCount", [address, "latest"])) as Hex);
-    onCount(count);
-    if (count >= first + wanted) return;
+    if (count >= first + sent.length) return;
     if (count > before) [before, since] = [count, performance.now()];
     else if (performance.now() - since > STALLED_MS) {
       // An Anvil that mines per transaction may leave executable ones in its queue for good, and refuses them as known.
@@ -144,16 +136,22 @@ async function waitMined(rpc: RawRpc, { address, first, count: wanted, sent, onC
   }
 }
 
-/** Waits for the nonces of a key. `next` returns true once the transaction with that nonce is in a block. */
-export function createNonceWaits() {
-  let waiting: { nonce: number; resolve: (isIncluded: boolean) => void }[] = [];
+/** Polls the nonce of a key. `next` returns true once the transaction with that nonce is in a block. */
+export function watchNonce(readNonce: () => Promise<unknown>) {
+  const waiting: { nonce: number; resolve: (isIncluded: boolean) => void }[] = [];
+  let isStopped = false;
+  const poll = async () => {
+    for (; !isStopped; await pause(NONCE_POLL_MS)) {
+      const nonce = Number(await readNonce());
+      for (let index = waiting.length - 1; index >= 0; index -= 1)
+        if ((waiting[index]?.nonce ?? nonce) < nonce) waiting.splice(index, 1)[0]?.resolve(true);
+    }
+  };
+  void poll();
   return {
     next: (nonce: number) => new Promise<boolean>((resolve) => waiting.push({ nonce, resolve })),
-    /** Ends the waits for the nonces below the number of used ones. */
-    resolve(count: number) {
-      const included = waiting.filter(({ nonce }) => nonce < count);
-      waiting = waiting.filter(({ nonce }) => nonce >= count);
-      for (const { resolve } of included) resolve(true);
+    stop: () => {
+      isStopped = true;
     },
   };
 }

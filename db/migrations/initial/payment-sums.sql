@@ -79,7 +79,11 @@ alter table summed_payment alter column texts set storage external;
 
 -- Finds references by a part of them. Rows are never updated, so each reference is indexed once. The extension may have been
 -- created before, in a schema of its own.
-create extension if not exists pg_trgm;
+do $$ begin
+  create extension if not exists pg_trgm;
+exception when insufficient_privilege then
+  raise exception 'the role of DATABASE_URL may not create the extension pg_trgm; as an administrator run: create extension pg_trgm';
+end $$;
 do $$ begin
   execute format('create index summed_payment_texts on summed_payment using gin (texts %s.gin_trgm_ops)',
     (select extnamespace::regnamespace from pg_extension where extname = 'pg_trgm'));

@@ -4,7 +4,7 @@ import { startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
-test("a receipt is found when its block is mined while the transaction is looked for, and no block follows", async () => {
+test("the receipt of a transaction in the newest block is found, also when that block is mined during a poll", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const client = openChain(proxy.url);

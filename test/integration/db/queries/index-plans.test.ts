@@ -158,6 +158,19 @@ test("a list of payments and its totals read all of no table", async () => {
   });
 });
 
+test("a search for a reference looks it up in the index of trigrams", async () => {
+  const all = { accountId: shop.accountId, mode: "live", sortBy: "date", sortDir: "desc", limit: 50 } as const;
+  const statements = await captureStatements(() =>
+    listPaymentViews({ db, chains: new Map() }, { ...all, reference: "order-4711" }),
+  );
+  const searches = statements.filter(({ text }) => text.includes("summed_payment"));
+  expect(searches.length).toBeGreaterThan(0);
+  for (const { text, values } of searches) {
+    const { rows } = await client.query({ text: `explain ${text}`, values: [...values] });
+    expect(rows.map((row) => row["QUERY PLAN"]).join("\n")).toContain("Bitmap Index Scan on summed_payment_texts");
+  }
+});
+
 test("a page of a statement reads all of no table", async () => {
   const day = (ago: number) => new Date(now.getTime() - ago * 86_400_000).toISOString().slice(0, 10);
   const period = { account: `payable:${shop.merchantId}`, asset: shop.asset, from: day(10), until: day(3) };

@@ -443,3 +443,61 @@ test("a reference is searched as it is written, also with characters that patter
   expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
   expect(await Promise.all(searches.map(count)), "as part of the sums").toEqual(expected);
 });
+
+test("payments of one amount or one time are listed once each, page by page, although a page has fewer than them", async () => {
+  const own = await addAccount("ties");
+  const ids = await addPayments(own, 40, "5");
+  const tied = ids.slice(0, 12);
+  await sql`update payment set created_at = ${new Date(newest)} where id = any(${tied})`.execute(db);
+  for (const id of ids) await end(id, 2);
+  expect(await sumEndedPayments(deps, { atLeast: 1 })).toBe("done");
+  const filter = { accountId: own.accountId, mode: live, reference: "order" };
+  for (const by of ["date", "amount"] as const)
+    for (const dir of ["asc", "desc"] as const)
+      for (const limit of [1, 7]) {
+        const listed: string[] = [];
+        let after: PaymentOrder["after"];
+        for (;;) {
+          const rows = await listPaymentRows(db, filter, { order: { by, dir, after }, limit, matching: ids.length });
+          const last = rows.at(-1);
+          if (!last) break;
+          listed.push(...rows.map(({ id }) => id));
+          after = [by === "date" ? last.created_at.toISOString() : String(last.value), last.id];
+        }
+        expect(listed.toSorted(), `by ${by}, ${dir}, ${limit}`).toEqual(ids.toSorted());
+      }
+});
+
+test("a search for a long reference among long ones takes about as long as one for a short reference", async () => {
+  const own = await addAccount("long");
+  const ids = await addPayments(own, 4_000);
+  await sql`update payment set state = 'cancelled', reference_id = repeat('a', 254) || 'c' where id = any(${ids})`.execute(
+    db,
+  );
+  // Its trigrams are in every row of the index.
+  await sql`update payment set reference_id = 'aab aba baa' where id = any(${ids.filter((_, n) => n % 25 === 0)})`.execute(
+    db,
+  );
+  while ((await sumEndedPayments(deps, { atLeast: 1 })) === "more");
+  const measure = async (reference: string) => {
+    const startedAt = performance.now();
+    await sumPayments(db, { accountId: own.accountId, mode: live, reference });
+    return performance.now() - startedAt;
+  };
+  await measure("aaa");
+  const short = await measure("aaa");
+  expect(await measure(`${"a".repeat(254)}b`)).toBeLessThan(2 * short + 20);
+});
+
+test("the references of a merchant and day are kept in rows of at most 100, which their trigrams tell apart", async () => {
+  const own = await addAccount("rows");
+  const ids = await addPayments(own, 330);
+  await sql`update payment set created_at = ${new Date(newest)}, state = 'cancelled' where id = any(${ids})`.execute(
+    db,
+  );
+  while ((await sumEndedPayments(deps, { atLeast: 1 })) === "more");
+  const { rows } = await sql<{ payments: number }>`
+    select cardinality(s.kinds) as payments from summed_payment s join summed_owner o on o.id = s.owner
+    where o.account_id = ${own.accountId}`.execute(db);
+  expect(rows.map(({ payments }) => payments).toSorted((a, b) => a - b)).toEqual([10, 10, 10, 100, 100, 100]);
+});
