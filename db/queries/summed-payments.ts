@@ -66,8 +66,10 @@ export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): 
       select null::integer as kind, null::timestamptz as at, null::numeric as amount, null::integer as customer where false)`;
   return reference === undefined
     ? sql`kept as materialized (
-        select k.kind, k.at, k.amount, k.customer from ${ranges} cross join merchants m cross join lateral (
-          select r."from", r.before, ${columns} from summed_payment s where s.owner = m.id and ${days} offset 0
+        select k.kind, k.at, k.amount, k.customer from (
+          select r."from", r.before, ${columns} from ${ranges} cross join merchants m cross join lateral (
+            select * from summed_payment s where s.owner = m.id and ${days} offset 0
+          ) s
         ) k where ${isOfTime})`
     : sql`kept as materialized (
         select k.kind, k.at, k.amount, k.customer from (
@@ -95,12 +97,13 @@ export function selectCustomers(filter: PaymentFilter, { days }: SplitTime): Sql
     from ranges r cross join account a where r.span = 'year'`;
   // Only succeeded payments have a customer, so without a filter by asset each of them counts.
   const ofDays = sql`
-    union all select n.customer from ranges r cross join account a cross join merchants m
-    cross join lateral (
-      select ${ofAssets ? sql`unnest(s.kinds) as kind,` : sql``} unnest(s.customers) as customer from summed_payment s
-      where s.owner = m.id and s.day < r.before
-        and s.day >= case r.span when 'day' then r."from" else greatest(r."from", a.sets_before) end
-      offset 0
+    union all select n.customer from (
+      select ${ofAssets ? sql`unnest(s.kinds) as kind,` : sql``} unnest(s.customers) as customer
+      from ranges r cross join account a cross join merchants m cross join lateral (
+        select s.kinds, s.customers from summed_payment s where s.owner = m.id and s.day < r.before
+          and s.day >= case r.span when 'day' then r."from" else greatest(r."from", a.sets_before) end
+        offset 0
+      ) s
     ) n where n.customer is not null ${ofAssets ? sql`and ${isOfKind(sql`n.kind`)}` : sql``}`;
   return sql`
     ranges as (select * from ${rangesOf(spans)}),
