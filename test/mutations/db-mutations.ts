@@ -46,7 +46,12 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "a customer that a set knows counts again",
-        find: "where get_bit(k.bits, place) = 0",
+        find: " & ~coalesce(substring(k.bits from w.first + 1 for 64), 0::bit(64))",
+        replace: "",
+      },
+      {
+        name: "totals of most merchants count the payments of the others",
+        find: "union all select id, -1 from others where is_most",
         replace: "",
       },
       {

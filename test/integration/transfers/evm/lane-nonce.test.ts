@@ -96,8 +96,8 @@ test.each([
 
 test("a lane is not moved back by a lagging endpoint, nor while its own nonces wait for a block", async () => {
   const { chain, fixture, nextNonce, runPasses } = await makeDishonestEndpoint({ honest: false });
-  await chain.client.setAutomine(false);
   const [one, other] = await fixture.signAll(await fundBuyers(chain, 2));
+  await chain.client.setAutomine(false);
   await fixture.relay();
   const before = await nextNonce();
   fixture.clock.advance(600_000);
