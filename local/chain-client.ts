@@ -5,7 +5,7 @@ import { postJson } from "./post-json.ts";
 import { waitUntil } from "./wait-until.ts";
 
 /** The longest wait for a receipt, milliseconds. */
-const RECEIPT_MS = 60_000;
+const RECEIPT_MS = 30_000;
 
 export type ChainClient = ReturnType<typeof openChain>;
 

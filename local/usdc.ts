@@ -147,7 +147,7 @@ async function deploy(chain: ChainClient, { abi, bytecode }: ReturnType<typeof c
 
 /** Waits for a transaction. Throws when it reverts. */
 async function mined(chain: ChainClient, hash: Hex) {
-  const receipt = await chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
+  const receipt = await chain.waitForTransactionReceipt({ hash });
   if (receipt.status !== "success") throw new Error("a transaction of the chain setup reverted");
   return receipt;
 }

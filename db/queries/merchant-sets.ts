@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import type { Db } from "../tables.ts";
 import { CHUNK, type SummedAccount } from "./ended-payments.ts";
 
-/** Payments of one statement, unless one row of `summed_payment` has more, and merchants of one statement. */
+/** Payments and merchants of one statement. */
 const [MOST_PAYMENTS, MOST_MERCHANTS] = [100_000, 100];
 /** Customers of a part of a set. A part is short, so it is built faster than the whole from many customers. */
 const PART = 512;
@@ -47,7 +47,7 @@ async function listKeptRows(db: Db, { from, before }: Settled, owners: readonly 
   return rows;
 }
 
-/** Divides rows into parts with at most `MOST_PAYMENTS` payments, or of one row. */
+/** Divides rows into parts with at most `MOST_PAYMENTS` payments. */
 function slicePayments(rows: readonly KeptRow[]): KeptRow[][] {
   const slices: KeptRow[][] = [];
   let payments = Number.POSITIVE_INFINITY;

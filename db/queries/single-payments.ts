@@ -26,7 +26,8 @@ export function selectSingle(filter: PaymentFilter, columns: RawBuilder<unknown>
       select ${all} where ${isInList(owners)} and ${acceptsTime(filter)} and ${acceptsTexts(filter)} offset 0
     ) p
     union all
-    select ${columns} from ended_payment e join payment p on p.id = e.payment_id
-    where e.account_id = ${filter.accountId} and e.mode = ${filter.mode} and ${acceptsPayment(filter)}
+    select ${columns} from ended_payment e cross join lateral (
+      select p.* from payment p where p.id = e.payment_id offset 0
+    ) p where e.account_id = ${filter.accountId} and e.mode = ${filter.mode} and ${acceptsPayment(filter)}
   )`;
 }

@@ -17,19 +17,24 @@ export function selectOwners(filter: PaymentFilter): Sql {
     account as materialized (select id, sets_before ${own} and merchant_id = ''),
     merchants as materialized (
       select id ${own} and ${merchants ? sql`merchant_id = any(${merchants})` : sql`merchant_id <> ''`}),
+    ${merchants ? selectAddends(own) : sql`addend (id, sign) as (select id, 1 from account)`},
+    kind as materialized (
+      select k.id from account a join summed_kind k on k.owner = a.id
+      where k.state = any(${statesOf(filter)}) and ${acceptsAsset(filter, sql`k.asset`)})`;
+}
+
+/** SQL: the query `addend` of a filter that selects merchants. It reads no more other merchants than the filter selects. */
+const selectAddends = (own: Sql): Sql => sql`
     others as materialized (
-      select id ${own} and merchant_id <> '' and (id in (select id from merchants)) is not true),
+      select id ${own} and merchant_id <> '' and (id in (select id from merchants)) is not true
+      limit (select count(*) from merchants)),
     addend (id, sign) as materialized (
       select s.id, s.sign from (select (select count(*) from merchants) > (select count(*) from others) as is_most) c
       cross join lateral (
         select id, 1 from merchants where not is_most
         union all select id, 1 from account where is_most
         union all select id, -1 from others where is_most
-      ) s (id, sign)),
-    kind as materialized (
-      select k.id from account a join summed_kind k on k.owner = a.id
-      where k.state = any(${statesOf(filter)}) and ${acceptsAsset(filter, sql`k.asset`)})`;
-}
+      ) s (id, sign))`;
 
 /**
  * SQL: a filter selects this kind. `is true` makes Postgres look it up in a hash. A join with a query, of which it does not know
@@ -74,7 +79,7 @@ export function selectKept(filter: PaymentFilter, times: readonly TimeRange[]): 
     : sql`kept as materialized (
         select k.kind, k.at, k.amount, k.customer from (
           select r."from", r.before, ${columns}, string_to_table(s.texts, e'\n') as text
-          from ${ranges} join summed_payment s on ${days} and ${contains(sql`s.texts`)} and s.texts like ${beginning(reference)}
+          from ${ranges} join summed_payment s on ${days} and ${contains(sql`s.texts`)} and ${containsEnds(reference)}
           where s.owner = any(array(select id from merchants))
         ) k where ${isOfTime} and ${contains(sql`k.text`)})`;
 }
@@ -131,12 +136,17 @@ export const countUnknown = (others: Sql) => sql`(
     from (select number, number / 64 as word from (select number from counted union all ${others}) n) n group by word
   ) w left join known k on k.chunk = w.chunk)`;
 
-/** Characters of a text that an index of trigrams looks up. LIKE takes a time that grows with the text and with the pattern. */
+/** Characters of each end of a text that an index of trigrams looks up. LIKE takes a time that grows with the text and with the pattern. */
 const LOOKED_UP = 16;
 
-/** SQL: a pattern of LIKE that matches what contains the beginning of a text in lower case. */
-const beginning = (text: string): Sql =>
-  sql`'%' || regexp_replace(left(lower(${text}), ${sql.lit(LOOKED_UP)}), '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
+/** SQL: texts of `s` contain both ends of a text in lower case. References often begin alike. */
+function containsEnds(text: string): Sql {
+  const isLike = (end: Sql) => sql`s.texts like '%' || regexp_replace(${end}, '([\\\\%_])', '\\\\\\1', 'g') || '%'`;
+  const first = isLike(sql`left(lower(${text}), ${sql.lit(LOOKED_UP)})`);
+  return text.length <= LOOKED_UP
+    ? first
+    : sql`${first} and ${isLike(sql`right(lower(${text}), ${sql.lit(LOOKED_UP)})`)}`;
+}
 
 const ownersOf = (filter: PaymentFilter): Sql => (merchantsOf(filter) ? sql`merchants` : sql`account`);
 

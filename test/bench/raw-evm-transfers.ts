@@ -142,7 +142,8 @@ export function watchNonce(readNonce: () => Promise<unknown>) {
   let isStopped = false;
   const poll = async () => {
     for (; !isStopped; await pause(NONCE_POLL_MS)) {
-      const nonce = Number(await readNonce());
+      // A node that does not answer is asked again.
+      const nonce = Number(await readNonce().catch(() => 0));
       for (let index = waiting.length - 1; index >= 0; index -= 1)
         if ((waiting[index]?.nonce ?? nonce) < nonce) waiting.splice(index, 1)[0]?.resolve(true);
     }

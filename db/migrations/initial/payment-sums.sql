@@ -60,7 +60,7 @@ create table payment_sum (
   primary key (owner, span, starts_on, kind)
 );
 
--- The payments of a merchant and day that were added to the sums together, each as one place of every array. Lists read them
+-- Up to 100 payments of a merchant and day that were added to the sums together, each as one place of every array. Lists read them
 -- where sums do not suffice: for times that end inside of a day, references, and the customers of a merchant's days.
 create table summed_payment (
   owner integer not null,
@@ -82,7 +82,8 @@ alter table summed_payment alter column texts set storage external;
 do $$ begin
   create extension if not exists pg_trgm;
 exception when insufficient_privilege then
-  raise exception 'the role of DATABASE_URL may not create the extension pg_trgm; as an administrator run: create extension pg_trgm';
+  raise exception 'the role of DATABASE_URL may not create the extension pg_trgm; as an administrator run: create extension pg_trgm'
+    using errcode = 'insufficient_privilege', detail = sqlerrm;
 end $$;
 do $$ begin
   execute format('create index summed_payment_texts on summed_payment using gin (texts %s.gin_trgm_ops)',

@@ -484,12 +484,12 @@ test("a search for a long reference among long ones takes about as long as one f
     await sumPayments(db, { accountId: own.accountId, mode: live, reference });
     return performance.now() - startedAt;
   };
-  await measure("aaa");
-  const short = await measure("aaa");
-  expect(await measure(`${"a".repeat(254)}b`)).toBeLessThan(2 * short + 20);
+  const fastest = async (reference: string) =>
+    Math.min(await measure(reference), await measure(reference), await measure(reference));
+  expect(await fastest(`${"a".repeat(254)}b`)).toBeLessThan(2 * (await fastest("aaa")) + 20);
 });
 
-test("the references of a merchant and day are kept in rows of at most 100, which their trigrams tell apart", async () => {
+test("the references of a merchant and day are kept in rows of at most 100", async () => {
   const own = await addAccount("rows");
   const ids = await addPayments(own, 330);
   await sql`update payment set created_at = ${new Date(newest)}, state = 'cancelled' where id = any(${ids})`.execute(
@@ -500,4 +500,16 @@ test("the references of a merchant and day are kept in rows of at most 100, whic
     select cardinality(s.kinds) as payments from summed_payment s join summed_owner o on o.id = s.owner
     where o.account_id = ${own.accountId}`.execute(db);
   expect(rows.map(({ payments }) => payments).toSorted((a, b) => a - b)).toEqual([10, 10, 10, 100, 100, 100]);
+});
+
+test("payments that have ended take no time that grows with their square, also before Postgres has counted them", async () => {
+  const own = await addAccount("unsummed");
+  await sql`analyze`.execute(db);
+  const ids = await addPayments(own, 6_000);
+  await sql`update payment set state = 'cancelled' where id = any(${ids})`.execute(db);
+  const startedAt = performance.now();
+  const filter = { accountId: own.accountId, mode: live, onlyMerchants: own.merchants };
+  expect((await sumPayments(db, filter)).transactions).toBe(ids.length);
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  await db.deleteFrom("ended_payment").execute();
 });
