@@ -15,7 +15,8 @@ export type PaymentTotals = {
 /**
  * Returns sums over all payments of a filter. Reads the sums of whole days, the arrays of `summed_payment` for the first and last
  * day, and one by one the payments that are open and those that have ended since sums were last added to. A filter by reference
- * reads the rows of these arrays that an index of trigrams finds. One by metadata reads every payment that it selects, which takes about ten seconds per million.
+ * reads the rows of these arrays that an index of trigrams finds. One by metadata reads every payment that it selects, which takes
+ * about ten seconds per million.
  */
 export async function sumPayments(db: Db, filter: PaymentFilter): Promise<PaymentTotals> {
   const { rows } = await selectTotals(filter).execute(db);
