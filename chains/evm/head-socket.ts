@@ -4,8 +4,11 @@ import { z } from "zod";
 /** The first delay before a closed socket is opened again, milliseconds; it doubles with each failure. */
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
-/** A socket that brings more messages in one second is closed for `MAX_RETRY_MS`. No chain makes blocks that fast. */
-const MAX_MESSAGES_PER_S = 200;
+/**
+ * A socket that brings more messages in one second is closed for `MAX_RETRY_MS`. A local chain that mines per transaction announces
+ * several hundred blocks a second; reading so many messages takes a few percent of a core.
+ */
+const MAX_MESSAGES_PER_S = 2_000;
 /** Largest message, bytes. A block's header has about two thousand. */
 const MAX_MESSAGE_BYTES = 65_536;
 /** A socket without a block for this long, and for this many block times, is opened again: its connection may be lost. */

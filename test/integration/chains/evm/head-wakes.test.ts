@@ -104,6 +104,19 @@ describe("announcements of new blocks", () => {
     expect(ended).toEqual([true, true, true, true, false, false, false, false]);
   });
 
+  test("a chain that announces a thousand blocks in a second stays subscribed", async () => {
+    const chain = await startChain();
+    const fast = await startSocket((socket) => {
+      for (let height = 1; height <= 1_000; height += 1) socket.send(announce(1_000_000 + height));
+    });
+    const heads = await openWakes(chain, fast.url);
+    expect(await heads.wait({ height: 1_001_000, ms: 10_000, signal: never })).toBe(true);
+    heads.confirm();
+    const next = heads.wait({ height: 1_001_001, ms: 10_000, signal: never });
+    fast.sockets[0]?.send(announce(1_001_001));
+    expect(await next).toBe(true);
+  });
+
   test("a socket that floods is closed and is not opened again at once", async () => {
     const chain = await startChain();
     let sent = 0;
