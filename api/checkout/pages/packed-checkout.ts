@@ -23,7 +23,7 @@ type Template = { fill: PackedTemplate; after: readonly [string, string] };
  */
 export function createCheckoutPacker(monotonic: () => number): (page: CheckoutPage) => Buffer | undefined {
   const shapes = new Map<string, Shape>();
-  let makesAgainAt = 0;
+  let nextMakeAt = 0;
   return (page) => {
     const values = listValues(page);
     if (!values) return undefined;
@@ -35,10 +35,10 @@ export function createCheckoutPacker(monotonic: () => number): (page: CheckoutPa
     shapes.set(key, shape);
     const [oldest] = shapes.keys();
     if (shapes.size > MOST && oldest !== undefined) shapes.delete(oldest);
-    if (known && !shape.made && monotonic() >= makesAgainAt) {
+    if (known && !shape.made && monotonic() >= nextMakeAt) {
       shape.template = findExact(makeTemplate(page, values), page, values);
       shape.made = true;
-      makesAgainAt = monotonic() + MAKE_EVERY_MS;
+      nextMakeAt = monotonic() + MAKE_EVERY_MS;
     }
     return shape.template && fillTemplate(shape.template, page, values);
   };
