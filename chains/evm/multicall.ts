@@ -94,7 +94,7 @@ export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean 
 const CONCURRENCY = 8;
 
 /**
- * Simulates members so that they do not affect each other's outcome: in one call first, and then as `simulateFailedAgain`
+ * Simulates members so that they do not affect each other's outcome: in one call first, and then as `retryFailedAlone`
  * does. Returns outcomes in the order of `members`.
  */
 export async function simulateIsolated(
@@ -106,7 +106,7 @@ export async function simulateIsolated(
   // A single member needs no batch.
   const batched = members.length > 1 ? await simulateBatch(rpc, at, batchable) : new Map<BatchMember, CallOutcome>();
   const outcomes = members.map((member) => batched.get(member));
-  return simulateFailedAgain(rpc, at, members, outcomes);
+  return retryFailedAlone(rpc, at, members, outcomes);
 }
 
 /**
@@ -114,7 +114,7 @@ export async function simulateIsolated(
  * whose wallet is a contract could burn the gas that the others need. Returns outcomes in the order of `members`.
  * @param outcomes the members' outcomes among each other
  */
-export async function simulateFailedAgain(
+export async function retryFailedAlone(
   rpc: Rpc,
   at: { multicall: Hex; from?: Hex },
   members: readonly BatchMember[],

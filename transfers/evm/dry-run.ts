@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import { readAccountKinds, readCodeHashes } from "../../chains/evm/account-code.ts";
 import { isApproved } from "../../chains/evm/disburser-approval.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
-import { type BatchMember, type CallOutcome, simulateFailedAgain } from "../../chains/evm/multicall.ts";
+import { type BatchMember, type CallOutcome, retryFailedAlone } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
@@ -117,7 +117,7 @@ async function simulate(
   if (inspected?.found) {
     const { refused, outcomes: together } = inspected.found;
     const at = { multicall: chain.multicall, from };
-    return { members: batch, refused, outcomes: await simulateFailedAgain(chain.rpc, at, batch, together) };
+    return { members: batch, refused, outcomes: await retryFailedAlone(chain.rpc, at, batch, together) };
   }
   const kinds = inspected?.kinds ?? (await readAccountKinds(chain.rpc, payers));
   const code = payers.filter((_payer, index) => kinds[index] !== "key");

@@ -72,7 +72,9 @@ async function verifyEvm(
 ): Promise<Map<EvmSigned, VerificationResult>> {
   const rules = await readGasRules(deps, chain, { forLane: false });
   const accounts = [...new Set(args.all.map((one) => one.payer))];
-  const keys = args.by === "key" ? await prepare(deps, chain, { ...args, rules, kinds: new Map() }) : undefined;
+  const byKey = new Map(args.all.map((one) => [one, checkKey(chain, one)]));
+  const given = { ...args, byKey, rules };
+  const keys = args.by === "key" ? await prepare(deps, chain, { ...given, kinds: new Map() }) : undefined;
   const inspected =
     keys && keys.open.length > 0
       ? await inspectScreened(deps, chain, { accounts, ...toReading(chain, keys) })
@@ -80,22 +82,27 @@ async function verifyEvm(
   if (keys && inspected?.found) return conclude(deps, chain, keys, inspected.found);
   const read = inspected?.kinds ?? (await readAccountKinds(chain.rpc, accounts));
   const kinds = new Map(accounts.map((account, index) => [account, read[index] ?? "key"]));
-  const prepared = await prepare(deps, chain, { ...args, rules, kinds });
+  const prepared = await prepare(deps, chain, { ...given, kinds });
   if (prepared.open.length === 0) return prepared.results;
   return conclude(deps, chain, prepared, await readScreened(deps, chain, toReading(chain, prepared)));
 }
 
-/** Checks forms and gas limits. @param kinds kinds of payers; a plain key if it has none */
+/** Transfers, what `checkKey` returns for each, and the kinds of their payers; a plain key where `kinds` has none. */
+type Given = {
+  all: readonly EvmSigned[];
+  by: "key" | "wallet";
+  byKey: ReadonlyMap<EvmSigned, VerificationResult>;
+  kinds: ReadonlyMap<Hex, AccountKind>;
+};
+
+/** Checks forms and gas limits, and plans the check of funds. */
 async function prepare(
   deps: VerifyDeps,
   chain: EvmChain,
-  {
-    rules,
-    ...args
-  }: { all: readonly EvmSigned[]; by: "key" | "wallet"; rules: GasRules; kinds: ReadonlyMap<Hex, AccountKind> },
+  { rules, ...given }: Given & { rules: GasRules },
 ): Promise<Prepared> {
   const results = new Map<EvmSigned, VerificationResult>();
-  const open = keepWithinLimits(await checkForms(chain, args, results), rules, results);
+  const open = keepWithinLimits(await checkForms(chain, given, results), rules, results);
   // Payers that are refused already cost the others no further calls.
   const funds = await planFundsCheck(
     deps,
@@ -144,12 +151,12 @@ export function checkKey(chain: EvmChain, signed: EvmSigned): VerificationResult
 
 async function checkForms(
   chain: EvmChain,
-  { all, by, kinds }: { all: readonly EvmSigned[]; by: "key" | "wallet"; kinds: ReadonlyMap<Hex, AccountKind> },
+  { all, by, byKey, kinds }: Given,
   results: Map<EvmSigned, VerificationResult>,
 ): Promise<WellFormed[]> {
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
   for (const one of all) {
-    const result = checkForm(chain, one, kinds.get(one.payer) ?? "key");
+    const result = checkForm(chain, one, kinds.get(one.payer) ?? "key", byKey.get(one) ?? checkKey(chain, one));
     if (!result.ok) results.set(one, result);
     else if (result.smartWallet && by === "key")
       results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
@@ -183,8 +190,12 @@ async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promis
  * Verifies the form of a signature against the account at the payer's address. The simulation later runs a wallet's own code
  * exactly as the chain would.
  */
-function checkForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): VerificationResult {
-  const byKey = checkKey(chain, signed);
+function checkForm(
+  chain: EvmChain,
+  signed: EvmSigned,
+  payer: AccountKind,
+  byKey: VerificationResult,
+): VerificationResult {
   const { deployment } = unwrapSignature(signed.proof);
   if (payer === "key" && !deployment) return byKey;
   if (payer === "key" && deployment && !isAllowedFactory(chain, deployment.target))
