@@ -3,7 +3,7 @@ import { compile } from "./compile.ts";
 
 /** Compiles the contracts and writes the artifacts beside the sources. With `--check`, only compares them. */
 const isCheck = process.argv.includes("--check");
-for (const name of ["Collector", "Disburser"]) {
+for (const name of ["Collector", "Disburser", "Inspector"]) {
   const artifact = new URL(`./${name}.json`, import.meta.url);
   const text = `${JSON.stringify(compile(new URL(`./${name}.sol`, import.meta.url))[name], null, 2)}\n`;
   if (!isCheck) writeFileSync(artifact, text);

@@ -33,7 +33,7 @@ const DELEGATION_BYTES = 23;
 
 /** Returns the kind of each account, in order. */
 export async function readAccountKinds(rpc: Rpc, accounts: readonly Hex[]): Promise<AccountKind[]> {
-  return (await readCodeWords(rpc, CODE_SIZES, accounts)).map((word) => toKind(hexToNumber(word)));
+  return (await readCodeWords(rpc, CODE_SIZES, accounts)).map((word) => toAccountKind(hexToNumber(word)));
 }
 
 /** Returns the hash of the code at each address (EXTCODEHASH), in order. A minimal proxy's code contains its target. */
@@ -52,7 +52,8 @@ async function readCodeWords(rpc: Rpc, program: Hex, accounts: readonly Hex[]): 
   return words;
 }
 
-function toKind(codeSize: number): AccountKind {
+/** Returns the kind of an account by the size of the code at its address. */
+export function toAccountKind(codeSize: number): AccountKind {
   if (codeSize === 0) return "key";
   return codeSize === DELEGATION_BYTES ? "delegated" : "contract";
 }

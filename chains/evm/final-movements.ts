@@ -3,9 +3,9 @@ import { readAgreementThreshold } from "../endpoint-agreement.ts";
 import { isTransientChainError } from "../errors.ts";
 import type { FinalTransaction } from "../final-transaction.ts";
 import type { EvmMovement } from "../token-movement.ts";
-import { readFinalHeight } from "./blocks.ts";
 import { readReceipt } from "./evm-broadcast.ts";
 import type { Rpc } from "./evm-rpc.ts";
+import { finalReadingsOf } from "./final-readings.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
 
@@ -46,14 +46,29 @@ export async function readFinalMovements(
   }
 }
 
+/**
+ * Reads transactions from one endpoint. Those that were final there before are not read again. The height is read before the
+ * receipts: a receipt that came first could be of a block that was dropped until then.
+ */
 async function readAll(chain: EvmChain, rpc: Rpc, hashes: readonly string[]): Promise<Map<string, FinalTransaction>> {
-  const final = await readFinalHeight(chain, rpc);
+  const readings = finalReadingsOf(rpc);
   const found = new Map<string, FinalTransaction>();
-  for (let first = 0; first < hashes.length; first += CONCURRENT_RECEIPTS) {
-    const some = hashes.slice(first, first + CONCURRENT_RECEIPTS);
-    const read = await Promise.all(some.map((hash) => readOne(chain, { rpc, final, hash })));
-    for (const [index, hash] of some.entries()) found.set(hash, read[index] ?? { state: "not_found" });
+  const readEach = async (some: readonly string[], height: number) => {
+    for (let first = 0; first < some.length; first += CONCURRENT_RECEIPTS) {
+      const chunk = some.slice(first, first + CONCURRENT_RECEIPTS);
+      await Promise.all(chunk.map(async (hash) => found.set(hash, await readOne(chain, { rpc, final: height, hash }))));
+    }
+  };
+  for (const hash of hashes) {
+    const known = readings.find(chain, hash);
+    if (known) found.set(hash, known);
   }
+  const unknown = hashes.filter((hash) => !found.has(hash));
+  if (unknown.length === 0) return found;
+  const { height, isNew } = await readings.readHeight(chain);
+  await readEach(unknown, height);
+  const above = unknown.filter((hash) => found.get(hash)?.state === "not_final");
+  if (above.length > 0 && !isNew) await readEach(above, (await readings.readHeight(chain, "now")).height);
   return found;
 }
 
@@ -66,13 +81,14 @@ async function readOne(
   const receipt = await readReceipt(rpc, hash);
   if (!receipt) return { state: "not_found" };
   if (receipt.blockNumber > final) return { state: "not_final" };
-  if (receipt.reverted) return { state: "final", movements: [] };
-  const movements = readTransferLogs(receipt.logs, chain);
+  const movements = receipt.reverted ? [] : readTransferLogs(receipt.logs, chain);
   await matchPushes(
     rpc,
     movements.filter((one) => one.authorizationNonce === null && isPush(chain, one)),
   );
-  return { state: "final", movements };
+  const transaction = { state: "final", movements } as const;
+  finalReadingsOf(rpc).keep(chain, hash, transaction);
+  return transaction;
 }
 
 function isPush(chain: EvmChain, { token, receiver }: EvmMovement): boolean {

@@ -94,9 +94,8 @@ export type BatchMember = { calls: readonly Call[]; gas: number; alone: boolean 
 const CONCURRENCY = 8;
 
 /**
- * Simulates members so that they do not affect each other's outcome. It simulates them in one call first. A member that
- * fails there, and every member if the whole call fails, is simulated again alone with its own gas limit. Otherwise a
- * payer whose wallet is a contract could burn the gas that the others need. Returns outcomes in the order of `members`.
+ * Simulates members so that they do not affect each other's outcome: in one call first, and then as `retryFailedAlone`
+ * does. Returns outcomes in the order of `members`.
  */
 export async function simulateIsolated(
   rpc: Rpc,
@@ -106,9 +105,24 @@ export async function simulateIsolated(
   const batchable = members.filter((member) => !member.alone);
   // A single member needs no batch.
   const batched = members.length > 1 ? await simulateBatch(rpc, at, batchable) : new Map<BatchMember, CallOutcome>();
-  const failed = members.filter((member) => !batched.get(member)?.ok);
+  const outcomes = members.map((member) => batched.get(member));
+  return retryFailedAlone(rpc, at, members, outcomes);
+}
+
+/**
+ * Simulates each member that failed among others, or has no outcome, again alone with its own gas limit. Otherwise a payer
+ * whose wallet is a contract could burn the gas that the others need. Returns outcomes in the order of `members`.
+ * @param outcomes the members' outcomes among each other
+ */
+export async function retryFailedAlone(
+  rpc: Rpc,
+  at: { multicall: Hex; from?: Hex },
+  members: readonly BatchMember[],
+  outcomes: readonly (CallOutcome | undefined)[],
+): Promise<CallOutcome[]> {
+  const failed = members.filter((_member, index) => !outcomes[index]?.ok);
   const retried = await simulateSeparately(rpc, at, failed);
-  return members.map((member) => retried.get(member) ?? batched.get(member) ?? NO_RESULT);
+  return members.map((member, index) => retried.get(member) ?? outcomes[index] ?? NO_RESULT);
 }
 
 const NO_RESULT: CallOutcome = { ok: false, reason: "the simulation returned no result" };
@@ -167,6 +181,14 @@ export async function simulateBatch<M extends Pick<BatchMember, "calls">>(
     if (error instanceof ChainError && error.code === "rpc_answer") return [];
     throw error;
   });
+  return outcomesOfMembers(members, results);
+}
+
+/** Returns the outcome of each member, which is that of its last call, from the outcomes of all their calls in order. */
+export function outcomesOfMembers<M extends Pick<BatchMember, "calls">>(
+  members: readonly M[],
+  results: readonly CallOutcome[],
+): Map<M, CallOutcome> {
   const outcomes = new Map<M, CallOutcome>();
   let end = 0;
   for (const member of members) {

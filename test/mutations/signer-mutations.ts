@@ -71,6 +71,44 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/final-movements.ts",
+    tests: ["test/integration/chains/evm/final-movements.test.ts"],
+    mutations: [
+      {
+        name: "a transaction in a block that is not final counts",
+        find: 'if (receipt.blockNumber > final) return { state: "not_final" };',
+        replace: "",
+      },
+      {
+        name: "a large movement that one endpoint shows needs no second one",
+        find: "if (large.length === 0) return found;",
+        replace: "return found;",
+      },
+      {
+        name: "a transaction above an old final height is not read again",
+        find: "if (above.length > 0 && !isNew)",
+        replace: "if (above.length > 0 && isNew)",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/final-readings.ts",
+    tests: ["test/integration/chains/evm/final-movements.test.ts"],
+    mutations: [
+      {
+        name: "what one endpoint has shown counts as another one's",
+        find: "const known = readings.get(rpc) ?? openReadings(rpc);",
+        replace:
+          "const known = readings.get(readings as never) ?? openReadings(rpc); readings.set(readings as never, known);",
+      },
+      {
+        name: "the reading of one treasury is used for another one",
+        find: "`${treasury} ${hash}`",
+        replace: "`${hash}`",
+      },
+    ],
+  },
+  {
     file: "signer/read-transactions.ts",
     tests: ["test/integration/signer/large-claims.test.ts"],
     mutations: [

@@ -369,6 +369,22 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/inspector.ts",
+    tests: ["test/integration/chains/evm/inspector.test.ts"],
+    mutations: [
+      {
+        name: "calls that are too large for init code are sent",
+        find: "if (data.length / 2 - 1 > MAX_INIT_CODE) return undefined;",
+        replace: "",
+      },
+      {
+        name: "an endpoint that refuses the call makes the caller fail",
+        find: "if (error instanceof RangeError || (error instanceof ChainError",
+        replace: "if (error instanceof RangeError && (error instanceof ChainError",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/dry-run.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [

@@ -201,13 +201,18 @@ async function sendReady(
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
   const nonce = lease.next_nonce;
-  const good = await dryRunBatch(deps, chain, { ...lane, price }, batch);
+  // What is sent costs at most as much as the whole batch.
+  const most = sumCosts(price, buildPayload(chain.multicall, batch).gas + price.extraGas, work);
+  const [good, canPay] = await Promise.all([
+    dryRunBatch(deps, chain, { ...lane, price }, batch),
+    canPayGas(deps, chain, lease, most),
+  ]);
   // The transfers that failed are held now, so the next batch has others or none.
   if (good.length === 0) return "sent";
 
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
-  if (!(await canPayGas(deps, chain, lease, sumCosts(price, gas, work)))) return "blocked";
+  if (!canPay) return "blocked";
   const { chainId } = chain;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });

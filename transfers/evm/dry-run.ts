@@ -1,7 +1,8 @@
+import type { Hex } from "viem";
 import { readAccountKinds, readCodeHashes } from "../../chains/evm/account-code.ts";
 import { isApproved } from "../../chains/evm/disburser-approval.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
-import type { BatchMember } from "../../chains/evm/multicall.ts";
+import { type BatchMember, type CallOutcome, retryFailedAlone } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
@@ -12,7 +13,7 @@ import type { SendHandlers } from "../booking-handlers.ts";
 import { claimExistingMovement, declineTransfer } from "../decline-transfer.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { buildPayload } from "./multicall-batch.ts";
-import { screenByOracle, simulateScreened } from "./oracle-screening.ts";
+import { inspectScreened, screenByOracle, simulateScreened } from "./oracle-screening.ts";
 import type { Price } from "./price-transaction.ts";
 
 /** A transfer that can go into a batch, with the calls that make it. */
@@ -35,8 +36,7 @@ export async function dryRunBatch(
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
   const unmade = new Set(await keepUnpaidPayouts(deps, payouts, handlers.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
-  const members = await separateWallets(deps, chain, rest);
-  const { outcomes, refused } = await simulate(deps, chain, sending, members);
+  const { members, outcomes, refused } = await simulate(deps, chain, sending, rest);
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
@@ -86,21 +86,59 @@ async function explain(chain: EvmChain, row: EvmTransferRow, reason: string): Pr
   return `the treasury has not approved its Disburser: npm run admin -- disburser approve ${row.chain} --asset ${row.asset}`;
 }
 
+/** The transfers of a batch that can be sent together, their outcomes in order, and the payers that screening refuses. */
+type Simulated = { members: readonly RowMember[]; outcomes: readonly CallOutcome[]; refused: ReadonlySet<string> };
+
 /**
- * Removes transfers whose payers have become contracts, and assigns them to the lane of contract wallets. A key may have
- * delegated to code since it was verified (EIP-7702), and code in a batch can burn the gas of the whole batch. A transfer
- * that is alone in its transaction can burn only its own gas, so it stays.
+ * Simulates a batch and screens its payers, without those payers that have become contracts. A key may have delegated to code
+ * since it was verified (EIP-7702), and code in a batch can burn the gas of the whole batch. A transfer that is alone in its
+ * transaction can burn only its own gas, so its payer's code is not read.
  */
+async function simulate(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { signer, price }: Omit<Sending, "handlers">,
+  batch: readonly RowMember[],
+): Promise<Simulated> {
+  const [first] = batch;
+  if (first?.row.smart_wallet) {
+    // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
+    const { to, data, gas } = buildPayload(chain.multicall, batch);
+    const offered = toFeeMembers(chain.network.feeModel, price.fees);
+    const transaction = { from: signer.address, to, data, gas: gas + price.extraGas, ...offered };
+    const refused = await screenByOracle(deps, chain, [first.row.payer]);
+    return { members: batch, outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
+  }
+  const from = signer.address;
+  const payers = listPayers(batch);
+  if (batch.length < 2 || payers.length === 0)
+    return { members: batch, ...(await simulateScreened(deps, chain, { from, members: batch, payers })) };
+  const inspected = await inspectScreened(deps, chain, { from, accounts: payers, reads: [], members: batch, payers });
+  if (inspected?.found) {
+    const { refused, outcomes: together } = inspected.found;
+    const at = { multicall: chain.multicall, from };
+    return { members: batch, refused, outcomes: await retryFailedAlone(chain.rpc, at, batch, together) };
+  }
+  const kinds = inspected?.kinds ?? (await readAccountKinds(chain.rpc, payers));
+  const code = payers.filter((_payer, index) => kinds[index] !== "key");
+  const members = code.length === 0 ? batch : await separateWallets(deps, chain, batch, code);
+  return {
+    members,
+    ...(await simulateScreened(deps, chain, { from, members, payers: listPayers(members) })),
+  };
+}
+
+function listPayers(batch: readonly RowMember[]): Hex[] {
+  return [...new Set(batch.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
+}
+
+/** Removes the transfers of payers that have code, and assigns them to the lane of contract wallets. */
 async function separateWallets(
   deps: TransferDeps,
   chain: EvmChain,
   batch: readonly RowMember[],
+  code: readonly Hex[],
 ): Promise<readonly RowMember[]> {
-  const payers = [...new Set(batch.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
-  if (batch.length < 2 || payers.length === 0) return batch;
-  const kinds = await readAccountKinds(chain.rpc, payers);
-  const code = payers.filter((_payer, index) => kinds[index] !== "key");
-  if (code.length === 0) return batch;
   const codeHashes = await readCodeHashes(chain.rpc, code);
   const hashes = new Map(code.map((payer, index) => [payer, codeHashes[index] ?? "0x"]));
   const isWallet = ({ row }: RowMember) => row.purpose === "payment" && hashes.has(row.payer);
@@ -108,23 +146,4 @@ async function separateWallets(
   await markAsWallets(deps.db, wallets);
   deps.log.info({ chain: chain.chain, transfers: wallets.map(({ id }) => id) }, "payers have become contracts");
   return batch.filter((member) => !isWallet(member));
-}
-
-async function simulate(
-  deps: TransferDeps,
-  chain: EvmChain,
-  { signer, price }: Omit<Sending, "handlers">,
-  members: readonly RowMember[],
-) {
-  const [first] = members;
-  if (first?.row.smart_wallet) {
-    // Simulates exactly the transaction that would be sent, so that a wallet's code cannot detect the simulation.
-    const { to, data, gas } = buildPayload(chain.multicall, members);
-    const offered = toFeeMembers(chain.network.feeModel, price.fees);
-    const transaction = { from: signer.address, to, data, gas: gas + price.extraGas, ...offered };
-    const refused = await screenByOracle(deps, chain, [first.row.payer]);
-    return { outcomes: [await simulateTransaction(chain.rpc, chain.multicall, transaction)], refused };
-  }
-  const payers = [...new Set(members.flatMap(({ row }) => (row.purpose === "payment" ? row.payer : [])))];
-  return simulateScreened(deps, chain, { from: signer.address, members, payers });
 }

@@ -1,9 +1,12 @@
 import type { Hex } from "viem";
 import { ChainError } from "../../chains/errors.ts";
+import type { AccountKind } from "../../chains/evm/account-code.ts";
+import { inspectAndSimulate } from "../../chains/evm/inspector.ts";
 import {
   type BatchMember,
   type Call,
   type CallOutcome,
+  outcomesOfMembers,
   simulateBatch,
   simulateCalls,
   simulateIsolated,
@@ -40,36 +43,70 @@ export async function simulateScreened(
   };
 }
 
-/**
- * Makes reads, simulates plain keys' transfers and screens payers in one call. Returns the outcomes in order. A member that
- * failed among the others must be simulated again alone.
- */
-export async function readScreened(
-  deps: ScreeningDeps,
-  chain: EvmChain,
-  args: {
-    from: Hex;
-    reads: readonly Call[];
-    members: readonly Pick<BatchMember, "calls">[];
-    payers: readonly string[];
-  },
-): Promise<{ reads: CallOutcome[]; outcomes: (CallOutcome | undefined)[]; refused: Set<string> }> {
-  const { members, payers } = args;
-  const at = { multicall: chain.multicall, from: args.from };
-  const reads = args.reads.map((call) => ({ calls: [call] }));
-  const checks = listChecks(chain, payers);
-  const together = await simulateBatch(chain.rpc, at, [...reads, ...checks, ...members]);
+/** Reads, plain keys' transfers and payers, which one call can read, simulate and screen. */
+type Reading = {
+  from: Hex;
+  reads: readonly Call[];
+  members: readonly Pick<BatchMember, "calls">[];
+  payers: readonly string[];
+};
+
+/** The outcomes of a reading, in order. A member that failed among the others must be simulated again alone. */
+type Read = { reads: CallOutcome[]; outcomes: (CallOutcome | undefined)[]; refused: Set<string> };
+
+/** Makes reads, simulates plain keys' transfers and screens payers in one call. */
+export async function readScreened(deps: ScreeningDeps, chain: EvmChain, reading: Reading): Promise<Read> {
+  const { members } = reading;
+  const at = { multicall: chain.multicall, from: reading.from };
+  const required = listRequired(chain, reading);
+  const together = await simulateBatch(chain.rpc, at, [...required, ...members]);
   // When a member makes the whole call fail, the reads and the screening are called again without the members.
-  const required = [...reads, ...checks];
   const calls = required.flatMap((one) => one.calls);
   const answers =
     together.size > 0 ? required.flatMap((one) => together.get(one) ?? []) : await simulateCalls(chain.rpc, at, calls);
-  if (answers.length < required.length) throw new ChainError("rpc_answer", { detail: "balances and screening" });
-  return {
-    reads: answers.slice(0, reads.length),
-    outcomes: members.map((member) => together.get(member)),
-    refused: readRefused(deps, chain, payers, answers.slice(reads.length)),
-  };
+  const outcomes = members.map((member) => together.get(member));
+  return toRead(deps, chain, reading, { answers, outcomes });
+}
+
+/**
+ * Does the same and reads the accounts' kinds, in one call. `found` is undefined if an account has code, because code must
+ * not run among other transfers, and if the calls cannot be made in this way. Returns undefined if the kinds are not known
+ * either.
+ */
+export async function inspectScreened(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  { accounts, ...reading }: Reading & { accounts: readonly Hex[] },
+): Promise<{ kinds: AccountKind[]; found: Read | undefined } | undefined> {
+  const { reads, members } = reading;
+  const at = { multicall: chain.multicall, from: reading.from };
+  const required = listRequired(chain, reading);
+  const all = [...required, ...members];
+  const inspected = await inspectAndSimulate(chain.rpc, at, { accounts, calls: all.flatMap((one) => one.calls) });
+  if (!inspected?.outcomes) return inspected && { kinds: inspected.kinds, found: undefined };
+  const together = outcomesOfMembers(all, inspected.outcomes);
+  const answers = required.flatMap((one) => together.get(one) ?? []);
+  // A check that fails among transfers must be made without them.
+  if (!answers.slice(reads.length).every(({ ok }) => ok)) return { kinds: inspected.kinds, found: undefined };
+  const outcomes = members.map((member) => together.get(member));
+  return { kinds: inspected.kinds, found: toRead(deps, chain, reading, { answers, outcomes }) };
+}
+
+/** Lists the calls of a reading that must have an answer: its reads and the checks of its payers, in this order. */
+function listRequired(chain: EvmChain, { reads, payers }: Reading): Pick<BatchMember, "calls">[] {
+  return [...reads.map((call) => ({ calls: [call] })), ...listChecks(chain, payers)];
+}
+
+function toRead(
+  deps: ScreeningDeps,
+  chain: EvmChain,
+  { reads, payers }: Reading,
+  { answers, outcomes }: { answers: readonly CallOutcome[]; outcomes: Read["outcomes"] },
+): Read {
+  if (answers.length < reads.length + listChecks(chain, payers).length)
+    throw new ChainError("rpc_answer", { detail: "balances and screening" });
+  const refused = readRefused(deps, chain, payers, answers.slice(reads.length));
+  return { reads: answers.slice(0, reads.length), outcomes, refused };
 }
 
 function listChecks({ network }: EvmChain, accounts: readonly string[]): BatchMember[] {

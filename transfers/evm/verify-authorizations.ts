@@ -14,8 +14,8 @@ import { hashRow, isAllowedFactory, listCalls } from "./authorization-calls.ts";
 import { type GasRules, readGasRules, WALLETS_EXHAUSTED } from "./gas-limits.ts";
 import { walletLaneOf } from "./lane-signers.ts";
 import { buildPayload } from "./multicall-batch.ts";
-import { readScreened } from "./oracle-screening.ts";
-import { type Funds, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
+import { inspectScreened, readScreened } from "./oracle-screening.ts";
+import { type Funds, type FundsPlan, INSUFFICIENT_FUNDS, planFundsCheck } from "./payer-funds.ts";
 import { priceTransaction } from "./price-transaction.ts";
 import { gasOf } from "./transfer-gas.ts";
 import { verifyPush } from "./verify-push.ts";
@@ -51,41 +51,87 @@ export async function verifyAnyKind(
   return results;
 }
 
+/** Transfers of which some have their result, and the others are well-formed, with the calls that read their payers' funds. */
+type Prepared = {
+  results: Map<EvmSigned, VerificationResult>;
+  open: readonly WellFormed[];
+  funds: FundsPlan;
+};
+
 /**
- * Verifies EIP-3009 and Permit2 authorizations, cheap checks first. Checks the form and the key, the code at the payers'
- * addresses (one call) and the gas limits; then balances, screening and plain keys' transfers (one call); then simulates each
- * contract wallet's transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are
- * only reported as such (`byCode`), so that no plain key waits for a contract.
+ * Verifies EIP-3009 and Permit2 authorizations, cheap checks first: the form and the key, and the gas limits; then the code at
+ * the payers' addresses, balances, screening and plain keys' transfers. Nearly all payers are plain keys, so one call reads the
+ * code and simulates, as long as no payer has code; otherwise a second call follows. Then simulates each contract wallet's
+ * transfer as the transaction that would be sent. Unless `by` is `wallet`, payers that are contracts are only reported as such
+ * (`byCode`), so that no plain key waits for a contract.
  */
 async function verifyEvm(
   deps: VerifyDeps,
   chain: EvmChain,
   args: { all: readonly EvmSigned[]; by: "key" | "wallet" },
 ): Promise<Map<EvmSigned, VerificationResult>> {
-  const results = new Map<EvmSigned, VerificationResult>();
-  const [formal, rules] = await Promise.all([
-    checkForms(chain, args, results),
-    readGasRules(deps, chain, { forLane: false }),
-  ]);
-  const open = keepWithinLimits(formal, rules, results);
-  if (open.length === 0) return results;
+  const rules = await readGasRules(deps, chain, { forLane: false });
+  const accounts = [...new Set(args.all.map((one) => one.payer))];
+  const byKey = new Map(args.all.map((one) => [one, checkKey(chain, one)]));
+  const given = { ...args, byKey, rules };
+  const keys = args.by === "key" ? await prepare(deps, chain, { ...given, kinds: new Map() }) : undefined;
+  const inspected =
+    keys && keys.open.length > 0
+      ? await inspectScreened(deps, chain, { accounts, ...toReading(chain, keys) })
+      : undefined;
+  if (keys && inspected?.found) return conclude(deps, chain, keys, inspected.found);
+  const read = inspected?.kinds ?? (await readAccountKinds(chain.rpc, accounts));
+  const kinds = new Map(accounts.map((account, index) => [account, read[index] ?? "key"]));
+  const prepared = await prepare(deps, chain, { ...given, kinds });
+  if (prepared.open.length === 0) return prepared.results;
+  return conclude(deps, chain, prepared, await readScreened(deps, chain, toReading(chain, prepared)));
+}
 
+/** Transfers, what `checkKey` returns for each, and the kinds of their payers; a plain key where `kinds` has none. */
+type Given = {
+  all: readonly EvmSigned[];
+  by: "key" | "wallet";
+  byKey: ReadonlyMap<EvmSigned, VerificationResult>;
+  kinds: ReadonlyMap<Hex, AccountKind>;
+};
+
+/** Checks forms and gas limits, and plans the check of funds. */
+async function prepare(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  { rules, ...given }: Given & { rules: GasRules },
+): Promise<Prepared> {
+  const results = new Map<EvmSigned, VerificationResult>();
+  const open = keepWithinLimits(await checkForms(chain, given, results), rules, results);
   // Payers that are refused already cost the others no further calls.
-  const plan = await planFundsCheck(
+  const funds = await planFundsCheck(
     deps,
     chain,
     open.map(({ one }) => one),
   );
-  const plain = open.filter(({ smartWallet }) => !smartWallet);
+  return { results, open, funds };
+}
+
+/** Returns what one call reads, simulates and screens. */
+function toReading(chain: EvmChain, { open, funds }: Prepared) {
+  const members = open.filter(({ smartWallet }) => !smartWallet).map(({ member }) => member);
   const payers = [...new Set(open.map(({ one }) => one.payer))];
-  const members = plain.map(({ member }) => member);
-  const found = await readScreened(deps, chain, { from: chain.treasury, reads: plan.calls, members, payers });
+  return { from: chain.treasury, reads: funds.calls, members, payers };
+}
+
+/** Returns the results of prepared transfers by what the call of `toReading` found. */
+async function conclude(
+  deps: VerifyDeps,
+  chain: EvmChain,
+  { results, open, funds: plan }: Prepared,
+  found: Awaited<ReturnType<typeof readScreened>>,
+): Promise<Map<EvmSigned, VerificationResult>> {
   const funds = plan.read(found.reads);
   const passed = open.filter(({ one }) => !found.refused.has(one.payer) && funds.holds(one));
+  const plain = open.filter(({ smartWallet }) => !smartWallet);
   const outcomes = new Map(plain.map((each, index) => [each, found.outcomes[index]]));
   await simulateFailedAlone(chain, passed, outcomes);
   await simulateWallets(deps, chain, passed, outcomes);
-
   for (const each of open)
     results.set(
       each.one,
@@ -105,15 +151,12 @@ export function checkKey(chain: EvmChain, signed: EvmSigned): VerificationResult
 
 async function checkForms(
   chain: EvmChain,
-  { all, by }: { all: readonly EvmSigned[]; by: "key" | "wallet" },
+  { all, by, byKey, kinds }: Given,
   results: Map<EvmSigned, VerificationResult>,
 ): Promise<WellFormed[]> {
-  const payers = [...new Set(all.map((one) => one.payer))];
-  const kinds = await readAccountKinds(chain.rpc, payers);
-  const kindOf = new Map(payers.map((payer, index) => [payer, kinds[index] ?? "key"]));
   const good: { one: EvmSigned; smartWallet: boolean }[] = [];
   for (const one of all) {
-    const result = checkForm(chain, one, kindOf.get(one.payer) ?? "key");
+    const result = checkForm(chain, one, kinds.get(one.payer) ?? "key", byKey.get(one) ?? checkKey(chain, one));
     if (!result.ok) results.set(one, result);
     else if (result.smartWallet && by === "key")
       results.set(one, { ok: false, byCode: true, later: true, reason: "the account is a contract" });
@@ -147,8 +190,12 @@ async function hashCodes(chain: EvmChain, wallets: readonly EvmSigned[]): Promis
  * Verifies the form of a signature against the account at the payer's address. The simulation later runs a wallet's own code
  * exactly as the chain would.
  */
-function checkForm(chain: EvmChain, signed: EvmSigned, payer: AccountKind): VerificationResult {
-  const byKey = checkKey(chain, signed);
+function checkForm(
+  chain: EvmChain,
+  signed: EvmSigned,
+  payer: AccountKind,
+  byKey: VerificationResult,
+): VerificationResult {
   const { deployment } = unwrapSignature(signed.proof);
   if (payer === "key" && !deployment) return byKey;
   if (payer === "key" && deployment && !isAllowedFactory(chain, deployment.target))

@@ -117,7 +117,7 @@ describe("many authorizations at once", () => {
     const before = proxy.calls["eth_call"] ?? 0;
     const verificationResults = await verifier.verify(signed, "key");
     expect(verificationResults.map(({ ok }) => ok)).toEqual(signed.map((_one, index) => index % 2 === 0));
-    expect((proxy.calls["eth_call"] ?? 0) - before).toBeLessThanOrEqual(2 + 15);
+    expect((proxy.calls["eth_call"] ?? 0) - before).toBeLessThanOrEqual(1 + 15);
     const secondRun = proxy.calls["eth_call"] ?? 0;
     expect(
       (
@@ -127,7 +127,35 @@ describe("many authorizations at once", () => {
         )
       ).every(({ ok }) => ok),
     ).toBe(true);
-    expect((proxy.calls["eth_call"] ?? 0) - secondRun, "one read of the accounts' code, and one simulation").toBe(2);
+    expect((proxy.calls["eth_call"] ?? 0) - secondRun).toBe(1);
+  });
+
+  test("a payer with code among plain keys changes none of their results, and costs one call more", async () => {
+    const [wallet, ...buyers] = await fundBuyers(chain, 4);
+    const signed = await Promise.all([wallet, ...buyers].map((buyer) => authorize(buyer as PrivateKeyAccount)));
+    await chain.client.setCode({ address: wallet?.address ?? "0x", bytecode: "0xfe" });
+    const before = proxy.calls["eth_call"] ?? 0;
+    expect(await verifier.verify(signed, "key")).toMatchObject([
+      { ok: false, byCode: true },
+      ...buyers.map(() => ({ ok: true })),
+    ]);
+    expect((proxy.calls["eth_call"] ?? 0) - before).toBe(2);
+  });
+
+  test("an endpoint that refuses a call with much code gets two smaller ones", async () => {
+    const poor = await fundBuyer(chain, 1n);
+    const buyers = await fundBuyers(chain, 2);
+    const signed = await Promise.all([poor, ...buyers].map((buyer) => authorize(buyer)));
+    proxy.fail(({ params: [call] }) => {
+      const { to, data = "0x" } = (call ?? {}) as { to?: Hex; data?: Hex };
+      return to === undefined && data.length > 2_000 ? { code: -32_000, message: "out of gas" } : undefined;
+    });
+    const results = await verifier.verify(signed, "key");
+    proxy.fail(undefined);
+    expect(results).toMatchObject([
+      { ok: false, reason: expect.stringContaining("exceeds balance") },
+      ...buyers.map(() => ({ ok: true })),
+    ]);
   });
 
   test("authorizations of one payer that can afford one of them pass up to its balance, the first one first", async () => {

@@ -1,0 +1,64 @@
+import { isFresh } from "../cache-age.ts";
+import type { FinalTransaction } from "../final-transaction.ts";
+import { readFinalHeight } from "./blocks.ts";
+import type { Rpc } from "./evm-rpc.ts";
+import type { EvmChain } from "./open-evm-chain.ts";
+
+/**
+ * How long a final height is used, milliseconds. An older one is conservative, unless a reorg is deeper than the network's
+ * policy of finality.
+ */
+const HEIGHT_MS = 5_000;
+/** Movements and nonces that are kept of each endpoint: some 10 MB. A caller can name any transaction, and one can have thousands. */
+const MAX_MOVEMENTS = 10_000;
+
+type Final = Extract<FinalTransaction, { state: "final" }>;
+
+/** What one endpoint has shown. A transaction that was final there stays as it is, so it is read once. */
+export type FinalReadings = {
+  /** Returns a final height that the endpoint reported a moment ago, or reports now. */
+  readHeight: (chain: EvmChain, recent?: "now") => Promise<{ height: number; isNew: boolean }>;
+  find: (chain: EvmChain, hash: string) => Final | undefined;
+  keep: (chain: EvmChain, hash: string, transaction: Final) => void;
+};
+
+// One for each endpoint: no endpoint may vouch for what another one has shown.
+const readings = new WeakMap<Rpc, FinalReadings>();
+
+/** Returns what an endpoint has shown since the process started. */
+export function finalReadingsOf(rpc: Rpc): FinalReadings {
+  const known = readings.get(rpc) ?? openReadings(rpc);
+  readings.set(rpc, known);
+  return known;
+}
+
+function openReadings(rpc: Rpc): FinalReadings {
+  const transactions = new Map<string, Final>();
+  let movements = 0;
+  let last = { height: 0, at: Number.NEGATIVE_INFINITY };
+  // The treasury's contracts decide which natural keys the movements have.
+  const keyOf = ({ treasury }: EvmChain, hash: string) => `${treasury} ${hash}`;
+  // A transaction can name many more nonces than it makes movements.
+  const sizeOf = (one: Final) => one.movements.reduce((sum, each) => sum + 1 + (each.candidateNonces?.length ?? 0), 1);
+  return {
+    async readHeight(chain, recent) {
+      const at = performance.now();
+      if (recent !== "now" && isFresh(last.at, at, HEIGHT_MS)) return { height: last.height, isNew: false };
+      const height = await readFinalHeight(chain, rpc);
+      last = { height, at };
+      return { height, isNew: true };
+    },
+    find: (chain, hash) => transactions.get(keyOf(chain, hash)),
+    keep(chain, hash, transaction) {
+      const key = keyOf(chain, hash);
+      if (transactions.has(key)) return;
+      transactions.set(key, transaction);
+      movements += sizeOf(transaction);
+      for (const [oldest, one] of transactions) {
+        if (movements <= MAX_MOVEMENTS) break;
+        transactions.delete(oldest);
+        movements -= sizeOf(one);
+      }
+    },
+  };
+}
