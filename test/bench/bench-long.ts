@@ -6,13 +6,14 @@ import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { accumulatePayouts, type Line, waitSettled, withLimit } from "./bench-payments.ts";
 import { percentile, printTable } from "./bench-stats.ts";
+import { readCpu } from "./cpu-time.ts";
 import { fitGrowth, type Growth } from "./linear-growth.ts";
 import { collectHeap, readFamily } from "./process-heap.ts";
 import { type Prepared, preparePayments, runPayments } from "./run-payments.ts";
 
 type Args = {
   minutes: number;
-  /** Payments per second; half of what the stack can pay when undefined. */
+  /** Payments per second; half of what the stack can create and pay when undefined. */
   rate: number | undefined;
   say: Say;
 };
@@ -43,8 +44,10 @@ export async function benchLong(stack: StackFile, { minutes, say, ...args }: Arg
   const begun = performance.now();
   const elapsed = () => (performance.now() - begun) / 60_000;
   while (elapsed() < minutes) {
+    const [paidBefore, cpuBefore] = [payments.length, readCpu(stack)];
     await payFor(stack, { rate, seconds: SAMPLE_SECONDS, minute: elapsed, payments });
-    samples.push({ minute: elapsed(), ...(await readSample(stack)) });
+    const cpu = perPayment(cpuBefore, readCpu(stack), payments.length - paidBefore);
+    samples.push({ minute: elapsed(), cpu, ...(await readSample(stack)) });
     const last = payments.slice(-rate * SAMPLE_SECONDS).map(({ ms }) => ms);
     say(`minute ${elapsed().toFixed(1)}: ${payments.length} payments, p99 ${percentile(last, 0.99).toFixed(0)} ms`);
   }
@@ -62,12 +65,22 @@ export async function benchLong(stack: StackFile, { minutes, say, ...args }: Arg
 /** When a payment became final, minutes since the start, and how long it took from its confirmation. */
 type Paid = { minute: number; ms: number; failure: string | undefined };
 
+/** Returns how many payments the stack can create, quote and pay in a second: the steady load does all of it, too. */
 async function measureFullLoad(stack: StackFile, say: Say): Promise<number> {
-  say("measuring full load: 1000 payments, 128 in flight");
-  await runPayments(stack, await preparePayments(stack, 100), 32);
-  const { perSecond } = await runPayments(stack, await preparePayments(stack, 1_000), 128);
+  say("measuring full load: 1000 payments are created and paid, 128 in flight, after as many that warm up");
+  await runPayments(stack, await preparePayments(stack, 1_000), 32);
+  const begun = performance.now();
+  const prepared = await preparePayments(stack, 1_000);
+  await runPayments(stack, prepared, 128);
+  const seconds = (performance.now() - begun) / 1_000;
   await waitSettled(stack);
-  return perSecond;
+  return prepared.length / seconds;
+}
+
+/** Returns the processor time of a payment by role, milliseconds. */
+function perPayment(before: Record<string, number>, after: Record<string, number>, payments: number) {
+  const each = Object.entries(after).map(([role, used]) => [role, ((used - (before[role] ?? 0)) * 1_000) / payments]);
+  return Object.fromEntries(each) as Record<string, number>;
 }
 
 type Load = { rate: number; seconds: number; minute: () => number; payments: Paid[] };
@@ -104,6 +117,8 @@ async function payOnce(stack: StackFile, { paymentId, ...signed }: Prepared): Pr
 
 type Sample = {
   minute: number;
+  /** Processor time of a payment, milliseconds. */
+  cpu: Record<string, number>;
   /** What each process holds, and its resident memory, bytes. Of Node processes after a garbage collection. */
   held: Record<string, number>;
   resident: Record<string, number>;
@@ -111,7 +126,7 @@ type Sample = {
   database: number;
 };
 
-async function readSample(stack: StackFile): Promise<Omit<Sample, "minute">> {
+async function readSample(stack: StackFile): Promise<Omit<Sample, "minute" | "cpu">> {
   const { api, workers, signer, ...others } = stack.processes;
   const held: Record<string, number> = {};
   const resident: Record<string, number> = {};
@@ -176,6 +191,9 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
       0.99,
     );
   const [first, last] = [p99(late.slice(0, third)), p99(late.slice(-third))];
+  const thirdOfSamples = Math.ceil(samples.length / 3);
+  const cpuOf = (role: string, part: readonly Sample[]) =>
+    (part.reduce((sum, { cpu }) => sum + (cpu[role] ?? 0), 0) / part.length).toFixed(2);
   const isSlower = last > first * MOST_SLOWER;
   const lines: Line[] = [
     ["payments, per second", `${payments.length}, ${rate.toFixed(1)}`],
@@ -197,6 +215,13 @@ function print({ payments, samples, late, from, rate }: Results): boolean {
         `at most ${MOST_KEYS}, now ${samples.at(-1)?.redisKeys}`,
       ),
     ],
+    ...Object.keys(samples[0]?.cpu ?? {}).map((role): Line => {
+      const [early, late] = [
+        cpuOf(role, samples.slice(0, thirdOfSamples)),
+        cpuOf(role, samples.slice(-thirdOfSamples)),
+      ];
+      return [`processor time, ${role}`, `${early}, ${late} ms per payment in the first and last third`];
+    }),
     ["database", `${(database.slope / (rate * 3_600) / 1_000).toFixed(1)} kB per payment`],
     [
       "p99, first and last third",

@@ -1,5 +1,6 @@
 import { ChainError } from "../../chains/errors.ts";
 import { type Block, readBlock, readHead } from "../../chains/evm/blocks.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import {
   advanceCursor,
@@ -62,8 +63,10 @@ export async function runBlockPass(
   });
   const finalBefore = watched.cursor.finalNumber;
   try {
+    let waitsFirst = false;
     for (let isFirst = true; ; isFirst = false) {
-      const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until });
+      const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until, waitsFirst });
+      waitsFirst = head.newest !== undefined;
       if (!isFirst && head.number === watched.cursor.number && !head.isAnnounced) break;
       await readUpTo(deps, chain, watched, { head, handlers, attempt });
       if (signal.aborted || errors.length > 0 || watched.cursor.number < head.number || performance.now() >= until)
@@ -156,32 +159,46 @@ async function checkCursorBlock(
 }
 
 /**
- * The newest block of an endpoint, and the time of the request: later blocks arrived after that time. `isAnnounced`: the
- * second endpoint has announced the cursor's block, which waited for it.
+ * The newest block of an endpoint, and the time of the request: later blocks arrived after that time. `newest` is the block
+ * itself and the endpoint that it was read from, when an announcement ended the wait. `isAnnounced`: the second endpoint has
+ * announced the cursor's block, which waited for it.
  */
-type Head = { number: number; askedAt: Date; isAnnounced: boolean };
+type Head = { number: number; askedAt: Date; newest: { block: Block; rpc: Rpc } | undefined; isAnnounced: boolean };
 
 /**
  * Waits until the head is beyond the cursor, for a limited time, and returns the head. Asks every `pollMs`, and when an
- * endpoint announces a block. While the cursor's block waits for the second endpoint, its announcement ends the wait.
+ * endpoint announces a block, for the block itself, which is one call less. While the cursor's block waits for the second
+ * endpoint, its announcement ends the wait. Asks at once unless `waitsFirst`: where blocks are announced, one that came
+ * meanwhile ends the wait at once.
  */
 async function waitForBlock(
   deps: TransferDeps,
   chain: EvmChain,
-  { cursor, signal, until }: { cursor: Cursor; signal: AbortSignal; until: number },
+  args: { cursor: Cursor; signal: AbortSignal; until: number; waitsFirst: boolean },
 ): Promise<Head> {
+  const { cursor, signal, until, waitsFirst } = args;
   const isHeld = isWaitingForSecond(chain, cursor);
-  for (;;) {
+  const wait = () => {
+    const ms = Math.min(chain.network.pollMs, Math.max(0, until - performance.now()));
+    return chain.heads.wait({ height: isHeld ? cursor.number : cursor.number + 1, ms, signal });
+  };
+  let head: Omit<Head, "isAnnounced"> | undefined;
+  // A held block is no evidence of the head: the head is asked for before the wait.
+  for (let isAnnounced = waitsFirst && !isHeld && (await wait()); ; isAnnounced = await wait()) {
+    if (head && isHeld && isAnnounced) return { ...head, isAnnounced };
     const askedAt = deps.now();
-    const number = await readHead(chain.rpc);
-    const isNew = number > cursor.number;
+    const newest = isAnnounced ? await readNewest(chain) : undefined;
+    head = { number: newest?.block.number ?? (await readHead(chain.rpc)), askedAt, newest };
+    const isNew = head.number > cursor.number;
     if (isNew) chain.heads.confirm();
-    const left = until - performance.now();
-    if (isNew || signal.aborted || left <= 0) return { number, askedAt, isAnnounced: false };
-    const height = isHeld ? cursor.number : cursor.number + 1;
-    const isAnnounced = await chain.heads.wait({ height, ms: Math.min(chain.network.pollMs, left), signal });
-    if (isHeld && isAnnounced) return { number, askedAt, isAnnounced };
+    if (isNew || signal.aborted || performance.now() >= until) return { ...head, isAnnounced: false };
   }
+}
+
+/** Reads the newest block of an endpoint, and returns the endpoint with it. */
+async function readNewest(chain: EvmChain): Promise<{ block: Block; rpc: Rpc }> {
+  const read = async (rpc: Rpc) => ({ block: await readBlock(rpc, "latest"), rpc });
+  return (await chain.readFromOneEndpoint(read)).value;
 }
 
 /** Returns true while the cursor's block is deep enough and not confirmed, because the second endpoint is behind. */
@@ -208,9 +225,10 @@ async function readNextBlocks(
   const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
     const reader = { ...chain, rpc };
     const to = Math.min(head.number, cursor.number + READ_AHEAD);
+    const known = rpc === head.newest?.rpc ? head.newest.block : undefined;
     return (
       (await readGap(deps, reader, { from: cursor, head: head.number, receipts })) ??
-      (await readBlocks(deps, reader, { from: cursor, to }))
+      (await readBlocks(deps, reader, { from: cursor, to, known }))
     );
   });
   const last = reading?.blocks.at(-1);

@@ -52,7 +52,9 @@ export async function relayReady(
 ): Promise<"idle" | "more"> {
   const chain = getEvmChain(deps.chains, chainId);
   const { relayers } = listLaneSigners(deps, chain);
-  if (relayers.length === 0 || (await wakeOwners(deps, chain, "lanes"))) return "idle";
+  if (relayers.length === 0) return "idle";
+  // With a single lane, whether another worker holds it shows when it is taken.
+  if (relayers.length > 1 && (await wakeOwners(deps, chain, "lanes"))) return "idle";
   const takes = hasWalletLane(chain) ? "keys" : "keys, then wallets";
   return drivePool(deps, chain, { signers: relayers, takes, handlers });
 }

@@ -2,12 +2,14 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 
 /** A batch forms no longer than this, milliseconds: its lane is leased meanwhile. */
 const MAX_FORMING_MS = 500;
+/** The part of a block for which a batch forms at most because the machine is busy: what forms when the block is made misses it. */
+const BUSY_PART = 1 / 8;
 
 /**
  * Returns how long a lane's next batch still forms, milliseconds: 0 when none of the lane's transactions waits for its
  * block. Otherwise a batch forms until the watcher has read that block, and at most for the time of a block divided by the
  * lane's window, so that the window is not full before the block, or for twice as long as the last batch took to send, so
- * that batches grow when the machine is busy. Pure.
+ * that batches grow when the machine is busy, but for no more than an eighth of a block. Pure.
  * @param newest when the newest transaction that waits for its block was signed
  * @param sendMs how long the last batch took to send, milliseconds
  */
@@ -16,7 +18,8 @@ export function formingMs(
   { newest, sendMs, now }: { newest: Date | null; sendMs: number; now: Date },
 ): number {
   if (newest === null) return 0;
-  const most = Math.min(Math.max(blockMs / laneWindow, 2 * sendMs), MAX_FORMING_MS);
+  const busyMs = Math.min(2 * sendMs, BUSY_PART * blockMs);
+  const most = Math.min(Math.max(blockMs / laneWindow, busyMs), MAX_FORMING_MS);
   return Math.min(most, Math.max(0, Math.ceil(newest.getTime() + most - now.getTime())));
 }
 

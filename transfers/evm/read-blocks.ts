@@ -21,18 +21,19 @@ export type Reading = Recordable & { blocks: readonly Block[]; isRange: boolean 
 
 /**
  * Reads the blocks after a cursor concurrently: the header and the movements of our accounts of each, and the receipts of the
- * transactions that made them or that we sent.
+ * transactions that made them or that we sent. `known` is a block that was read from the same endpoint already.
  * Returns the blocks that continue the cursor without a gap, or undefined when the first one does not (a reorg). Throws
  * ChainError `rpc_behind` when the endpoint does not have the first block, or part of a block's content, yet.
  */
 export async function readBlocks(
   deps: Pick<TransferDeps, "db" | "now">,
   chain: EvmChain,
-  range: { from: Cursor; to: number },
+  range: { from: Cursor; to: number; known?: Block | undefined },
 ): Promise<Reading | undefined> {
-  const { from, to } = range;
+  const { from, to, known } = range;
+  const read = async (number: number) => (number === known?.number ? known : readBlock(chain.rpc, number));
   const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
-  const linked = keepLinked(from.blockId, await readLeading(numbers, (number) => readBlock(chain.rpc, number)));
+  const linked = keepLinked(from.blockId, await readLeading(numbers, read));
   if (linked.length === 0) return undefined;
   const [accounts, ours] = await Promise.all([
     listWatchedAccounts(deps, chain),

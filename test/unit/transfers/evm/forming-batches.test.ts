@@ -20,6 +20,10 @@ describe("how long a lane's next batch forms", () => {
     expect(formingMs({ ...network, blockMs: 1_000 }, { newest: ago(50), sendMs: 45, now })).toBe(40);
   });
 
+  test("for an eighth of a block at most when sending is slow, so that few transfers wait for another block", () => {
+    expect(formingMs({ ...network, blockMs: 1_000 }, { newest: now, sendMs: 400, now })).toBe(125);
+  });
+
   test("no longer than half a second, whatever the clocks of other processes show", () => {
     expect(formingMs({ ...network, laneWindow: 2 }, { newest: now, sendMs: 5_000, now })).toBe(500);
     expect(formingMs(network, { newest: ago(-60_000), sendMs: 0, now })).toBe(375);
