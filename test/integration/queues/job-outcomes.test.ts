@@ -212,6 +212,10 @@ test("confirms that arrive while a batch is verified share the next job, and an 
 
 test("a full job is added although the job before it is still at work", async () => {
   const { queues } = await opened();
+  const request = (ended?: Promise<void>) => {
+    const attemptIds: [string] = [newId("att", new Date())];
+    return { data: { attemptIds }, ended };
+  };
   const added: string[] = [];
   const enqueue = async (name: "verify-signature" | "verify-contract-wallet", count: number) => {
     // The job before it, whose work does not end.
@@ -219,7 +223,6 @@ test("a full job is added although the job before it is still at work", async ()
     await Promise.all(Array.from({ length: count }, () => queues.enqueue(name, [request()])));
     added.push(name);
   };
-  const request = (ended?: Promise<void>) => ({ data: { attemptIds: [newId("att", new Date())] }, ended });
   await Promise.all([enqueue("verify-contract-wallet", 1), enqueue("verify-signature", 100)]);
   expect(added).toEqual(["verify-signature", "verify-contract-wallet"]);
 });
