@@ -40,7 +40,7 @@ export type QueueDeps = {
 
 /**
  * How long a job holds back the next one of a queue that merges its jobs, milliseconds: twice as long as its work takes, at most
- * this. Requests that arrive meanwhile form the next job, so batches grow when the machine is busy.
+ * this. Requests that arrive meanwhile form the next job, so batches grow when the machine is busy. A full job is not held back.
  */
 const MAX_HOLD_MS = 100;
 /**
@@ -94,16 +94,20 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
     if (catalog[name].merge && isFirst) await addMerged(name, withCause);
     else await add(name, withCause);
   };
-  /** Jobs that are enqueued while an earlier one is in progress, or at the same time, become one job. */
-  const waiting = new Map<QueueName, { requests: JobRequest[]; added: Promise<void> }>();
+  /** Jobs that are enqueued while an earlier one is in progress, or at the same time, become one job. A full one is added at once. */
+  const waiting = new Map<QueueName, { requests: JobRequest[]; fill: () => void; added: Promise<void> }>();
   const inProgress = new Map<QueueName, Promise<void>>();
   const addMerged = <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<void> => {
     const open = waiting.get(name);
-    open?.requests.push(...requests);
-    if (open) return open.added;
+    if (open) {
+      open.requests.push(...requests);
+      if (open.requests.length >= MAX_MERGED) open.fill();
+      return open.added;
+    }
     const all: JobRequest<N>[] = [...requests];
+    const { promise: full, resolve: fill } = Promise.withResolvers<void>();
     const earlier = inProgress.get(name) ?? new Promise((resolve) => setImmediate(resolve));
-    const added = earlier.then(awaitOthers(requests)).then(() => {
+    const added = Promise.race([earlier.then(awaitOthers(requests)), full]).then(() => {
       waiting.delete(name);
       const now = add(name, mergeRequests(name, all));
       const progress = now
@@ -115,7 +119,7 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
       return now.then(() => undefined);
     });
     // Entries of a queue's list are all of this queue.
-    waiting.set(name, { requests: all as JobRequest[], added });
+    waiting.set(name, { requests: all as JobRequest[], fill, added });
     return added;
   };
   /** Adds jobs. Returns false when Redis has not taken them. */

@@ -9,12 +9,17 @@ import type { EvmChain } from "./open-evm-chain.ts";
  * policy of finality.
  */
 const HEIGHT_MS = 5_000;
+/**
+ * How long a transaction is kept, milliseconds: the requests of one payout follow each other closely. An endpoint that lied once
+ * does not count for longer.
+ */
+const KEPT_MS = 60_000;
 /** Movements and nonces that are kept of each endpoint: some 10 MB. A caller can name any transaction, and one can have thousands. */
 const MAX_MOVEMENTS = 10_000;
 
 type Final = Extract<FinalTransaction, { state: "final" }>;
 
-/** What one endpoint has shown. A transaction that was final there stays as it is, so it is read once. */
+/** What one endpoint has shown a moment ago. A transaction that was final there stays as it is, so it is read once. */
 export type FinalReadings = {
   /** Returns a final height that the endpoint reported a moment ago, or reports now. */
   readHeight: (chain: EvmChain, recent?: "now") => Promise<{ height: number; isNew: boolean }>;
@@ -25,7 +30,7 @@ export type FinalReadings = {
 // One for each endpoint: no endpoint may vouch for what another one has shown.
 const readings = new WeakMap<Rpc, FinalReadings>();
 
-/** Returns what an endpoint has shown since the process started. */
+/** Returns what an endpoint has shown. */
 export function finalReadingsOf(rpc: Rpc): FinalReadings {
   const known = readings.get(rpc) ?? openReadings(rpc);
   readings.set(rpc, known);
@@ -33,13 +38,19 @@ export function finalReadingsOf(rpc: Rpc): FinalReadings {
 }
 
 function openReadings(rpc: Rpc): FinalReadings {
-  const transactions = new Map<string, Final>();
+  const transactions = new Map<string, { one: Final; readAt: number }>();
   let movements = 0;
   let last = { height: 0, at: Number.NEGATIVE_INFINITY };
   // The treasury's contracts decide which natural keys the movements have.
   const keyOf = ({ treasury }: EvmChain, hash: string) => `${treasury} ${hash}`;
   // A transaction can name many more nonces than it makes movements.
   const sizeOf = (one: Final) => one.movements.reduce((sum, each) => sum + 1 + (each.candidateNonces?.length ?? 0), 1);
+  const remove = (key: string) => {
+    const kept = transactions.get(key);
+    if (!kept) return;
+    transactions.delete(key);
+    movements -= sizeOf(kept.one);
+  };
   return {
     async readHeight(chain, recent) {
       const at = performance.now();
@@ -48,16 +59,18 @@ function openReadings(rpc: Rpc): FinalReadings {
       last = { height, at };
       return { height, isNew: true };
     },
-    find: (chain, hash) => transactions.get(keyOf(chain, hash)),
-    keep(chain, hash, transaction) {
+    find(chain, hash) {
+      const kept = transactions.get(keyOf(chain, hash));
+      return kept && isFresh(kept.readAt, performance.now(), KEPT_MS) ? kept.one : undefined;
+    },
+    keep(chain, hash, one) {
       const key = keyOf(chain, hash);
-      if (transactions.has(key)) return;
-      transactions.set(key, transaction);
-      movements += sizeOf(transaction);
-      for (const [oldest, one] of transactions) {
+      remove(key);
+      transactions.set(key, { one, readAt: performance.now() });
+      movements += sizeOf(one);
+      for (const oldest of transactions.keys()) {
         if (movements <= MAX_MOVEMENTS) break;
-        transactions.delete(oldest);
-        movements -= sizeOf(one);
+        remove(oldest);
       }
     },
   };

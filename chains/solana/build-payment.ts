@@ -40,6 +40,11 @@ export const tokenPrograms: Record<TokenProgram, PublicKey> = {
   token: TOKEN_PROGRAM_ID,
   "token-2022": TOKEN_2022_PROGRAM_ID,
 };
+/** The same programs as text: web3.js encodes an address anew for each call. */
+export const tokenProgramIds: Record<TokenProgram, string> = {
+  token: TOKEN_PROGRAM_ID.toBase58(),
+  "token-2022": TOKEN_2022_PROGRAM_ID.toBase58(),
+};
 
 /** The Memo program, version 2. Without accounts it requires no signature. */
 export const MEMO_PROGRAM = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
@@ -138,7 +143,7 @@ export function describeTransfer(transfer: SplTransfer): DescribedInstruction[] 
   data[0] = TokenInstruction.TransferChecked;
   data.writeBigUInt64LE(amount, 1);
   data[9] = decimals;
-  const tokens = tokenPrograms[program].toBase58();
+  const tokens = tokenProgramIds[program];
   const creation = {
     program: ASSOCIATED_PROGRAM,
     accounts: [relayerAccount, writable(destination), ...[receiver, mint, SYSTEM_PROGRAM, tokens].map(readonly)],

@@ -11,9 +11,9 @@ import {
   MEMO_PROGRAM_1,
   type SplTransfer,
   SYSTEM_PROGRAM,
-  tokenPrograms,
+  tokenProgramIds,
 } from "./build-payment.ts";
-import { verifySignature } from "./ed25519-keys.ts";
+import { verifyWithKey } from "./ed25519-keys.ts";
 import { LIGHTHOUSE_PROGRAM, validateGuards } from "./lighthouse-guards.ts";
 import { BUDGET_PROGRAM, type PlainInstruction, validateComputeBudget } from "./wallet-instructions.ts";
 import { type ParsedTransaction, parseTransaction, SIGNATURE_BYTES } from "./wire-format.ts";
@@ -25,8 +25,7 @@ export type CompareLimits = {
   ours: ReadonlySet<string>;
 };
 
-const TOKEN = tokenPrograms.token.toBase58();
-const TOKEN_2022 = tokenPrograms["token-2022"].toBase58();
+const { token: TOKEN, "token-2022": TOKEN_2022 } = tokenProgramIds;
 
 type Kind = "transfer" | "creation" | "memo";
 const kindNames: Record<Kind, string> = {
@@ -222,9 +221,11 @@ export function validateSignatures(parsed: ParsedTransaction, payer: string): st
   if (!parsed.signers.includes(payer)) return `the payer ${payer} is not among the signers`;
   for (const [index, signer] of parsed.signers.entries()) {
     const signature = parsed.signatures[index] ?? new Uint8Array();
+    const key = parsed.signerKeys[index];
     const empty = signature.every((byte) => byte === 0);
     if (empty && signer === payer) return `the signature of the payer ${payer} is missing`;
-    if (!empty && !verifySignature(signer, parsed.message, signature)) return `the signature of ${signer} is invalid`;
+    if (!empty && !(key && verifyWithKey(key, parsed.message, signature)))
+      return `the signature of ${signer} is invalid`;
   }
   return undefined;
 }

@@ -42,8 +42,13 @@ export function parseSecret(text: string): Uint8Array | undefined {
  */
 export function verifySignature(address: string, message: Uint8Array, signature: Uint8Array): boolean {
   const key = decodeAddress(address);
+  return key !== undefined && verifyWithKey(key, message, signature);
+}
+
+/** Like `verifySignature`, for an address that is given as the 32 bytes of its key. */
+export function verifyWithKey(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   // One verification needs no KeyObject, which would take half as long to create as the signature to verify.
-  return key !== undefined && verify(null, message, { key: toDer(key), format: "der", type: "spki" }, signature);
+  return verify(null, message, { key: toDer(key), format: "der", type: "spki" }, signature);
 }
 
 /** Returns a function like `verifySignature` for one address, of which many signatures are verified: it opens the key once. */

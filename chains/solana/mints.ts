@@ -1,5 +1,5 @@
 import { AccountLayout, AccountState, AccountType, ExtensionType, MintLayout } from "@solana/spl-token";
-import { type TokenProgram, tokenPrograms } from "./build-payment.ts";
+import { type TokenProgram, tokenProgramIds } from "./build-payment.ts";
 
 /** The facts of a mint's account. `extensions` are Token-2022 extensions, by their names in the program's source. */
 export type MintFacts = {
@@ -60,7 +60,7 @@ const refused: Readonly<Record<string, string>> = {
 
 /** Reads a mint from its account. Never throws. */
 export function readMint(account: { owner: string; data: Uint8Array }): MintFacts | { error: string } {
-  const program = (["token", "token-2022"] as const).find((one) => tokenPrograms[one].toBase58() === account.owner);
+  const program = (["token", "token-2022"] as const).find((one) => tokenProgramIds[one] === account.owner);
   if (!program) return { error: "the mint's account does not belong to the Token program or Token-2022" };
   const data = Buffer.from(account.data);
   const extensions = data.length === MintLayout.span ? new Map() : readExtensions(data, AccountType.Mint);

@@ -1,6 +1,6 @@
 import { TokenInstruction } from "@solana/spl-token";
 import type { TokenMovement } from "../token-movement.ts";
-import { MEMO_PROGRAM, type SplTransfer, tokenPrograms } from "./build-payment.ts";
+import { MEMO_PROGRAM, type SplTransfer, tokenProgramIds } from "./build-payment.ts";
 import { compareTransaction } from "./compare-transaction.ts";
 import { openVerifier } from "./ed25519-keys.ts";
 import type { SolanaChain, SolanaToken } from "./open-solana-chain.ts";
@@ -10,7 +10,7 @@ import { firstSignature, type ParsedTransaction, parseTransaction } from "./wire
 /** A payment into the treasury that signed bytes make if they succeed. The slot is not part of them. */
 export type SignedPayment = { token: SolanaToken; movement: Omit<TokenMovement, "blockId" | "blockNumber"> };
 
-const TOKEN = tokenPrograms.token.toBase58();
+const { token: TOKEN } = tokenProgramIds;
 
 /**
  * Returns the payment that a transaction makes if it succeeds, by its signed bytes, which anybody may have supplied: a

@@ -3,7 +3,7 @@ import { TokenInstruction, TransferFeeInstruction } from "@solana/spl-token";
 import type { TokenBalance, VersionedTransactionResponse } from "@solana/web3.js";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
-import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenPrograms } from "./build-payment.ts";
+import { MEMO_PROGRAM, MEMO_PROGRAM_1, tokenProgramIds } from "./build-payment.ts";
 import type { ParsedTransaction } from "./wire-format.ts";
 
 /** The treasury whose movements are read: its owner, and its token accounts with their mints. */
@@ -45,7 +45,7 @@ const PER_OUTER = 256;
 /** The first index of movements that no instruction shows, above all indexes of instructions. */
 const FIRST_UNEXPLAINED_INDEX = 65_536;
 
-const tokenProgramIds: ReadonlySet<string> = new Set(Object.values(tokenPrograms).map((one) => one.toBase58()));
+const programsOfTokens: ReadonlySet<string> = new Set(Object.values(tokenProgramIds));
 
 /**
  * Returns the movements of a transaction into and out of the treasury, read from its outer and inner instructions. The
@@ -83,7 +83,9 @@ export function findTransferIndex({ instructions }: Pick<ParsedTransaction, "ins
   const end = instructions.findIndex(({ program, data }) => program === MEMO_PROGRAM && text.equals(data));
   const position = instructions
     .slice(0, Math.max(0, end))
-    .findLastIndex(({ program, data }) => tokenProgramIds.has(program) && data[0] === TokenInstruction.TransferChecked);
+    .findLastIndex(
+      ({ program, data }) => programsOfTokens.has(program) && data[0] === TokenInstruction.TransferChecked,
+    );
   if (position < 0) throw new Error(`a transaction of ours has no transfer with the memo ${memo}`);
   return position * PER_OUTER;
 }
@@ -123,7 +125,7 @@ function readMovement(step: Step, treasury: Treasury, owners: ReadonlyMap<string
 
 /** Decodes an instruction of the token programs that moves tokens. */
 function readTransfer({ program, accounts, data }: Step): Transfer | undefined {
-  if (!tokenProgramIds.has(program)) return undefined;
+  if (!programsOfTokens.has(program)) return undefined;
   const [first, second, third] = accounts;
   const plain = () => ({ sent: readAmount(data, 1), arrived: readAmount(data, 1) });
   switch (data[0]) {

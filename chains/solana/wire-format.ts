@@ -10,6 +10,8 @@ export type ParsedTransaction = {
   /** 64 bytes each, in the order of `signers`. A missing signature is all zeros. */
   signatures: Uint8Array[];
   signers: string[];
+  /** The keys of the signers, 32 bytes each: `signers` has them in base58. */
+  signerKeys: Uint8Array[];
   feePayer: string;
   blockhash: string;
   accounts: ParsedAccount[];
@@ -57,7 +59,8 @@ export function parseTransaction(bytes: Uint8Array): ParsedTransaction | { error
     bytes,
     message: messageBytes,
     signatures: Array.from({ length: count }, (_, place) => signatureAt(bytes, place)),
-    signers: accounts.filter((account) => account.signer).map((account) => account.address),
+    signers: accounts.slice(0, signers).map((account) => account.address),
+    signerKeys: message.keys.slice(0, signers),
     feePayer,
     blockhash: encodeKey(message.blockhash),
     accounts,
@@ -95,7 +98,7 @@ function encodeKey(key: Uint8Array): string {
 export function withSignature(parsed: ParsedTransaction, address: string, signature: Uint8Array): Uint8Array {
   const place = parsed.signers.indexOf(address);
   if (place < 0 || signature.length !== SIGNATURE_BYTES) throw new Error(`${address} does not sign this transaction`);
-  const bytes = Uint8Array.from(parsed.bytes);
+  const bytes = new Uint8Array(parsed.bytes);
   bytes.set(signature, 1 + SIGNATURE_BYTES * place);
   return bytes;
 }
@@ -114,5 +117,5 @@ export function encodeUnsigned(message: Uint8Array, signerCount: number): Uint8A
 }
 
 function signatureAt(bytes: Uint8Array, place: number): Uint8Array {
-  return Uint8Array.from(bytes.subarray(1 + SIGNATURE_BYTES * place, 1 + SIGNATURE_BYTES * (place + 1)));
+  return new Uint8Array(bytes.subarray(1 + SIGNATURE_BYTES * place, 1 + SIGNATURE_BYTES * (place + 1)));
 }

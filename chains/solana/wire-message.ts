@@ -42,8 +42,8 @@ function readWhole(bytes: Uint8Array): WireMessage {
     blockhash: take(KEY_BYTES),
     instructions: takeMany(() => ({
       program: takeByte(),
-      accounts: [...take(takeLength())],
-      data: Uint8Array.from(take(takeLength())),
+      accounts: Array.from(take(takeLength())),
+      data: new Uint8Array(take(takeLength())),
     })),
   };
   const lookups = first === VERSIONED ? takeMany(() => [take(KEY_BYTES), take(takeLength()), take(takeLength())]) : [];
@@ -63,7 +63,12 @@ function openReader(bytes: Uint8Array) {
     at += count;
     return bytes.subarray(at - count, at);
   };
-  const takeByte = (): number => take(1)[0] ?? 0;
+  const takeByte = (): number => {
+    const byte = bytes[at];
+    if (byte === undefined) throw new RangeError("there are not enough bytes");
+    at += 1;
+    return byte;
+  };
   /** A compact-u16. A transaction has at most 1232 bytes, so a length of three bytes exceeds it. */
   const takeLength = (): number => {
     const low = takeByte();
@@ -72,6 +77,10 @@ function openReader(bytes: Uint8Array) {
     if (high === 0 || high >= 0x80) throw new RangeError("the length is too long, or not in its shortest form");
     return (high << 7) | (low & 0x7f);
   };
-  const takeMany = <T>(takeOne: () => T): T[] => Array.from({ length: takeLength() }, takeOne);
+  const takeMany = <T>(takeOne: () => T): T[] => {
+    const all: T[] = [];
+    for (let left = takeLength(); left > 0; left -= 1) all.push(takeOne());
+    return all;
+  };
   return { take, takeByte, takeLength, takeMany, hasMore: () => at < bytes.length };
 }

@@ -1,6 +1,6 @@
 import type { Chain } from "../../chains/open-chains.ts";
 import type { UnsignedPayout } from "../../chains/payout-signer.ts";
-import { findTokenAccount, tokenPrograms } from "../../chains/solana/build-payment.ts";
+import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
 import { countUnits } from "../../chains/solana/build-payouts.ts";
 import { type Account, readAccounts } from "../../chains/solana/cluster-state.ts";
 import { limitUnits } from "../../chains/solana/compute-budget.ts";
@@ -22,7 +22,7 @@ import { findClosing, insertTransaction, isNonceRecorded, listTransactions } fro
 /** What the treasury must have for fee and rents, lamports: the marker's, a new token account's, and its own. */
 const NEEDED_LAMPORTS = 5_000_000n;
 
-const programs = new Set(Object.values(tokenPrograms).map((program) => program.toBase58()));
+const programs = new Set(Object.values(tokenProgramIds));
 
 /** A withdrawal that the cluster would make now. `slot`: the endpoint had reached it when the nonce had this value. */
 export type WithdrawalDraft = {

@@ -79,7 +79,7 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "a wrong signature is accepted",
-        find: "!empty && !verifySignature(signer, parsed.message, signature)",
+        find: "!empty && !(key && verifyWithKey(key, parsed.message, signature))",
         replace: "false",
       },
       {
@@ -154,8 +154,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "an expired blockhash is accepted without a simulation",
-        find: "return slot !== undefined && canPay(chain, one, accounts) ? [[one, slot]] : [];",
-        replace: "return canPay(chain, one, accounts) ? [[one, slot ?? 0]] : [];",
+        find: "return slot !== undefined && canPay(chain, one, state) ? [[one, slot]] : [];",
+        replace: "return canPay(chain, one, state) ? [[one, slot ?? 0]] : [];",
       },
     ],
   },

@@ -1,9 +1,14 @@
 import { isFresh } from "../../chains/cache-age.ts";
-import { findTokenAccount, tokenPrograms } from "../../chains/solana/build-payment.ts";
+import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
 import { type Account, listValidBlockhashes, readNewestAccounts } from "../../chains/solana/cluster-state.ts";
 import { limitUnits, readBudget } from "../../chains/solana/compute-budget.ts";
 import { LIGHTHOUSE_PROGRAM } from "../../chains/solana/lighthouse-guards.ts";
-import { readTokenAccount, validateDestinationAccount, validateSourceAccount } from "../../chains/solana/mints.ts";
+import {
+  readTokenAccount,
+  type TokenAccountFacts,
+  validateDestinationAccount,
+  validateSourceAccount,
+} from "../../chains/solana/mints.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { MAX_COMPUTE_UNITS } from "../../chains/solana/wallet-instructions.ts";
 import type { ParsedTransaction } from "../../chains/solana/wire-format.ts";
@@ -48,11 +53,23 @@ export async function listPayable(
     readNewestAccounts(chain, [...new Set(plain.flatMap((one) => Object.values(accountsOf(chain, one))))]),
     listValidBlockhashes(chain, [...new Set(plain.map(({ parsed }) => parsed.blockhash))]),
   ]);
+  const state = { accounts, tokens: readTokenAccounts(accounts) };
   const payable = plain.flatMap((one): [ComparedPayment, number][] => {
     const slot = blockhashes.get(one.parsed.blockhash);
-    return slot !== undefined && canPay(chain, one, accounts) ? [[one, slot]] : [];
+    return slot !== undefined && canPay(chain, one, state) ? [[one, slot]] : [];
   });
   return new Map(payable);
+}
+
+/** Reads each account once: all payments of a batch have the same receiver. Leaves out those of other programs. */
+function readTokenAccounts(accounts: ReadonlyMap<string, Account>): Map<string, TokenAccountFacts> {
+  const ofTokens = [...accounts].filter(([, { owner }]) => owner === tokenProgramIds.token);
+  return new Map(
+    ofTokens.flatMap(([address, { data }]): [string, TokenAccountFacts][] => {
+      const facts = readTokenAccount(data);
+      return facts ? [[address, facts]] : [];
+    }),
+  );
 }
 
 function hasNoGuards({ instructions }: ParsedTransaction): boolean {
@@ -79,15 +96,13 @@ function accountsOf(chain: SolanaChain, { signed, parsed }: ComparedPayment) {
   };
 }
 
-function canPay(chain: SolanaChain, payment: ComparedPayment, accounts: ReadonlyMap<string, Account>): boolean {
-  const { token: mint, program } = getSolanaToken(chain, payment.signed.asset);
+type NewestState = { accounts: ReadonlyMap<string, Account>; tokens: ReadonlyMap<string, TokenAccountFacts> };
+
+function canPay(chain: SolanaChain, payment: ComparedPayment, { accounts, tokens }: NewestState): boolean {
+  const { token: mint } = getSolanaToken(chain, payment.signed.asset);
   const { payer, receiver, amount } = payment.signed;
   const addresses = accountsOf(chain, payment);
-  const readTokens = (address: string) => {
-    const account = accounts.get(address);
-    return account?.owner === tokenPrograms[program].toBase58() ? readTokenAccount(account.data) : undefined;
-  };
-  const [source, destination] = [readTokens(addresses.source), readTokens(addresses.destination)];
+  const [source, destination] = [tokens.get(addresses.source), tokens.get(addresses.destination)];
   const lamports = accounts.get(addresses.relayer)?.lamports ?? 0n;
   return (
     validateSourceAccount(source, { mint, owner: payer, amount }) === undefined &&

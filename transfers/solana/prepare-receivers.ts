@@ -1,4 +1,4 @@
-import { findTokenAccount, tokenPrograms } from "../../chains/solana/build-payment.ts";
+import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
 import { type Account, readAccounts } from "../../chains/solana/cluster-state.ts";
 import { readTokenAccount, validateDestinationAccount } from "../../chains/solana/mints.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
@@ -9,7 +9,7 @@ import type { TransferDeps } from "../transfer-deps.ts";
 /** A transfer of the treasury. `makeAccount` is true when it must create the receiver's token account first. */
 export type ReadyPayout = { row: TransferRow; makeAccount: boolean };
 
-const programs = new Set(Object.values(tokenPrograms).map((program) => program.toBase58()));
+const programs = new Set(Object.values(tokenProgramIds));
 
 /**
  * Checks the accounts that receive payouts. A missing token account is created at our expense, once: a receiver that closes

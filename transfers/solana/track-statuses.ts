@@ -25,7 +25,7 @@ import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Statuses of older transactions are searched in the full history, because nodes cache only recent ones, milliseconds. */
 const RECENT_MS = 45_000;
-/** Transfers confirmed in one database transaction. */
+/** Transactions recorded, and transfers confirmed, in one database transaction. */
 const CHUNK = 100;
 
 /** Reads the statuses of transactions, 256 per call. Throws ChainError. */
@@ -64,13 +64,19 @@ export async function applyStatuses(
   const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
   const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.slot);
   const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
-  const landed = known.filter((one) => one.status.depth !== "processed" && isNew(one));
-  const deep = known.filter(({ status }) => !status.error && isConfirmed(chain, status));
+  const isLanded = (one: KnownTransaction) => one.status.depth !== "processed" && isNew(one);
+  const isDeep = ({ status }: KnownTransaction) => !status.error && isConfirmed(chain, status);
+  const landed = known.filter(isLanded);
+  const unconfirmed = known.filter((one) => isDeep(one) && !isLanded(one));
   const final = known.filter(({ status }) => status.depth === "finalized");
   await attemptAll([
     () => revert(deps, chain, moved),
-    () => recordLanded(deps, chain, landed, handlers),
-    () => confirmDeep(deps, chain, deep, handlers),
+    () =>
+      bookParts(landed, {
+        record: (part) => recordLanded(deps, chain, part, handlers),
+        confirm: (part) => confirmDeep(deps, chain, part.filter(isDeep), handlers),
+      }),
+    () => confirmDeep(deps, chain, unconfirmed, handlers),
     () => finish(deps, chain, final, handlers),
     // Last, because it needs two endpoints and no other step must wait for them.
     async () => revert(deps, chain, await listVanished(chain, tracked)),
@@ -78,6 +84,26 @@ export async function applyStatuses(
 }
 
 type KnownTransaction = { row: SolanaTransactionRow; status: SignatureStatus };
+
+/**
+ * Records transactions in parts, and confirms each part while the next one is recorded: the buyers of the first part do not wait
+ * for the others. A part that fails does not stop the others. Throws the first error at the end.
+ */
+async function bookParts(
+  landed: readonly KnownTransaction[],
+  steps: Record<"record" | "confirm", (part: readonly KnownTransaction[]) => Promise<void>>,
+): Promise<void> {
+  const failures: unknown[] = [];
+  const attempt = (step: Promise<void>) => step.catch((error: unknown) => void failures.push(error));
+  let confirmed = Promise.resolve();
+  for (let from = 0; from < landed.length; from += CHUNK) {
+    const part = landed.slice(from, from + CHUNK);
+    await attempt(steps.record(part));
+    confirmed = confirmed.then(() => attempt(steps.confirm(part)));
+  }
+  await confirmed;
+  if (failures.length > 0) throw failures[0];
+}
 
 async function recordLanded(
   deps: TransferDeps,

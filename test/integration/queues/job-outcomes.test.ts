@@ -210,6 +210,23 @@ test("confirms that arrive while a batch is verified share the next job, and an 
   expect(served).toEqual(expect.arrayContaining([[first], [second, third], [fourth]]));
 });
 
+test("a full job is added although the job before it is still at work", async () => {
+  const { queues } = await opened();
+  const request = (ended?: Promise<void>) => {
+    const attemptIds: [string] = [newId("att", new Date())];
+    return { data: { attemptIds }, ended };
+  };
+  const added: string[] = [];
+  const enqueue = async (name: "verify-signature" | "verify-contract-wallet", count: number) => {
+    // The job before it, whose work does not end.
+    await queues.enqueue(name, [request(new Promise(() => undefined))]);
+    await Promise.all(Array.from({ length: count }, () => queues.enqueue(name, [request()])));
+    added.push(name);
+  };
+  await Promise.all([enqueue("verify-contract-wallet", 1), enqueue("verify-signature", 100)]);
+  expect(added).toEqual(["verify-signature", "verify-contract-wallet"]);
+});
+
 test("a confirm waits for those that are on their way with it, and not for one that does not come", async () => {
   const { queues } = await opened();
   const [first, second, third] = [newId("att", new Date()), newId("att", new Date()), newId("att", new Date())];

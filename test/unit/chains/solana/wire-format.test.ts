@@ -191,7 +191,9 @@ describe("the bytes of a transaction", () => {
         bytes: undefined,
         message: undefined,
         signatures: undefined,
+        signerKeys: undefined,
       });
+      expect(parsed.signerKeys.map((key) => base58.encode(key))).toEqual(parsed.signers);
       expect(Buffer.from(encodeUnsigned(parsed.message, parsed.signatures.length)).length).toBe(bytes.length);
       expect(Buffer.from(VersionedTransaction.deserialize(bytes).serialize())).toEqual(Buffer.from(bytes));
     };
