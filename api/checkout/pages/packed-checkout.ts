@@ -90,6 +90,20 @@ function nameShape({ view, language, amount: _a, time: _t, ...page }: CheckoutPa
   return JSON.stringify([language.tag, page, rest, values.map(({ length }) => length)]);
 }
 
+/**
+ * Returns other values for what neither is a slot nor names a shape. A page that showed one of them would differ from its template,
+ * so it would have none (`findExact`).
+ */
+function makeUnshown({ amount }: CheckoutPage["view"]): Partial<CheckoutPage["view"]> {
+  const date = () => new Date(randomInt(2 ** 42));
+  return {
+    changedAt: date(),
+    createdAt: date(),
+    expiresAt: date(),
+    amount: { ...amount, value: BigInt(randomInt(2 ** 47)) },
+  };
+}
+
 /** Makes the template of a page's shape from a page with marks in place of the values. */
 function makeTemplate(page: CheckoutPage, values: readonly Buffer[]): Template | undefined {
   const { view, publicUrl } = page;
@@ -97,8 +111,9 @@ function makeTemplate(page: CheckoutPage, values: readonly Buffer[]): Template |
   const [id, shop, amount, time, logo, reference] = [`pay_${mark()}`, mark(), mark(), mark(), mark(), mark()];
   const [leftMs, sinceMs] = [randomInt(2 ** 46, 2 ** 47), randomInt(2 ** 47, 2 ** 48 - 1)];
   const marks: Varying = { id, qr: qrSource(toPaymentLink(publicUrl, id)), shop, amount, time, logo, reference };
-  const merchant = { ...view.merchant, name: shop, logoId: view.merchant.logoId && logo };
-  const marked = { ...view, paymentId: id, leftMs, sinceMs, merchant, referenceId: view.referenceId && reference };
+  const merchant = { id: mark(), name: shop, logoId: view.merchant.logoId && logo };
+  const varying = { paymentId: id, leftMs, sinceMs, merchant, referenceId: view.referenceId && reference };
+  const marked = { ...view, ...varying, ...makeUnshown(view) };
   const { markup } = checkoutPage({ ...page, amount, time, view: marked });
   const [before = "", afterLeft = "", ...more] = markup.split(String(leftMs));
   const [between = "", afterSince = "", ...others] = afterLeft.split(String(sinceMs));
