@@ -73,8 +73,18 @@ export type TransferDriver = {
   isLaneHeld(lane: LaneStatus, chain: ChainStatus | undefined): boolean;
 };
 
-/** Returns the driver of a chain. No other functions of this module than this and `getResultReader` depend on the family. */
+/** Made once for each chain, because an options request asks for the driver three times for each option. */
+const drivers = new WeakMap<Chain, TransferDriver>();
+
+/** Returns the driver of a chain. */
 export function getTransferDriver(chain: Chain): TransferDriver {
+  const driver = drivers.get(chain) ?? openDriver(chain);
+  drivers.set(chain, driver);
+  return driver;
+}
+
+/** No other functions of this module than this and `getResultReader` depend on the family. */
+function openDriver(chain: Chain): TransferDriver {
   switch (chain.namespace) {
     case "eip155":
       return evmTransfers(chain);

@@ -63,27 +63,53 @@ const insertRows: (db: Db, rows: readonly NewOption[]) => Promise<ReadonlySet<st
     const rows = sortByText(lists.flat(), (row) => `${row.payment_id} ${keyOf(row)}`);
     // Only columns that the rows have: a later release may have added others, which get their defaults.
     const columns = sql.join(Object.keys(rows[0] ?? {}).map((column) => sql.ref(column)));
-    const { rows: written } = await sql<{ id: string }>`
+    const { numAffectedRows } = await sql`
       insert into payment_option (${columns})
-      select ${columns} from jsonb_populate_recordset(null::payment_option, ${toJson(rows)}::jsonb)
-      on conflict (payment_id, payer, asset, number) do nothing returning id`.execute(db);
-    const ids = new Set(written.map(({ id }) => id));
-    return lists.map(() => ids);
+      select ${columns} from jsonb_array_elements(${toJson(rows)}::jsonb) as of_payment (quotes),
+        jsonb_populate_recordset(jsonb_populate_record(null::payment_option, quotes -> 'all'), quotes -> 'each') r
+      on conflict (payment_id, payer, asset, number) do nothing`.execute(db);
+    const ids = rows.map(({ id }) => id);
+    const written = new Set(Number(numAffectedRows) === ids.length ? ids : await listKnownIds(db, ids));
+    return lists.map(() => written);
   },
   { sizeOf: (rows) => rows.length, isOnes: isTimeout },
 );
 
-/** Returns rows as JSON, with amounts as text, because JSON has no exact numbers. */
-const toJson = (rows: readonly NewOption[]): string =>
-  JSON.stringify(
-    rows.map((row) => ({
-      ...row,
-      amount: String(row.amount),
-      owed_amount: row.owed_amount === null ? null : String(row.owed_amount),
-      fee: String(row.fee),
-      fee_fixed: String(row.fee_fixed),
-    })),
+/** Returns those of these ids that quotes have. */
+async function listKnownIds(db: Db, ids: readonly string[]): Promise<string[]> {
+  const found = await db
+    .selectFrom("payment_option")
+    .select("id")
+    .where(sql<boolean>`id = ${anyOf(ids)}`)
+    .execute();
+  return found.map(({ id }) => id);
+}
+
+/**
+ * Returns quotes as JSON by payment, in their order: first the columns that are equal in all of them, then the others of each. Most
+ * are equal. Amounts are text, because JSON has no exact numbers.
+ */
+function toJson(rows: readonly NewOption[]): string {
+  const byPayment = Map.groupBy(rows, ({ payment_id }) => payment_id);
+  return JSON.stringify(
+    [...byPayment.values()].map((quotes) => {
+      const [first] = quotes;
+      const columns = Object.keys(first ?? {}) as (keyof NewOption)[];
+      const isEqual = (column: keyof NewOption) => quotes.every((quote) => quote[column] === first?.[column]);
+      const [equal, different] = [columns.filter(isEqual), columns.filter((column) => !isEqual(column))];
+      return { all: first && pick(first, equal), each: quotes.map((quote) => pick(quote, different)) };
+    }),
   );
+}
+
+function pick(row: NewOption, columns: readonly (keyof NewOption)[]): Record<string, unknown> {
+  const picked: Record<string, unknown> = {};
+  for (const column of columns) {
+    const value = row[column];
+    picked[column] = typeof value === "bigint" ? String(value) : value;
+  }
+  return picked;
+}
 
 const keyOf = ({ payer, asset }: Pick<NewOption, "payer" | "asset">) => `${payer} ${asset}`;
 

@@ -95,9 +95,10 @@ export async function listOptions(
   // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
   const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
   const nonce = deriveNonce(deps.networks.deployment, key);
+  const now = deps.now();
   for (const offer of affordable) {
     const before = newest.get(keyOfOffer(offer));
-    const row = toRow(deps, payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1 });
+    const row = toRow(payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1, now });
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
     else fresh.push({ id: newId("opt", row.created_at), ...row });
   }
@@ -157,19 +158,19 @@ export function findClosedRefusal(payment: PaymentWithMerchant, now: Date): Refu
 }
 
 function toRow(
-  deps: PaymentDeps,
   payment: PaymentWithMerchant,
   { account, payer, chain, token, amount, rate, quotedUntil: held, owed, allowance }: Offer,
   {
     terms: { policies, fee: policy, direct: destinations },
     nonce,
     number,
-  }: { terms: Terms; nonce: NewOption["authorization_nonce"]; number: number },
+    now,
+  }: { terms: Terms; nonce: NewOption["authorization_nonce"]; number: number; now: Date },
 ): Omit<NewOption, "id"> {
   // Only an EIP-3009 authorization can name the merchant's account as its receiver, and then no fee can be deducted.
   const direct = token.kind === "eip3009" ? parseAccountId(destinations.get(token.asset) ?? "") : undefined;
   const fee = calculateFee(direct ? noFee : policy, amount, token.decimals);
-  const quotedUntil = rate === null ? null : (held ?? new Date(deps.now().getTime() + QUOTE_LIFETIME_MS));
+  const quotedUntil = rate === null ? null : (held ?? new Date(now.getTime() + QUOTE_LIFETIME_MS));
   const finalityMs = getChainDriver(chain.chain).finalityMs(chain.network);
   const lastRelay = new Date(payment.expires_at.getTime() + finalityMs + GRACE_MS);
   return {
@@ -195,7 +196,7 @@ function toRow(
     authorization_nonce: nonce,
     needs_data: needsData(policies, { asset: token.asset, unit: payment.unit, value: payment.value }),
     valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
-    created_at: deps.now(),
+    created_at: now,
   };
 }
 

@@ -4,11 +4,12 @@ import { createInterface } from "node:readline";
 import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, printTable } from "./bench-stats.ts";
+import { readCpu } from "./cpu-time.ts";
 import { createClient, type SendRequest } from "./http-client.ts";
 
 type Args = { concurrency: number; seconds: number; say: Say };
-/** The times of requests, milliseconds, and how long they were sent, seconds. */
-type Load = { times: number[]; seconds: number };
+/** The times of requests, milliseconds, how long they were sent, seconds, and the CPU seconds of each role meanwhile. */
+type Load = { times: number[]; seconds: number; cpu: Record<string, number> };
 
 /** Accounts in one options request. With the four tokens of the bench's own stack, it has 20 pairs to price and to read. */
 const ACCOUNTS = 5;
@@ -59,13 +60,12 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       ["checkout page", openPage],
       ["options", getOptions],
     ];
-    await load(create, { ...args, seconds: 2 });
+    await load(stack, create, { ...args, seconds: 2 });
     const loads = new Map<string, Load>();
     for (let round = 0; round < ROUNDS; round += 1)
       for (const [name, once] of runs) {
         args.say(`${name}: ${args.seconds / ROUNDS} s at ${args.concurrency}`);
-        const before = loads.get(name) ?? { times: [], seconds: 0 };
-        loads.set(name, await load(once, { ...args, seconds: args.seconds / ROUNDS }, before));
+        loads.set(name, await load(stack, once, { ...args, seconds: args.seconds / ROUNDS }, loads.get(name)));
       }
     const rateOf = (name: string): number => {
       const { times, seconds } = loads.get(name) ?? { times: [], seconds: 1 };
@@ -84,6 +84,14 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
       ratio("options", "bare POST"),
       ratio("get status", "bare GET"),
       ratio("checkout page", "bare GET"),
+      ...[...loads].map(([name, { times, cpu }]): [string, string] => [
+        `${name}, CPU ms per request`,
+        Object.entries(cpu)
+          .map(([role, seconds]) => [role, ((seconds * 1_000) / times.length).toFixed(2)] as const)
+          .filter(([, ms]) => Number(ms) > 0)
+          .map((parts) => parts.join(" "))
+          .join(", "),
+      ]),
     ]);
   } finally {
     bare.process.kill();
@@ -96,11 +104,13 @@ function expectOk({ status, text }: Awaited<ReturnType<SendRequest>>): void {
 
 /** Runs `concurrency` request loops until the time is over, and adds them to those before. */
 async function load(
+  stack: StackFile,
   once: (index: number) => Promise<void>,
   args: Pick<Args, "concurrency" | "seconds">,
-  before: Load = { times: [], seconds: 0 },
+  before: Load = { times: [], seconds: 0, cpu: {} },
 ): Promise<Load> {
   const { times } = before;
+  const cpuBefore = readCpu(stack);
   const begun = performance.now();
   const until = begun + args.seconds * 1_000;
   let index = times.length;
@@ -112,7 +122,14 @@ async function load(
     }
   };
   await Promise.all(Array.from({ length: args.concurrency }, lane));
-  return { times, seconds: before.seconds + (performance.now() - begun) / 1_000 };
+  const used = Object.entries(readCpu(stack)).map(([role, seconds]) => {
+    return [role, (before.cpu[role] ?? 0) + seconds - (cpuBefore[role] ?? 0)];
+  });
+  return {
+    times,
+    seconds: before.seconds + (performance.now() - begun) / 1_000,
+    cpu: Object.fromEntries(used) as Record<string, number>,
+  };
 }
 
 async function startBare(): Promise<{ url: string; process: ChildProcess }> {

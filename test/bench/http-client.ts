@@ -21,5 +21,7 @@ export function createClient(baseUrl: string, headers: Record<string, string>, c
 async function readText(response: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of response) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString("utf8");
+  const bytes = Buffer.concat(parts);
+  // Compressed bytes are no text. To decode them as UTF-8 takes longer than the server needs to make them.
+  return bytes.toString(response.headers["content-encoding"] === undefined ? "utf8" : "latin1");
 }
