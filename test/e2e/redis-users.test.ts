@@ -9,7 +9,7 @@ import { addCleanup } from "../support/cleanups.ts";
 import { createOperators } from "../support/create-operators.ts";
 import { fundBuyer, startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
-import { makeSecrets } from "../support/made-secrets.ts";
+import { makeOtherAuthority, makeSecrets } from "../support/made-secrets.ts";
 import { spawnProcess } from "../support/spawn-process.ts";
 import { testEncryption, testKeys } from "../support/test-deps.ts";
 import { startTlsRedis } from "../support/tls-services.ts";
@@ -144,7 +144,7 @@ test.each(forbidden)("Redis refuses the %s what it does not need", async (_role,
 
 test("no client reaches Redis without a user, and a certificate of another authority or host name is refused", async () => {
   const ca = await secrets.read("ca.crt");
-  const other = await (await makeSecrets()).read("ca.crt");
+  const other = await makeOtherAuthority();
   const ping = async (url: string, tls: { ca: string }) => {
     const client = new Redis(url, { tls, retryStrategy: () => null, lazyConnect: true });
     client.on("error", () => undefined);

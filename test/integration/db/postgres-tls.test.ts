@@ -1,7 +1,8 @@
+import { writeFile } from "node:fs/promises";
 import { sql } from "kysely";
 import { expect, onTestFinished, test } from "vitest";
 import { openDb } from "../../../db/open.ts";
-import { makeSecrets } from "../../support/made-secrets.ts";
+import { makeOtherAuthority, makeSecrets } from "../../support/made-secrets.ts";
 import { startPrivatePostgres } from "../../support/private-services.ts";
 import { startTlsPostgres } from "../../support/tls-services.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -32,8 +33,9 @@ test("a process reaches Postgres over TLS when a private authority has signed th
 });
 
 test("a certificate of another authority is refused", async () => {
-  const other = await makeSecrets();
-  await expect(isEncrypted(urlOf(postgres.url, "localhost", other.path("ca.crt")))).rejects.toThrow(
+  const other = secrets.path("other-ca.crt");
+  await writeFile(other, await makeOtherAuthority());
+  await expect(isEncrypted(urlOf(postgres.url, "localhost", other))).rejects.toThrow(
     /unable to verify|self.signed|certificate signature failure/,
   );
 });

@@ -7,7 +7,7 @@ import { findRedis } from "../../../local/redis-binary.ts";
 import { makeScratch } from "../../../local/scratch-folder.ts";
 import { openRedis, openRetryingRedis } from "../../../queues/redis-connections.ts";
 import { addCleanup } from "../../support/cleanups.ts";
-import { type MadeSecrets, makeSecrets } from "../../support/made-secrets.ts";
+import { type MadeSecrets, makeOtherAuthority, makeSecrets } from "../../support/made-secrets.ts";
 import { startTlsRedis } from "../../support/tls-services.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -48,7 +48,7 @@ async function startTlsSentinel(secrets: MadeSecrets, masterPort: string): Promi
 
 test("a process reaches the master by TLS through sentinels with TLS, and trusts no other authority", async () => {
   const secrets = await makeSecrets();
-  const [ca, other] = [await secrets.read("ca.crt"), await (await makeSecrets()).read("ca.crt")];
+  const [ca, other] = [await secrets.read("ca.crt"), await makeOtherAuthority()];
   const master = await startTlsRedis(secrets);
   const { username, password, port } = new URL(await master.urlOf("worker"));
   const sentinel = await startTlsSentinel(secrets, port);
