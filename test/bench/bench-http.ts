@@ -22,7 +22,8 @@ const POLLED = 500;
 
 /**
  * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route that is
- * measured in turns with them. Half of the options requests are the first of their payment.
+ * measured in turns with them. Half of the options requests are the first of their payment,
+ * and half list the same options once more.
  */
 export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
@@ -41,9 +42,11 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
     };
     const accounts = stack.evm.buyers.map(({ address }) => `${stack.evm.chain}:${address}`);
     const getOptions = async (index: number) => {
-      const first = (index * ACCOUNTS) % accounts.length;
+      // A wallet lists the options of a payment, and lists them again later, before its buyer chooses.
+      const visit = index % 2 === 0 ? index / 2 : Math.max(0, (index - 1) / 2 - args.concurrency);
+      const first = (visit * ACCOUNTS) % accounts.length;
       const asked = JSON.stringify({ accounts: accounts.slice(first, first + ACCOUNTS) });
-      const id = ids[Math.floor(index / 2) % ids.length];
+      const id = ids[visit % ids.length];
       expectOk(await wallets("POST", `/v1/gateway/payment/${id}/options`, asked));
     };
     const openPage = async (index: number) => expectOk(await browsers("GET", `/?pid=${ids[index % ids.length]}`));
