@@ -6,9 +6,9 @@ import type { EvmChain } from "./open-evm-chain.ts";
 
 /**
  * How long a final height is used, milliseconds. An older one is conservative, unless a reorg is deeper than the network's
- * policy of finality.
+ * policy of finality. The requests of one payout follow each other within less.
  */
-const HEIGHT_MS = 5_000;
+const HEIGHT_MS = 1_000;
 /**
  * How long a transaction is kept, milliseconds: the requests of one payout follow each other closely. An endpoint that lied once
  * does not count for longer.

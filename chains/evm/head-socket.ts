@@ -11,6 +11,8 @@ const MAX_RETRY_MS = 60_000;
 const MAX_MESSAGES_PER_S = 2_000;
 /** Largest message, bytes. A block's header has about two thousand. */
 const MAX_MESSAGE_BYTES = 65_536;
+/** A socket that brings more characters in one second is closed too: to read large messages takes longer. */
+const MAX_LENGTH_PER_S = 8_000_000;
 /** A socket without a block for this long, and for this many block times, is opened again: its connection may be lost. */
 const SILENT_MS = 60_000;
 const SILENT_BLOCKS = 10;
@@ -54,7 +56,7 @@ export function openHeadSocket({ url, blockMs, onHeight, onState }: HeadSocketOp
   const connect = (): void => {
     const opened = new WebSocket(url, { dispatcher });
     socket = opened;
-    let [second, messages] = [0, 0];
+    let [second, messages, length] = [0, 0, 0];
     const end = (): void => {
       if (socket !== opened) return;
       socket = undefined;
@@ -72,8 +74,10 @@ export function openHeadSocket({ url, blockMs, onHeight, onState }: HeadSocketOp
     opened.addEventListener("message", ({ data }: MessageEvent) => {
       if (socket !== opened) return;
       const now = Math.floor(performance.now() / 1_000);
-      [second, messages] = now === second ? [second, messages + 1] : [now, 1];
-      if (messages > MAX_MESSAGES_PER_S) {
+      if (now !== second) [second, messages, length] = [now, 0, 0];
+      messages += 1;
+      length += typeof data === "string" ? data.length : MAX_MESSAGE_BYTES;
+      if (messages > MAX_MESSAGES_PER_S || length > MAX_LENGTH_PER_S) {
         retryMs = MAX_RETRY_MS;
         return end();
       }

@@ -45,12 +45,15 @@ function encodeInspection(accounts: readonly Hex[], target: Hex, data: Hex): str
 
 function decodeInspection(answer: Hex, accounts: number): Inspection {
   const sizes = readNumber(answer, 0);
+  if (readNumber(answer, sizes) !== accounts) throw new RangeError("the sizes are not those of the accounts");
   const kinds = Array.from({ length: accounts }, (_, index) =>
     toAccountKind(readNumber(answer, sizes + 32 + index * 32)),
   );
   const isDone = readNumber(answer, 32) === 1;
   const answered = readBytes(answer, readNumber(answer, 64));
-  return { kinds, outcomes: isDone && answered !== "0x" ? decodeMulticall(answered) : undefined };
+  // An endpoint that contradicts itself is not believed: code must not run among other transfers.
+  const isPlain = kinds.every((kind) => kind === "key");
+  return { kinds, outcomes: isDone && isPlain && answered !== "0x" ? decodeMulticall(answered) : undefined };
 }
 
 /** The longest run of bytes that one byte can announce. */
@@ -74,7 +77,8 @@ function packZeros(hex: string): Hex {
 }
 
 /** Returns the words of which each begins with the number of its significant bytes. Throws RangeError for anything else. */
-function unpackWords(packed: Hex): Hex {
+function unpackWords(packed: unknown): Hex {
+  if (typeof packed !== "string") throw new RangeError("the answer is not text");
   const words: string[] = [];
   for (let at = 2; at < packed.length; ) {
     const end = at + 2 + Number.parseInt(packed.slice(at, at + 2), 16) * 2;

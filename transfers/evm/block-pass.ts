@@ -108,7 +108,9 @@ async function readUpTo(
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
     const { unsolicited } = handlers;
-    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head, receipts, unsolicited });
+    // The announced block serves one read: it may be of a fork that was dropped since, and would never continue the cursor.
+    const next = reads === 0 ? head : { ...head, newest: undefined };
+    const read = await readNextBlocks(deps, chain, { cursor: watched.cursor, head: next, receipts, unsolicited });
     watched.cursor = read.cursor;
     newest = read.at;
     // A single endpoint must read a range again before anything in it is confirmed.

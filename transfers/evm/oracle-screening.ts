@@ -87,7 +87,8 @@ export async function inspectScreened(
   const together = outcomesOfMembers(all, inspected.outcomes);
   const answers = required.flatMap((one) => together.get(one) ?? []);
   // A check that fails among transfers must be made without them.
-  if (!answers.slice(reads.length).every(({ ok }) => ok)) return { kinds: inspected.kinds, found: undefined };
+  if (answers.length < required.length || !answers.slice(reads.length).every(({ ok }) => ok))
+    return { kinds: inspected.kinds, found: undefined };
   const outcomes = members.map((member) => together.get(member));
   return { kinds: inspected.kinds, found: toRead(deps, chain, reading, { answers, outcomes }) };
 }

@@ -117,14 +117,17 @@ describe("announcements of new blocks", () => {
     expect(await next).toBe(true);
   });
 
-  test("a socket that floods is closed and is not opened again at once", async () => {
+  test.each([
+    ["floods", 100, ""],
+    ["brings too much text", 1, " ".repeat(60_000)],
+  ])("a socket that %s is closed and is not opened again at once", async (_what, messages, filling) => {
     const chain = await startChain();
     let sent = 0;
     const flood = await startSocket((socket) => {
       const send = () => {
-        for (let count = 0; count < 100 && socket.readyState === socket.OPEN; count += 1, sent += 1)
-          socket.send(announce(1_000_000 + sent));
-        if (socket.readyState === socket.OPEN) setImmediate(send);
+        for (let count = 0; count < messages && socket.readyState === socket.OPEN; count += 1, sent += 1)
+          socket.send(announce(1_000_000 + sent) + filling);
+        if (socket.readyState === socket.OPEN) setTimeout(send, 1);
       };
       send();
     });

@@ -74,3 +74,22 @@ test("an endpoint that refuses the call leaves it to the caller, and one that is
   proxy.refuse(false);
   expect((await inspect(keys, calls))?.outcomes).toEqual([{ ok: true, data: "0x01" }]);
 });
+
+/** Packs words as the Inspector does: each after the number of its significant bytes. */
+const packAnswer = (...words: readonly number[]): Hex =>
+  concat(words.map((word) => (word === 0 ? "0x00" : concat(["0x01", toHex(word, { size: 1 })]))));
+// Sizes, success and the call's answer, as ABI: two sizes, and an empty list of outcomes.
+const answered = (...sizes: readonly number[]) =>
+  packAnswer(96, 1, 96 + 32 + sizes.length * 32, sizes.length, ...sizes, 64, 32, 0);
+
+test.each<[string, unknown, unknown]>([
+  ["names keys, and outcomes", answered(0, 0), { kinds: ["key", "key"], outcomes: [] }],
+  ["names outcomes although an account has code", answered(0, 99), { kinds: ["key", "contract"], outcomes: undefined }],
+  ["has too few sizes", answered(0), undefined],
+  ["has no word", "0x", undefined],
+  ["ends within a word", answered(0, 0).slice(0, -1), undefined],
+  ["is null", null, undefined],
+])("an answer that %s is read with care", async (_what, answer, expected) => {
+  const rpc = (async () => answer) as unknown as Parameters<typeof inspectAndSimulate>[0];
+  expect(await inspectAndSimulate(rpc, at, { accounts: keys.slice(0, 2), calls: [] })).toEqual(expected);
+});

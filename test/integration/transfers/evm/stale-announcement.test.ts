@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { closeChains } from "../../../../chains/open-chains.ts";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { addCleanup } from "../../../support/cleanups.ts";
+import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
+import { waitFor } from "../../../support/wait-for.ts";
+
+/** Longer than the test: only an announcement ends a wait. */
+const LONG_MS = 50_000;
+
+test("an announced block of a fork that is dropped at once reverts nothing", async () => {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const rpc = [{ name: "one", url: proxy.url, wsUrl: chain.url.replace("http", "ws") }];
+  const fixture = await makeTransfersFixture(chain, { change: { rpc, pollMs: LONG_MS, finality: { blocks: 5 } } });
+  addCleanup(async () => closeChains(fixture.deps.chains));
+  const one = await fixture.sign(await fundBuyer(chain));
+  await fixture.watchOn();
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  const start = Number(await chain.client.getBlockNumber());
+  let questions = 0;
+  proxy.alter((method, [which], result) => {
+    if (method === "eth_blockNumber") questions += 1;
+    if (method !== "eth_getBlockByNumber" || which !== "latest") return result;
+    // The head of the other fork, two blocks above the cursor, as another backend of the provider shows it.
+    return {
+      ...(result as object),
+      number: `0x${(start + 2).toString(16)}`,
+      hash: `0x${"ab".repeat(32)}`,
+      parentHash: `0x${"cd".repeat(32)}`,
+    };
+  });
+  const pass = fixture.watchOn();
+  await waitFor(() => questions > 0, { within: 10_000 });
+  await chain.client.mine({ blocks: 2 });
+  await pass;
+  await fixture.watchOn();
+  expect((await fixture.deps.metrics.reorgs.get()).values.filter(({ value }) => value > 0)).toEqual([]);
+  expect(await fixture.statesOf([one.id])).toEqual(["included"]);
+});
