@@ -5,7 +5,7 @@ import { toLogoUrl, toPaymentLink } from "../../contract/responses.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import type { Texts } from "../texts/en.ts";
 import { fill, type Language } from "../texts/languages.ts";
-import { isolate, phrase } from "./format-texts.ts";
+import { formatDuration, formatMoney, isolate, phrase } from "./format-texts.ts";
 import { layout } from "./page-layout.ts";
 import { qrCode } from "./qr-code.ts";
 import { type CheckoutData, type NetworkAddition, scriptTexts } from "./script-data.ts";
@@ -17,12 +17,8 @@ import { listWalletApps } from "./wallet-apps.ts";
 /** Time in `processing` after which the page says that the buyer may close it, milliseconds. */
 const LONG_PROCESSING_MS = 30_000;
 
-export type CheckoutPage = PagePreferences & {
+type CheckoutPage = PagePreferences & {
   view: CheckoutView;
-  /** The payment's amount in the notation of the language. */
-  amount: string;
-  /** The time that is left, such as 4:07. */
-  time: string;
   ways: readonly Way[];
   publicUrl: string;
   /** True when a buyer without JavaScript has chosen a page that reloads itself. */
@@ -42,10 +38,10 @@ type Page = CheckoutPage & {
 
 /** Returns the checkout page of a payment in its present state. The page's script switches it to later states. */
 export function checkoutPage(args: CheckoutPage): Html {
-  const { view, language, publicUrl, ways, amount } = args;
+  const { view, language, publicUrl, ways } = args;
   const values = {
     shop: view.merchant.name,
-    amount,
+    amount: formatMoney(view.amount, language),
     ways: listWords(ways, language),
   };
   const words = { t: language.texts, ...values };
@@ -130,12 +126,12 @@ function shopLine(page: Page): Html {
 }
 
 function paySection(page: Page): Html {
-  const { words, fillHtml, link } = page;
+  const { view, words, fillHtml, link } = page;
   const { t } = words;
   return html`<section id="requires_action" aria-labelledby="pay-title"${hiddenUnless(sectionOf(page) === "requires_action")}>
     <h1 id="pay-title" tabindex="-1">${fillHtml(t.payTo)}</h1>
     <p class="offer">${fillHtml(t.payableWith)}</p>
-    <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${page.time}</span>` })}</p>
+    <p class="offer">${phrase(t.timeLeft, { time: html`<span id="time" class="time" role="timer" aria-live="off">${formatDuration(view.leftMs)}</span>` })}</p>
     ${withoutScript(page)}
     <div class="ways">
     <div id="here" class="here">${openInWallets(page)}
@@ -259,21 +255,18 @@ function facts({ view, words }: Page): Html {
 function toScriptData(page: Page): Omit<CheckoutData, "texts"> {
   const { view, words, base, language, ways } = page;
   const { t: _, ...values } = words;
-  const { leftMs, ...status } = toStatusPayload(view);
   return {
-    ...status,
+    ...toStatusPayload(view),
     base: `${base}/checkout/${view.paymentId}`,
     language: language.tag,
     dataQuery: String(new URLSearchParams({ back: "1", ...writePreferences(page) })),
+    sinceMs: view.sinceMs,
     patienceMs: LONG_PROCESSING_MS,
     values,
     titles: titles(words),
     // Each network once, in the order of the networks file.
     networks: [...new Map(ways.map(({ chain, network }) => [chain, network]))],
     additions: Object.fromEntries(ways.flatMap(toAdditions)),
-    // Last, because they differ in every page: the rest of the page is compressed once for many.
-    leftMs,
-    sinceMs: view.sinceMs,
   };
 }
 

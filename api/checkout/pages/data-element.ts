@@ -8,7 +8,7 @@ export function dataElement(id: string, data: object, texts: object): Html {
   const writtenTexts = written.get(texts) ?? writeJson(texts);
   written.set(texts, writtenTexts);
   return asHtml(
-    `<script type="application/json" id="${id}">{"texts":${writtenTexts},${writeJson(data).slice(1)}</script>`,
+    `<script type="application/json" id="${id}">${writeJson(data).slice(0, -1)},"texts":${writtenTexts}}</script>`,
   );
 }
 

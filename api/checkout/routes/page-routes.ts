@@ -7,10 +7,8 @@ import type { ApiDeps } from "../../api-deps.ts";
 import { text } from "../../contract/request-schemas.ts";
 import { statusOf } from "../../http/http-errors.ts";
 import { addressLimitKey } from "../../http/rate-limits.ts";
-import { type CheckoutPage, checkoutPage } from "../pages/checkout-page.ts";
+import { checkoutPage } from "../pages/checkout-page.ts";
 import { collectPage } from "../pages/collect-page.ts";
-import { formatDuration, formatMoney } from "../pages/format-texts.ts";
-import { createCheckoutPacker } from "../pages/packed-checkout.ts";
 import { plainPage } from "../pages/page-layout.ts";
 import { assets } from "../release/script-bundles.ts";
 import { type Language, pickLanguage } from "../texts/languages.ts";
@@ -20,7 +18,7 @@ import { serveReports } from "./csp-reports.ts";
 import { setPageHeaders } from "./page-headers.ts";
 import { firstOf, type Query, readAppUrl, readTheme, withLanguage } from "./page-query.ts";
 import { readPrefill } from "./prefill.ts";
-import { acceptsGzip, sendAsset, sendPacked, sendPage } from "./send-page.ts";
+import { sendAsset, sendPage } from "./send-page.ts";
 
 type PageRequest = { request: FastifyRequest; reply: FastifyReply; query: Query; language: Language };
 
@@ -53,13 +51,12 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
       return sendMessage(deps, open(request, reply), "internal_error");
     },
   };
-  const checkoutDeps = { ...deps, pack: createCheckoutPacker(() => performance.now()) };
   app.get("/", pageOptions, async (request, reply) => {
     const page = open(request, reply);
-    return sendCheckout(checkoutDeps, page, firstOf(page.query["pid"]) ?? "");
+    return sendCheckout(deps, page, firstOf(page.query["pid"]) ?? "");
   });
   app.get<{ Params: { id: string } }>(`/:id(${PAYMENT_ID})`, pageOptions, async (request, reply) => {
-    return sendCheckout(checkoutDeps, open(request, reply), request.params.id);
+    return sendCheckout(deps, open(request, reply), request.params.id);
   });
   app.get<{ Params: CollectParams }>("/collect/:id/:optionId/:by", pageOptions, async (request, reply) => {
     return sendCollect(deps, open(request, reply), request.params);
@@ -77,30 +74,22 @@ export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
   serveReports(app, deps);
 }
 
-async function sendCheckout(
-  deps: ApiDeps & { pack: ReturnType<typeof createCheckoutPacker> },
-  page: PageRequest,
-  id: string,
-): Promise<FastifyReply> {
+async function sendCheckout(deps: ApiDeps, page: PageRequest, id: string): Promise<FastifyReply> {
   const { request, reply, query, language } = page;
   if (await deps.limits.address(addressLimitKey(request.ip), reply)) return sendMessage(deps, page, "rate_limited");
   keepSession(request, reply, deps.publicUrl);
   const opened = await openPaymentByLink(deps, id);
   if (!opened.ok) return sendMessage(deps, page, "payment_not_found");
-  const { view } = opened.value;
-  const checkout: CheckoutPage = {
+  const markup = checkoutPage({
     ...opened.value,
-    amount: formatMoney(view.amount, language),
-    time: formatDuration(view.leftMs),
     language,
     publicUrl: deps.publicUrl,
     theme: readTheme(query),
     refresh: firstOf(query["refresh"]) === "1",
     appUrl: readAppUrl(query, deps.appSchemes),
     legal: deps.legal,
-  };
-  const packed = acceptsGzip(request) ? deps.pack(checkout) : undefined;
-  return packed ? sendPacked(reply, packed) : sendPage(request, reply, checkoutPage(checkout));
+  });
+  return sendPage(request, reply, markup);
 }
 
 async function sendCollect(

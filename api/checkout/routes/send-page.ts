@@ -10,21 +10,12 @@ const BROTLI_WINDOW = 16;
 /** For the few clients without Brotli. */
 const GZIP_LEVEL = 1;
 
-const accepted = { br: /\bbr\b(?!;q=0(\.0+)?\b)/, gzip: /\bgzip\b(?!;q=0(\.0+)?\b)/ };
-
-const accepts = ({ headers }: FastifyRequest, encoding: keyof typeof accepted): boolean =>
-  accepted[encoding].test(String(headers["accept-encoding"] ?? ""));
-
-/** Returns true when the browser accepts gzip. */
-export const acceptsGzip = (request: FastifyRequest): boolean => accepts(request, "gzip");
-
 /** Returns the best encoding that the browser accepts. */
-const pickEncoding = (request: FastifyRequest): "br" | "gzip" | undefined =>
-  (["br", "gzip"] as const).find((encoding) => accepts(request, encoding));
-
-/** Sends a page that is compressed (gzip) already. The caller has set the page's headers. */
-export function sendPacked(reply: FastifyReply, packed: Buffer): FastifyReply {
-  return reply.type("text/html; charset=utf-8").header("content-encoding", "gzip").send(packed);
+function pickEncoding({ headers }: FastifyRequest): "br" | "gzip" | undefined {
+  const accepted = String(headers["accept-encoding"] ?? "");
+  return (["br", "gzip"] as const).find((encoding) =>
+    new RegExp(`\\b${encoding}\\b(?!;q=0(\\.0+)?\\b)`).test(accepted),
+  );
 }
 
 /** Where a page is written before it is compressed, which takes half as long as to make a buffer for each. */
