@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { percentile, printTable } from "./bench-stats.ts";
-import { readCpu } from "./cpu-time.ts";
+import { readCpu, readCpuSince } from "./cpu-time.ts";
 import { createClient, type SendRequest } from "./http-client.ts";
 
 type Args = { concurrency: number; seconds: number; say: Say };
@@ -22,8 +22,8 @@ const POLLED = 500;
 
 /**
  * Measures creations, options, statuses and checkout pages on one api process, beside a bare fastify route that is
- * measured in turns with them. Half of the options requests are the first of their payment,
- * and half list the same options once more.
+ * measured in turns with them. Half of the options requests are the first of their payment, and half list the same options
+ * once more.
  */
 export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
@@ -125,14 +125,9 @@ async function load(
     }
   };
   await Promise.all(Array.from({ length: args.concurrency }, lane));
-  const used = Object.entries(readCpu(stack)).map(([role, seconds]) => {
-    return [role, (before.cpu[role] ?? 0) + seconds - (cpuBefore[role] ?? 0)];
-  });
-  return {
-    times,
-    seconds: before.seconds + (performance.now() - begun) / 1_000,
-    cpu: Object.fromEntries(used) as Record<string, number>,
-  };
+  const cpu = readCpuSince(stack, cpuBefore);
+  for (const [role, seconds] of Object.entries(before.cpu)) cpu[role] = (cpu[role] ?? 0) + seconds;
+  return { times, seconds: before.seconds + (performance.now() - begun) / 1_000, cpu };
 }
 
 async function startBare(): Promise<{ url: string; process: ChildProcess }> {

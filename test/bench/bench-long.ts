@@ -6,7 +6,7 @@ import type { Say } from "../../local/service.ts";
 import type { StackFile } from "../../local/stack-file.ts";
 import { accumulatePayouts, type Line, waitSettled, withLimit } from "./bench-payments.ts";
 import { percentile, printTable } from "./bench-stats.ts";
-import { readCpu } from "./cpu-time.ts";
+import { readCpu, readCpuSince } from "./cpu-time.ts";
 import { fitGrowth, type Growth } from "./linear-growth.ts";
 import { collectHeap, readFamily } from "./process-heap.ts";
 import { type Prepared, preparePayments, runPayments } from "./run-payments.ts";
@@ -46,7 +46,7 @@ export async function benchLong(stack: StackFile, { minutes, say, ...args }: Arg
   while (elapsed() < minutes) {
     const [paidBefore, cpuBefore] = [payments.length, readCpu(stack)];
     await payFor(stack, { rate, seconds: SAMPLE_SECONDS, minute: elapsed, payments });
-    const cpu = perPayment(cpuBefore, readCpu(stack), payments.length - paidBefore);
+    const cpu = perPayment(readCpuSince(stack, cpuBefore), payments.length - paidBefore);
     samples.push({ minute: elapsed(), cpu, ...(await readSample(stack)) });
     const last = payments.slice(-rate * SAMPLE_SECONDS).map(({ ms }) => ms);
     say(`minute ${elapsed().toFixed(1)}: ${payments.length} payments, p99 ${percentile(last, 0.99).toFixed(0)} ms`);
@@ -78,9 +78,8 @@ async function measureFullLoad(stack: StackFile, say: Say): Promise<number> {
 }
 
 /** Returns the processor time of a payment by role, milliseconds. */
-function perPayment(before: Record<string, number>, after: Record<string, number>, payments: number) {
-  const each = Object.entries(after).map(([role, used]) => [role, ((used - (before[role] ?? 0)) * 1_000) / payments]);
-  return Object.fromEntries(each) as Record<string, number>;
+function perPayment(seconds: Record<string, number>, payments: number): Record<string, number> {
+  return Object.fromEntries(Object.entries(seconds).map(([role, used]) => [role, (used * 1_000) / payments]));
 }
 
 type Load = { rate: number; seconds: number; minute: () => number; payments: Paid[] };

@@ -30,6 +30,12 @@ export function readCpu(stack: StackFile): Record<string, number> {
   return used;
 }
 
+/** Returns the CPU seconds used since an earlier reading, by role. */
+export function readCpuSince(stack: StackFile, before: Record<string, number>): Record<string, number> {
+  const used = Object.entries(readCpu(stack)).map(([role, seconds]) => [role, seconds - (before[role] ?? 0)]);
+  return Object.fromEntries(used) as Record<string, number>;
+}
+
 /** Returns the busy and idle seconds of all cores so far, for every program on the machine. */
 export function readMachine(): { busy: number; idle: number } {
   const times = cpus().map((core) => core.times);
