@@ -484,9 +484,13 @@ test("a search for a long reference among long ones takes about as long as one f
     await sumPayments(db, { accountId: own.accountId, mode: live, reference });
     return performance.now() - startedAt;
   };
-  const fastest = async (reference: string) =>
-    Math.min(await measure(reference), await measure(reference), await measure(reference));
-  expect(await fastest(`${"a".repeat(254)}b`)).toBeLessThan(2 * (await fastest("aaa")) + 20);
+  // Ten turns, as another process may take the processor meanwhile. With patterns of all characters the long one takes ten times as long.
+  let [short, long] = [Infinity, Infinity];
+  for (let turn = 0; turn < 10; turn++) {
+    short = Math.min(short, await measure("aaa"));
+    long = Math.min(long, await measure(`${"a".repeat(254)}b`));
+  }
+  expect(long).toBeLessThan(4 * short);
 });
 
 test("the references of a merchant and day are kept in rows of at most 100", async () => {
