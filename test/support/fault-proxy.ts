@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../../local/free-ports.ts";
 import { postJson } from "../../local/post-json.ts";
 import { addCleanup } from "./cleanups.ts";
+import { KEEP_ALIVE_MS } from "./listen.ts";
 
 type Answer = { result?: unknown; error?: unknown };
 export type Call = { method: string; params: unknown[] };
@@ -58,6 +59,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
   const server = createServer((request, response) => {
     serve(request, response).catch(() => cut(request));
   });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const close = async (): Promise<void> => {
