@@ -2,9 +2,16 @@ import { readStatementLines, type StatementLine } from "../../payments/accountin
 import { collect } from "./collect.ts";
 import type { MerchantFixture } from "./merchant-fixture.ts";
 
-/** Returns the first asset of a merchant's statement of one UTC day: its changes, and their sums by kind. */
-export async function readDay({ deps, merchantId }: Pick<MerchantFixture, "deps" | "merchantId">, day: string) {
-  const read = await collect(readStatementLines(deps, { merchant: merchantId, from: day, until: day }));
+/**
+ * Returns the first asset of a merchant's statement: its changes since the UTC day of a time, and their sums by kind. A test
+ * may run into the next day.
+ */
+export async function readStatementSince(
+  { deps, merchantId }: Pick<MerchantFixture, "deps" | "merchantId">,
+  since: Date,
+) {
+  const [from, until] = [since, deps.now()].map((at) => at.toISOString().slice(0, 10)) as [string, string];
+  const read = await collect(readStatementLines(deps, { merchant: merchantId, from, until }));
   const all = read.map(({ line }) => line);
   const asset = all[0]?.asset;
   const ofAsset = all.filter((line) => line.asset === asset);

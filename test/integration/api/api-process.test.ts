@@ -56,18 +56,21 @@ describe("the process", () => {
     const answer = await fetch(`${api.url}/v1/payments`, { method: "POST" });
     expect(answer.status).toBe(401);
     await answer.text();
-    await waitFor(() => api.records().some(({ msg }) => msg === "listening"), { within: 5_000 });
+    await waitFor(() => api.records().some(({ msg }) => msg === "listening"), { within: 20_000 });
 
     const began = performance.now();
     const killed = api.kill("SIGTERM");
     const ready = api.metricsUrl.replace("/metrics", "/readyz");
-    await waitFor(async () => (await fetch(ready)).status === 503, { within: 2_000, what: "the process is not ready" });
+    await waitFor(async () => (await fetch(ready)).status === 503, {
+      within: 10_000,
+      what: "the process is not ready",
+    });
     // It still serves for a moment, for clients that have not noticed yet.
     const late = await fetch(`${api.url}/v1/payments`, { method: "POST" });
     expect([late.status, late.headers.get("connection")]).toEqual([401, "close"]);
     await killed;
     expect(await api.gone).toEqual({ code: 0, signal: null });
-    expect(performance.now() - began).toBeLessThan(8_000);
+    expect(performance.now() - began, "its time limit for running requests is 12 s").toBeLessThan(11_000);
   });
 
   test("the process stores the last use of a key before it exits", async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
@@ -46,7 +47,7 @@ function verifyAttempt(id: string): Promise<unknown> {
 /** Verifies the attempt as soon as it is stored, as a worker does. */
 async function verify(): Promise<void> {
   const attempt = await waitFor(async () => (await listAttempts()).find((one) => one.state === "waiting"), {
-    within: 5_000,
+    within: 20_000,
   });
   await verifyAttempt(attempt.id);
 }
@@ -78,19 +79,19 @@ describe("a confirm", () => {
     const began = performance.now();
     expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "requires_action", pollInMs: 1000 } });
     expect(performance.now() - began).toBeGreaterThan(1_900);
-    expect(performance.now() - began).toBeLessThan(4_500);
+    expect(performance.now() - began, "the longest wait is 25 s").toBeLessThan(15_000);
   });
 
   test("a confirm with maxPollMs=0 does not wait", async () => {
     const began = performance.now();
     expect(await send(confirm, "?maxPollMs=0")).toMatchObject({ status: 200, body: { status: "requires_action" } });
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began, "the usual wait is 2 s").toBeLessThan(1_900);
   });
 
   test("a confirm with maxPollMs waits longer than two seconds, until the status changes", async () => {
     const asked = send(confirm, "?maxPollMs=60000");
     const began = performance.now();
-    await waitFor(() => performance.now() - began > 2_500, { within: 5_000 });
+    await waitFor(() => performance.now() - began > 2_500, { within: 20_000 });
     const [answer] = await Promise.all([asked, verify()]);
     expect(answer).toMatchObject(paid());
   });
@@ -126,7 +127,7 @@ describe("a confirm", () => {
     await send(confirm, "?maxPollMs=0");
     await movePayment(api, id, "requires_action", "processing");
     const asked = send(confirm, "?maxPollMs=20000");
-    await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 1, { within: 5_000 });
+    await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 1, { within: 20_000 });
     await movePayment(api, id, "processing", "succeeded");
     await api.publishPaymentChanges([id]);
     expect(await asked).toMatchObject(paid());
@@ -184,15 +185,18 @@ describe("a confirm", () => {
   test("exactly one of a racing confirm, cancel and deadline wins, and all responses agree", async () => {
     const winners = new Set<string>();
     for (let round = 0; round < 30; round += 1) {
+      const began = performance.now();
       id = await makePayment(api, shop);
       confirm = await sign(buyer);
       await send(confirm, "?maxPollMs=0");
       const [attempt] = await listAttempts();
       const expires_at = new Date(Date.now() + (round % 3) * 4);
       await api.db.updateTable("payment").set({ expires_at }).where("id", "=", id).execute();
+      // A cancel is quicker than a verification, so it begins later in most rounds: up to the time of the requests before.
+      const lateMs = ((performance.now() - began) * (round % 6)) / 5;
       const [answer, cancelled] = await Promise.all([
         send(confirm),
-        api.post(`/v1/payments/${id}/cancel`, shop.headers, {}),
+        pause(lateMs).then(() => api.post(`/v1/payments/${id}/cancel`, shop.headers, {})),
         verifyAttempt(attempt?.id ?? ""),
         expirePayment(api.deps, id),
       ]);

@@ -13,5 +13,5 @@ test("options whose only chain has no budget of RPC calls left are refused with 
   expect(unanswered.headers.get("retry-after")).toBe("5");
   const refused = await ask();
   expect(refused).toMatchObject({ status: 503, body: { code: "chain_unavailable" } });
-  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(1);
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
 });

@@ -28,11 +28,11 @@ async function race(key: string, change: () => Promise<unknown>, ends: number): 
       expect(status).toBe(200);
       // The time at which the request was sent, because its response may be late.
       workedUntil = Math.max(workedUntil, began);
-      if (began > changedAt + 5_000) throw new Error("the key works for ever");
+      if (began > changedAt + 20_000) throw new Error("the key works for ever");
     }
   };
   const asking = Promise.all([api, twin, api, twin].map(askUntilEnd));
-  await waitFor(() => workedUntil > 0, { within: 5_000 });
+  await waitFor(() => workedUntil > 0, { within: 20_000 });
   await change();
   changedAt = performance.now();
   await asking;
@@ -56,19 +56,26 @@ describe("a key that is in use on two processes, while no message arrives", () =
   test("an app id stops within a second when it is revoked", async () => {
     const other = await makeMerchant(api);
     const gateway = `/v1/gateway/payment/${await makePayment(api, other)}/status`;
-    const works = async () => (await twin.get(gateway, other.wallet)).status === 200;
+    let workedUntil = Number.NEGATIVE_INFINITY;
+    const works = async () => {
+      const began = performance.now();
+      const { status } = await twin.get(gateway, other.wallet);
+      // The time at which the request was sent, because its response may be late.
+      if (status === 200) workedUntil = began;
+      return status === 200;
+    };
     expect(await works()).toBe(true);
     await api.db.updateTable("app_id").set({ revoked_at: new Date() }).execute();
     const revokedAt = performance.now();
-    await waitFor(async () => !(await works()), { within: 5_000 });
-    expect(performance.now() - revokedAt).toBeLessThan(1_500);
+    await waitFor(async () => !(await works()), { within: 20_000 });
+    expect(workedUntil - revokedAt).toBeLessThan(1_000);
   });
 });
 
 test("a key that expires while it is cached stops at that moment", async () => {
   const { id, key } = await newKey();
   await update(id, { expires_at: new Date(Date.now() + 300) });
-  await waitFor(async () => (await ask(api, key)) === 401, { within: 5_000 });
+  await waitFor(async () => (await ask(api, key)) === 401, { within: 20_000 });
   expect(await ask(api, key)).toBe(401);
 });
 

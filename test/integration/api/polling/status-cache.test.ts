@@ -34,7 +34,7 @@ async function countStatements(on: Api, asked: () => Promise<unknown>): Promise<
   return on.statements.count - before;
 }
 /** Asks until a request costs no statement, so that the status and the key are kept. */
-const warm = (on: Api) => waitFor(async () => (await countStatements(on, () => ask(on))) === 0, { within: 10_000 });
+const warm = (on: Api) => waitFor(async () => (await countStatements(on, () => ask(on))) === 0, { within: 20_000 });
 
 describe("the status of a payment", () => {
   test("an unchanged status costs no statement", async () => {
@@ -68,7 +68,7 @@ describe("the status of a payment", () => {
       return seen;
     });
     const seenBy = async (on: Api, status: string) =>
-      waitFor(async () => (await ask(on)) === status, { within: 5_000, what: `${status} is seen` });
+      waitFor(async () => (await ask(on)) === status, { within: 20_000, what: `${status} is seen` });
     await move(api, id, "requires_action", "processing");
     await seenBy(api, "processing");
     await seenBy(twin, "processing");

@@ -132,7 +132,7 @@ describe("a payout queue", () => {
     const resting = await db.transaction().execute(async (open) => {
       await insertSettlementRow(open, merchant, { number: 2, dueAt: now });
       const rest = restQueues(db, { kind: "settlement", queues: [taken] });
-      await waitFor(isWaiting, { within: 5_000, what: "the update waits for the queue's row" });
+      await waitFor(isWaiting, { within: 20_000, what: "the update waits for the queue's row" });
       return { rest };
     });
     await resting.rest;

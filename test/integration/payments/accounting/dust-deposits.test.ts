@@ -21,7 +21,8 @@ import { makeClock } from "../../../support/test-deps.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
 const DAY_MS = 86_400_000;
-const noonTomorrow = () => Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
+/** One moment for the whole file, so that no test is disturbed by the end of a day. */
+const noonTomorrow = Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** Returns a chain whose clock stands at a given time, and a merchant fixture on it whose USDC has a dust amount. */
@@ -81,7 +82,7 @@ async function sprinkle(chain: TestChain, count: number): Promise<void> {
 }
 
 test("a day's deposits below the dust amount become one exception and one log line, and the ledger holds all of them", async () => {
-  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow() });
+  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow });
   const since = Number(await chain.client.getBlockNumber());
   const today = dayOf(Number((await chain.client.getBlock()).timestamp) * 1_000);
   await sprinkle(chain, 250);
@@ -99,7 +100,7 @@ test("a day's deposits below the dust amount become one exception and one log li
   expect(await booked(fixture, "treasury")).toBe(5_000_010n);
   await expectReconciled(fixture, chain, since);
 
-  await setTime(chain, noonTomorrow() + DAY_MS);
+  await setTime(chain, noonTomorrow + DAY_MS);
   await fixture.watch();
   await mine(chain);
   await fixture.watch();
@@ -122,12 +123,12 @@ test("a day's deposits below the dust amount become one exception and one log li
 });
 
 test("a dust deposit found after its day was booked is counted on the next unbooked day", async () => {
-  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow() });
+  const { chain, fixture, treasury } = await makeDustFixture({ at: noonTomorrow });
   const stranger = await fundBuyer(chain);
   const block = Number(await chain.client.getBlockNumber());
   await sendUsdc(chain, stranger, treasury, 4n);
   await fixture.watch();
-  await setTime(chain, noonTomorrow() + DAY_MS);
+  await setTime(chain, noonTomorrow + DAY_MS);
   await fixture.watch();
   const [first] = await dustOf(fixture);
   expect(first).toMatchObject({ amount: "4", booked: true });
@@ -139,7 +140,7 @@ test("a dust deposit found after its day was booked is counted on the next unboo
   await fixture.watch();
   expect(await dustOf(fixture)).toEqual([
     first,
-    { day: dayOf(noonTomorrow() + DAY_MS), amount: "3", transfers: 1, booked: false },
+    { day: dayOf(noonTomorrow + DAY_MS), amount: "3", transfers: 1, booked: false },
   ]);
 });
 
@@ -158,7 +159,7 @@ test("money that leaves the treasury is never dust, and a payment below the dust
 test("dust deposits on Solana are grouped by the day of the worker's clock", async () => {
   const solana = await startTestSolana();
   const clock = makeClock();
-  clock.advance(noonTomorrow() - Date.now());
+  clock.advance(noonTomorrow - Date.now());
   const asset = { asset: solana.asset, symbol: "USDC", name: "USD Coin", decimals: solana.mint.decimals };
   const program = solana.mint.program.startsWith("Tokenz") ? "token-2022" : "token";
   const assets = [{ ...asset, program, peg: "iso4217/USD", dust: "10" }];
@@ -171,6 +172,6 @@ test("dust deposits on Solana are grouped by the day of the worker's clock", asy
   await fixture.watchUntil(async () => (await booked(fixture, "exceptions")) === -10n);
   clock.advance(DAY_MS);
   await fixture.watchUntil(async () => (await booked(fixture, "exceptions")) === -19n);
-  expect(await dustOf(fixture)).toEqual([{ day: dayOf(noonTomorrow()), amount: "9", transfers: 2, booked: true }]);
+  expect(await dustOf(fixture)).toEqual([{ day: dayOf(noonTomorrow), amount: "9", transfers: 2, booked: true }]);
   expect(await booked(fixture, "treasury")).toBe(await tokenBalance(solana, fixture.keys.treasury.address));
 });

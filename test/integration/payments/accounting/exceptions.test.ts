@@ -269,6 +269,7 @@ test("an operator lists, assigns, returns and books exceptions by command, and e
     .selectFrom("audit_entry")
     .select(["action"])
     .where("actor_id", "<>", testActor.id)
+    .orderBy("day")
     .orderBy("sequence")
     .execute();
   expect(actions.map(({ action }) => action)).toEqual([

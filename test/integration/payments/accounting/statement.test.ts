@@ -10,15 +10,22 @@ import { createMerchant } from "../../../../payments/merchants/merchants.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { collect } from "../../../support/collect.ts";
-import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
+import { makeClock } from "../../../support/test-deps.ts";
 
 const chain = await startChain();
-const fixture = await makeMerchantFixture(chain);
-const { merchantId, deps } = fixture;
 const DAY_MS = 86_400_000;
-const dayAfter = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+// The clocks of the service and of the chain begin at noon, so that no test runs into the next day.
+const noonTomorrow = Math.ceil(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
+const clock = makeClock();
+clock.advance(noonTomorrow - Date.now());
+await chain.client.setNextBlockTimestamp({ timestamp: BigInt(Math.floor(noonTomorrow / 1_000)) });
+await mine(chain);
+const fixture = await makeMerchantFixture(chain, { clock });
+const { merchantId, deps } = fixture;
+const dayAfter = (days: number) => new Date(noonTomorrow + days * DAY_MS).toISOString().slice(0, 10);
 async function read(from: number, until = from) {
   const period = { from: dayAfter(from), until: dayAfter(until) };
   return (await collect(readStatementLines(deps, { merchant: merchantId, ...period }))).map(({ line }) => line);

@@ -277,7 +277,7 @@ test("a buyer's data that is copied to a row of another payment cannot be read t
 
 /** Waits until the log has a line of a request to this route after `since`. */
 const waitForLine = (route: string, since: number) =>
-  waitFor(() => api.lines.slice(since).some((line) => line.includes(`"route":"${route}"`)), { within: 5_000 });
+  waitFor(() => api.lines.slice(since).some((line) => line.includes(`"route":"${route}"`)), { within: 20_000 });
 
 test("no log line and no job contains collected data", async () => {
   const before = api.lines.length;
@@ -294,7 +294,7 @@ test("no log line and no job contains collected data", async () => {
     const hashes = keys.filter((_key, index) => types[index] === "hash");
     return JSON.stringify(await Promise.all(hashes.map((key) => redis.hgetall(key))));
   };
-  await waitFor(async () => (await readJobs()).includes(attempt?.id as string), { within: 5_000 });
+  await waitFor(async () => (await readJobs()).includes(attempt?.id as string), { within: 20_000 });
   await waitForLine("/v1/gateway/payment/:id/confirm", before);
   const [jobs, lines] = [await readJobs(), api.lines.join("\n")];
   for (const secret of ["Ångström", "1990-02-28", "Uppsala"]) {

@@ -79,8 +79,8 @@ test("a payment keeps ten attempts of one account, even if each is a different s
   if (!option) throw new Error("no option");
   const [signed] = await signOption(option, buyer);
   const signature = String(signed?.data[0]);
-  // Hex digits are case-insensitive, so one signature has many spellings.
-  const texts = Array.from({ length: 60 }, (_, index) => {
+  // Hex digits are case-insensitive, so one signature has many spellings: as many as it has letters.
+  const texts = Array.from({ length: 130 }, (_, index) => {
     const at = 2 + index;
     return signature.slice(0, at) + signature.slice(at).toUpperCase();
   });

@@ -9,9 +9,9 @@ const fixture = await makeSolanaMerchantFixture(solana);
 
 /** Creates a payment with an option that expires in `seconds`, and returns the memo that pays it. */
 async function createExpiring(seconds: number) {
+  const buyer = await fundSolanaBuyer(solana);
   const deadline = new Date(fixture.deps.now().getTime() + seconds * 1_000);
   const paymentId = await fixture.create(100n, { expiresAt: deadline });
-  const buyer = await fundSolanaBuyer(solana);
   await fixture.offer(paymentId, buyer);
   const { authorization_nonce: memo } = await fixture.db
     .selectFrom("payment_option")
@@ -21,12 +21,12 @@ async function createExpiring(seconds: number) {
   // Block times have a resolution of one second.
   const over = deadline.getTime() + 1_500;
   const isPast = () =>
-    waitFor(() => fixture.deps.now().getTime() > over, { within: 20_000, what: "the deadline is over" });
+    waitFor(() => fixture.deps.now().getTime() > over, { within: 40_000, what: "the deadline is over" });
   return { paymentId, buyer, memo, isPast };
 }
 
 test("a payment expires once Solana's final history has been read past its deadline, and not while the cluster makes no slots", async () => {
-  const { paymentId, isPast } = await createExpiring(2);
+  const { paymentId, isPast } = await createExpiring(4);
   await solana.knobs.pause();
   await isPast();
   await fixture.watch();
@@ -37,7 +37,7 @@ test("a payment expires once Solana's final history has been read past its deadl
 });
 
 test("money that moved on Solana before the deadline pays, even if workers run only after the deadline", async () => {
-  const { paymentId, buyer, memo, isPast } = await createExpiring(6);
+  const { paymentId, buyer, memo, isPast } = await createExpiring(10);
   await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   await isPast();
   expect(await expirePayment(fixture.deps, paymentId)).toMatchObject({ decided: false });
@@ -45,7 +45,7 @@ test("money that moved on Solana before the deadline pays, even if workers run o
 });
 
 test("money that moved on Solana after the deadline becomes an exception, even before the payment expires", async () => {
-  const { paymentId, buyer, memo, isPast } = await createExpiring(2);
+  const { paymentId, buyer, memo, isPast } = await createExpiring(4);
   await isPast();
   await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   const exceptions = async () =>

@@ -116,7 +116,7 @@ test("a restored database finds a lost payout in the treasury's history and does
       await restored.watch().catch(() => undefined);
       return isFound();
     },
-    { within: 10_000 },
+    { within: 30_000 },
   );
   await restored.submit();
   expect(await tokenBalance(solana, restored.destination)).toBe(paid);

@@ -38,7 +38,7 @@ test("a plain key's attempt is verified while two hundred garbage confirms of co
   });
   const verify = createVerify(fixture.deps);
   const outstanding = Promise.all(garbage.map(verify));
-  await waitFor(() => held > 0 || undefined, { within: 10_000, what: "a simulation for a contract wallet" });
+  await waitFor(() => held > 0 || undefined, { within: 30_000, what: "a simulation for a contract wallet" });
   await verify(honest);
   expect(await fixture.verificationResult(honest)).toBe("verified");
   expect(fixture.enqueued.filter(({ queue }) => queue === "relay-transfers")).toHaveLength(1);

@@ -28,6 +28,7 @@ import { type MerchantFixture, makeMerchantFixture, signOption, unwrap } from ".
 import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase, createEmptyDatabase } from "../../../support/test-database.ts";
 import { relayByThirdParty } from "../../../support/transfers-fixture.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import { deliverAll, makeWebhookFixture } from "../../../support/webhook-endpoint.ts";
 
 const chain = await startChain();
@@ -219,13 +220,12 @@ test("events stay whose delivery is replayed while they are removed, and leave o
     await replayed.promise;
   });
   const removal = remove(fixture);
-  await expect
-    .poll(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
-      return rows.length;
-    })
-    .toBeGreaterThan(0);
+  const isWaiting = async () => {
+    const { rows } = await sql`
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+    return rows.length > 0;
+  };
+  await waitFor(isWaiting, { within: 20_000, what: "the removal waits for the replay" });
   replayed.resolve();
   await Promise.all([replay, removal]);
   const readEvents = async () => {
@@ -334,7 +334,7 @@ test("the backlog of one table does not hold up the others", async () => {
   const first = await insertPaymentRow(fixture.db, fixture);
   await sql`
     insert into payment select copy.* from payment p, generate_series(1, 300) as n,
-      jsonb_populate_record(p, jsonb_build_object('id', left(p.id, -4) || lpad(to_hex(n), 4, '0'))) as copy
+      jsonb_populate_record(p, jsonb_build_object('id', left(p.id, -8) || lpad(to_hex(n), 8, '0'))) as copy
     where p.id = ${first}`.execute(fixture.db);
   await sql`update payment set state = 'expired'`.execute(fixture.db);
   await age(fixture);

@@ -80,7 +80,10 @@ describe("a changed destination", () => {
     const { pendingChange } = await change(address);
     unwrap(await decide(pendingChange?.changeId ?? "", "reject"));
     await deliverAll(fixture);
-    const notices = endpoint.arrivals.filter(({ event }) => event.type.startsWith("destination."));
+    // They are sent at the same time, and may arrive in any order.
+    const notices = endpoint.arrivals
+      .filter(({ event }) => event.type.startsWith("destination."))
+      .toSorted((one, other) => one.event.type.localeCompare(other.event.type));
     expect(notices.map(({ event }) => event.type)).toEqual(["destination.change_requested", "destination.rejected"]);
     const [requested, rejected] = notices.map(({ event }) => event.data);
     expect(requested).toMatchObject({

@@ -28,7 +28,7 @@ test("the price of one wei follows its feed, and is absent while the feed is sta
   addCleanup(watchNativePrices(deps as typeof fixture.deps, 20));
   const read = async () => (await fixture.deps.metrics.nativePrice.get()).values;
   const becomes = (what: string, values: object[]) =>
-    waitFor(async () => JSON.stringify(await read()) === JSON.stringify(values), { within: 10_000, what });
+    waitFor(async () => JSON.stringify(await read()) === JSON.stringify(values), { within: 30_000, what });
   const labels = { chain: chain.id, currency: "iso4217/USD" };
   await becomes("the price", [{ value: 2.5e-15, labels }]);
   await callFeed("set", 2_500n * 10n ** 8n, now - 7_200n);

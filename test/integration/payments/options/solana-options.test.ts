@@ -163,7 +163,7 @@ describe("an option's transaction", () => {
     const first = read(await fetch()).blockhash;
     fixture.clock.advance(5_000);
     await waitFor(async () => (await solana.client.connection.getLatestBlockhash()).blockhash !== first, {
-      within: 5_000,
+      within: 20_000,
     });
     const second = read(await fetch()).blockhash;
     expect(second).not.toBe(first);
@@ -242,18 +242,19 @@ describe("the compute unit limit", () => {
 describe("several relayers", () => {
   test("several relayers share the payments, and a relayer without SOL is skipped", async () => {
     const shop = await makeSolanaMerchantFixture(solana, { lanes: 3 });
-    const payers = async () => {
-      const seen = new Set<string>();
-      for (let count = 0; count < 24; count += 1) seen.add(read(await (await begin(shop)).fetch()).feePayer);
-      return seen;
-    };
+    const choosePayer = async () => read(await (await begin(shop)).fetch()).feePayer;
     const lanes = shop.keys.lanes.map(({ address }) => address);
-    expect([...(await payers())].toSorted()).toEqual(lanes.toSorted());
+    // A hash chooses the relayer, so that it takes more payments now and then until each has been chosen.
+    const chosen = new Set<string>();
+    for (let count = 0; count < 100 && chosen.size < 3; count += 1) chosen.add(await choosePayer());
+    expect([...chosen].toSorted()).toEqual(lanes.toSorted());
     const [, empty] = shop.keys.lanes;
     if (!empty) throw new Error("there is no second relayer");
     await drainSol(solana, empty);
     shop.clock.advance(11_000);
-    expect([...(await payers())].toSorted()).toEqual(lanes.filter((one) => one !== empty.address).toSorted());
+    const others = new Set<string>();
+    for (let count = 0; count < 24; count += 1) others.add(await choosePayer());
+    expect([...others].toSorted()).toEqual(lanes.filter((one) => one !== empty.address).toSorted());
   });
 });
 

@@ -22,7 +22,7 @@ import { submitReady } from "../../../../transfers/solana/submit-ready.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
-import { readDay } from "../../../support/statement-sums.ts";
+import { readStatementSince } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 import { mintTestToken, startTokenKinds, testTokenBalance } from "../../../support/token-kinds.ts";
@@ -34,6 +34,7 @@ const UNIT = 1_000_000n;
 /** The merchant is paid out in USDC only. */
 const fixture = await makeMerchantFixture(chain, { change: kinds.change, assets: [assets.usdc] });
 const { deps, accountId, merchantId } = fixture;
+const started = deps.now();
 const owner = { accountId, merchantId, mode: fixture.mode };
 const [{ id: destination } = { id: "" }] = unwrap(await listDestinations(deps, owner));
 const booked = async (account: string, asset: string) =>
@@ -117,8 +118,7 @@ test("a payment in another asset is settled in the merchant's asset once invento
     tokenAmount: { unit: `caip19/${assets.permit}`, value: 10n * UNIT },
     settlement: { settled: true, amount: { unit: `caip19/${assets.usdc}`, value: 10n * UNIT } },
   });
-  const today = new Date().toISOString().slice(0, 10);
-  const statement = await readDay({ deps, merchantId }, today);
+  const statement = await readStatementSince({ deps, merchantId }, started);
   expect(statement).toMatchObject({ asset: assets.usdc, payments: 11n * UNIT, settled: 11n * UNIT, closing: 0n });
 });
 

@@ -13,7 +13,7 @@ import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { signUnconfirmed } from "../../../support/signed-payment.ts";
-import { readDay } from "../../../support/statement-sums.ts";
+import { readStatementSince } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { startTokenKinds } from "../../../support/token-kinds.ts";
 
@@ -82,6 +82,7 @@ describe("direct destinations", () => {
       basisPoints: 500,
       fixedMicros: 0n,
     });
+    const started = fixture.deps.now();
     const before = await usdcBalance(chain, treasury);
     const paymentId = await fixture.pay(await fundBuyer(chain), 1_000n);
     expect(await usdcBalance(chain, fixture.destination)).toBe(10_000_000n);
@@ -108,8 +109,7 @@ describe("direct destinations", () => {
       settledAt: expect.any(Date),
     });
     expect(await listBalances(fixture.db, { asset: chain.asset })).toEqual([]);
-    const today = new Date().toISOString().slice(0, 10);
-    const statement = await readDay({ deps, merchantId }, today);
+    const statement = await readStatementSince({ deps, merchantId }, started);
     expect(statement).toMatchObject({ payments: 10_000_000n, settled: 10_000_000n, closing: 0n, fees: 0n });
     expect(statement.lines.map(({ txHash }) => txHash)).toEqual([info?.txId, info?.txId]);
     const lines = unwrap(await reconcileChain(deps, { chain: chain.id }));

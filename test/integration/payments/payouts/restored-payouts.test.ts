@@ -10,7 +10,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
-import { readDay } from "../../../support/statement-sums.ts";
+import { readStatementSince } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { copyDatabase } from "../../../support/test-database.ts";
 import type { DepsOptions } from "../../../support/test-deps.ts";
@@ -74,6 +74,7 @@ async function expectReconciled(fixture: MerchantFixture, chain: TestChain) {
 test("a restored database adopts an accumulated payout that paid less than it owes and pays the remainder", async () => {
   const chain = await startChain();
   const first = await makeMerchantFixture(chain);
+  const started = first.deps.now();
   await accumulatePayouts(first, { ms: 600_000 });
   await first.pay(await fundBuyer(chain), 100n);
   const later = await first.create(200n);
@@ -99,8 +100,7 @@ test("a restored database adopts an accumulated payout that paid less than it ow
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectReconciled(restored, chain);
-  const day = restored.clock.now().toISOString().slice(0, 10);
-  const statement = await readDay({ ...restored, merchantId }, day);
+  const statement = await readStatementSince({ ...restored, merchantId }, started);
   expect(statement).toMatchObject({ settled: 3n * UNIT, closing: 0n });
 });
 

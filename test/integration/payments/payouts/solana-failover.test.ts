@@ -73,7 +73,7 @@ async function losePayout() {
   expect(await transferOf(fixture, id)).toMatchObject({ state: "assigned" });
   await postgres.failOver();
   // Until the pool notices that its connections are dead.
-  await waitFor(() => transferOf(fixture, id).catch(() => undefined), { within: 10_000 });
+  await waitFor(() => transferOf(fixture, id).catch(() => undefined), { within: 30_000 });
   expect(await transferOf(fixture, id)).toMatchObject({ state: "ready", lane_nonce: null });
   return opened;
 }
@@ -154,7 +154,7 @@ describe("a payout whose commit is lost in a database failover", () => {
         await solana.knobs.jump(1);
         return (await connection.getAccountInfo(marker, "processed")) === null;
       },
-      { within: 10_000 },
+      { within: 30_000 },
     );
     await solana.knobs.jump(1);
     await closing;
@@ -177,7 +177,7 @@ test("a buyer whose confirm is lost in a failover and who signs again pays once"
   expect(before - (await balanceOf(buyer.address))).toBe(UNIT);
   await postgres.failOver();
   const secondAttempt = await waitFor(() => fixture.attempt(paymentId, buyer).catch(() => undefined), {
-    within: 10_000,
+    within: 30_000,
   });
   await fixture.verify(secondAttempt);
   await fixture.submit();
@@ -200,7 +200,7 @@ test("a buyer's transaction whose broadcast is lost in a failover is not ended a
   // Its blockhash has expired before the new primary answers.
   await solana.knobs.jump(400);
   await postgres.failOver();
-  await waitFor(() => fixture.transfers().catch(() => undefined), { within: 10_000 });
+  await waitFor(() => fixture.transfers().catch(() => undefined), { within: 30_000 });
   await solana.knobs.resume();
   // The watcher knows the final height before the history has been read again, and must not end it either.
   for (let pass = 0; pass < 3; pass += 1) await fixture.watchOnly();

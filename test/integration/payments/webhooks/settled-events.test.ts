@@ -88,13 +88,17 @@ test("the transaction that confirms a payout writes as many rows for 20,000 paym
   expect(forMany).toMatchObject({ webhook_fanout: 1 });
 });
 
-/** Starts a process that writes events and kills it right after its first part. */
+/** Starts a process that writes events in ten parts, if it is not killed, and kills it right after the first one. */
 async function killWriter(databaseUrl: string): Promise<void> {
   const code = `
     import { openDb } from "./db/open.ts";
     import { writeSettledEvents } from "./payments/webhooks/settled-events.ts";
     const db = openDb(${JSON.stringify(databaseUrl)}, { max: 1 });
-    while ((await writeSettledEvents({ db })) > 0) process.stdout.write("part");`;
+    for (let part = 0; part < 10; part += 1) {
+      await writeSettledEvents({ db });
+      process.stdout.write("part");
+    }
+    setInterval(() => undefined, 1_000);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   child.stdout.once("data", () => child.kill("SIGKILL"));
   const [, signal] = await once(child, "exit");
