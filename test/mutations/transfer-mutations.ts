@@ -379,8 +379,13 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "an endpoint that refuses the call makes the caller fail",
-        find: "if (error instanceof RangeError || (error instanceof ChainError",
-        replace: "if (error instanceof RangeError && (error instanceof ChainError",
+        find: "if (!(error instanceof RangeError || (error instanceof ChainError",
+        replace: "if (!(error instanceof RangeError && (error instanceof ChainError",
+      },
+      {
+        name: "an outcome of the calls counts as a refusal of the endpoint",
+        find: "if (findRevertData(error) === undefined && !isOutOfGas(error)) ",
+        replace: "",
       },
     ],
   },
