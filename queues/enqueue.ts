@@ -73,6 +73,8 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
           backoff: { type: "custom" },
         },
       });
+      // A counter that appears only with its first failure has no rate for it.
+      metrics.enqueueFailures.inc({ queue: name }, 0);
       queue.on("error", (error) => log.debug({ queue: name, err: error }, "queue connection error"));
       return [name, queue] as const;
     }),
