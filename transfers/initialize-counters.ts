@@ -6,5 +6,4 @@ export function initializeCounters({ metrics }: Pick<TransferDeps, "metrics">, {
   for (const counter of [metrics.reorgs, metrics.finalReorgs, metrics.agreementWaits]) counter.inc({ chain }, 0);
   for (const { name: endpoint } of network.rpc) metrics.endpointDisagreements.inc({ chain, endpoint }, 0);
   metrics.screeningFailures.inc({ chain, provider: "list" }, 0);
-  if ("screening" in network && network.screening) metrics.screeningFailures.inc({ chain, provider: "oracle" }, 0);
 }
