@@ -73,6 +73,8 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
           backoff: { type: "custom" },
         },
       });
+      // A counter that appears only with its first failure has no rate for it.
+      metrics.enqueueFailures.inc({ queue: name }, 0);
       queue.on("error", (error) => log.debug({ queue: name, err: error }, "queue connection error"));
       return [name, queue] as const;
     }),
@@ -98,29 +100,29 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
   const waiting = new Map<QueueName, { requests: JobRequest[]; fill: () => void; added: Promise<void> }>();
   const inProgress = new Map<QueueName, Promise<void>>();
   const addMerged = <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<void> => {
-    const open = waiting.get(name);
-    if (open) {
-      open.requests.push(...requests);
-      if (open.requests.length >= MAX_MERGED) open.fill();
-      return open.added;
-    }
-    const all: JobRequest<N>[] = [...requests];
+    const open = waiting.get(name) ?? openMerged(name);
+    open.requests.push(...requests);
+    if (open.requests.length >= MAX_MERGED) open.fill();
+    return open.added;
+  };
+  const openMerged = (name: QueueName) => {
+    const requests: JobRequest[] = [];
     const { promise: full, resolve: fill } = Promise.withResolvers<void>();
     const earlier = inProgress.get(name) ?? new Promise((resolve) => setImmediate(resolve));
-    const added = Promise.race([earlier.then(awaitOthers(requests)), full]).then(() => {
+    const added = Promise.race([earlier.then(() => awaitOthers(requests)), full]).then(() => {
       waiting.delete(name);
-      const now = add(name, mergeRequests(name, all));
+      const now = add(name, mergeRequests(name, requests));
       const progress = now
-        .then((isAdded) => (isAdded ? holdBack(all) : undefined))
+        .then((isAdded) => (isAdded ? holdBack(requests) : undefined))
         .then(() => {
           if (inProgress.get(name) === progress) inProgress.delete(name);
         });
       inProgress.set(name, progress);
       return now.then(() => undefined);
     });
-    // Entries of a queue's list are all of this queue.
-    waiting.set(name, { requests: all as JobRequest[], fill, added });
-    return added;
+    const open = { requests, fill, added };
+    waiting.set(name, open);
+    return open;
   };
   /** Adds jobs. Returns false when Redis has not taken them. */
   const add = async <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<boolean> => {
@@ -163,9 +165,10 @@ async function holdBack(requests: readonly JobRequest[]): Promise<void> {
   await pause(Math.max(0, Math.min(took, MAX_HOLD_MS - took)));
 }
 
-/** Returns the function that waits for the requests on their way with the first of these. */
-function awaitOthers([first]: readonly JobRequest[]): () => Promise<unknown> {
-  return () => withTimeout(first?.others?.() ?? Promise.resolve(), MAX_ALONGSIDE_MS, "requests").catch(() => undefined);
+/** Waits for the requests on their way with the first of these. Never throws: later requests wait for this job. */
+async function awaitOthers([first]: readonly JobRequest[]): Promise<void> {
+  const arrived = Promise.try(() => first?.others?.());
+  await withTimeout(arrived, MAX_ALONGSIDE_MS, "requests").catch(() => undefined);
 }
 
 /** Payloads that are merged into one job at most. */

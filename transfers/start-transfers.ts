@@ -1,5 +1,6 @@
 import { getChain } from "../chains/open-chains.ts";
 import { checkUnfinished } from "./check-unfinished.ts";
+import { initializeCounters } from "./initialize-counters.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 import { getTransferDriver } from "./transfer-driver.ts";
 
@@ -9,5 +10,7 @@ import { getTransferDriver } from "./transfer-driver.ts";
  */
 export async function startTransfers(deps: TransferDeps, chainId: string): Promise<void> {
   await checkUnfinished(deps);
-  await getTransferDriver(getChain(deps.chains, chainId)).start(deps);
+  const chain = getChain(deps.chains, chainId);
+  initializeCounters(deps, chain);
+  await getTransferDriver(chain).start(deps);
 }

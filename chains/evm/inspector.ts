@@ -1,15 +1,20 @@
 import { concat, type Hex } from "viem";
 import artifact from "../../contracts/Inspector.json" with { type: "json" };
+import { isFresh } from "../cache-age.ts";
 import { ChainError } from "../errors.ts";
 import { packAddress, packBytes, packNumber, readBytes, readNumber } from "./abi-words.ts";
 import { type AccountKind, toAccountKind } from "./account-code.ts";
 import type { Rpc } from "./evm-rpc.ts";
 import { lowerCaseHex } from "./hex.ts";
 import { type Call, type CallOutcome, decodeMulticall, encodeMulticall } from "./multicall.ts";
-import { throwChainError } from "./rpc-errors.ts";
+import { findRevertData, isOutOfGas, throwChainError } from "./rpc-errors.ts";
 
 /** The maximum size of init code with its arguments, bytes (EIP-3860). */
 const MAX_INIT_CODE = 49_152;
+
+/** How long the endpoints of a chain are not asked again after one has refused the call, milliseconds. */
+const REFUSED_MS = 5 * 60_000;
+const refusedAt = new WeakMap<Rpc, number>();
 
 /** `outcomes` are undefined if an account has code, or if the calls could not be made in this way. */
 export type Inspection = { kinds: AccountKind[]; outcomes: CallOutcome[] | undefined };
@@ -17,13 +22,14 @@ export type Inspection = { kinds: AccountKind[]; outcomes: CallOutcome[] | undef
 /**
  * Reads the kinds of accounts and, only if all are plain keys, simulates calls through Multicall3 as `simulateCalls` does: all
  * at the newest block, in one eth_call (contracts/Inspector.sol). Returns undefined if the calls are too large for that, or if
- * the endpoint refuses it. Throws ChainError if no endpoint answers.
+ * the endpoint refuses it or has done so a moment ago. Throws ChainError if no endpoint answers.
  */
 export async function inspectAndSimulate(
   rpc: Rpc,
   at: { multicall: Hex; from: Hex },
   { accounts, calls }: { accounts: readonly Hex[]; calls: readonly Call[] },
 ): Promise<Inspection | undefined> {
+  if (isFresh(refusedAt.get(rpc) ?? Number.NEGATIVE_INFINITY, performance.now(), REFUSED_MS)) return undefined;
   const packed = packZeros(encodeInspection(accounts, at.multicall, encodeMulticall(calls)));
   const data = concat([lowerCaseHex(artifact.bytecode), `0x${packNumber(32)}${packBytes(packed)}`]);
   if (data.length / 2 - 1 > MAX_INIT_CODE) return undefined;
@@ -33,8 +39,10 @@ export async function inspectAndSimulate(
     );
     return decodeInspection(unpackWords(answer), accounts.length);
   } catch (error) {
-    if (error instanceof RangeError || (error instanceof ChainError && error.code === "rpc_answer")) return undefined;
-    throw error;
+    if (!(error instanceof RangeError || (error instanceof ChainError && error.code === "rpc_answer"))) throw error;
+    // An outcome of the calls is no refusal: a payer must not decide how other payments are verified.
+    if (findRevertData(error) === undefined && !isOutOfGas(error)) refusedAt.set(rpc, performance.now());
+    return undefined;
   }
 }
 

@@ -379,8 +379,35 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "an endpoint that refuses the call makes the caller fail",
-        find: "if (error instanceof RangeError || (error instanceof ChainError",
-        replace: "if (error instanceof RangeError && (error instanceof ChainError",
+        find: "if (!(error instanceof RangeError || (error instanceof ChainError",
+        replace: "if (!(error instanceof RangeError && (error instanceof ChainError",
+      },
+      {
+        name: "an outcome of the calls counts as a refusal of the endpoint",
+        find: "if (findRevertData(error) === undefined && !isOutOfGas(error)) ",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/oracle-screening.ts",
+    tests: ["test/integration/transfers/evm/failures-among-others.test.ts"],
+    mutations: [
+      {
+        name: "an oracle's answer that fails among transfers holds the payments",
+        find: " || !answers.slice(reads.length).every(({ ok }) => ok)",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/block-pass.ts",
+    tests: ["test/integration/transfers/evm/stale-announcement.test.ts"],
+    mutations: [
+      {
+        name: "an announced block is used with the logs of another endpoint",
+        find: "rpc === head.newest?.rpc ? head.newest.block : undefined",
+        replace: "head.newest?.block",
       },
     ],
   },
@@ -388,6 +415,12 @@ export const transferMutations: readonly MutationGroup[] = [
     file: "transfers/evm/dry-run.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [
+      {
+        name: "a transfer that fails only among others is held",
+        find: "outcomes: await retryFailedAlone(chain.rpc, at, batch, together) }",
+        replace: "outcomes: together as CallOutcome[] }",
+        tests: ["test/integration/transfers/evm/failures-among-others.test.ts"],
+      },
       {
         name: "a screened payer's transfer is declined although a third party has relayed it",
         find: "if (!(await claimExistingMovement(deps, row))) await declineTransfer(",

@@ -22,9 +22,9 @@ import { formingMs, lastSendMs, noteSendTime, waitForInclusion } from "./forming
 import { chooseFees, type Fees } from "./gas-fees.ts";
 import { MAX_INCLUSIONS, readGasRules } from "./gas-limits.ts";
 import { LEASE_MS, maxBatchSize, wakeOwners } from "./lane-capacity.ts";
-import { canPayGas } from "./lane-funds.ts";
+import { readSpendable, spendGas } from "./lane-funds.ts";
 import { hasWalletLane, listLaneSigners } from "./lane-signers.ts";
-import { buildPayload, pickBatch } from "./multicall-batch.ts";
+import { buildPayload, pickBatch, sumGas } from "./multicall-batch.ts";
 import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
 import { storeBroadcastResult } from "./store-broadcast-result.ts";
 import { gasOf } from "./transfer-gas.ts";
@@ -203,16 +203,21 @@ async function sendReady(
   const nonce = lease.next_nonce;
   // What is sent costs at most as much as the whole batch.
   const most = sumCosts(price, buildPayload(chain.multicall, batch).gas + price.extraGas, work);
-  const [good, canPay] = await Promise.all([
+  const [passed, spendable = most.cost] = await Promise.all([
     dryRunBatch(deps, chain, { ...lane, price }, batch),
-    canPayGas(deps, chain, lease, most),
+    readSpendable(deps, chain, lease, most),
   ]);
   // The transfers that failed are held now, so the next batch has others or none.
-  if (good.length === 0) return "sent";
+  if (passed.length === 0) return "sent";
 
+  const costOf = (some: readonly RowMember[]) => sumCosts(price, sumGas(some) + price.extraGas, work).cost;
+  // A lane with little gas sends what it can pay for: without another lane, all transfers would wait until it has more.
+  let good = passed;
+  while (good.length > 0 && costOf(good) > spendable) good = good.slice(0, -1);
+  if (good.length === 0) return "blocked";
+  spendGas(chain, lease, costOf(good));
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
-  if (!canPay) return "blocked";
   const { chainId } = chain;
   const offered = toFeeMembers(chain.network.feeModel, fees);
   const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });

@@ -13,40 +13,42 @@ type Known = { fence: number; left: bigint };
 const known = new WeakMap<EvmChain, Map<string, Known>>();
 
 /**
- * Returns true when a lane can pay for one more transaction in addition to those that are in no block yet. A batch stays
- * with the lane under whose nonce it is stored, so this is checked first, and another lane can take the batch. Reads the
- * balance only when the rest of the last one does not suffice. Returns true when no endpoint returns the balance.
+ * Returns what a lane can pay for one more transaction in addition to those that are in no block yet, wei, or undefined when no
+ * endpoint returns the balance. A batch stays with the lane under whose nonce it is stored, so this is read first, and another
+ * lane can take what this one cannot pay. Reads the balance only when the rest of the last one does not suffice.
  * @param cost highest cost of the transaction, wei
  * @param inFlight highest cost of the transactions that are in no block yet, wei
  */
-export async function canPayGas(
+export async function readSpendable(
   deps: Pick<TransferDeps, "log">,
   chain: EvmChain,
   lease: LaneLease,
   { cost, inFlight }: { cost: bigint; inFlight: bigint },
-): Promise<boolean> {
+): Promise<bigint | undefined> {
   const lanes = known.get(chain) ?? new Map<string, Known>();
   known.set(chain, lanes);
   const before = lanes.get(lease.id);
   // With consecutive fences, no other process has used the lane in between.
   const isOurs = before !== undefined && lease.fence >= before.fence && lease.fence - before.fence <= 1;
-  if (isOurs && before.left >= cost) {
-    lanes.set(lease.id, { fence: lease.fence, left: before.left - cost });
-    return true;
-  }
+  if (isOurs && before.left >= cost) return before.left;
   if (!isNewer(before, lease)) lanes.delete(lease.id);
   const balance = await readGasBalance(chain.rpc, addressOfLane(lease.id)).catch((err: unknown) => {
     deps.log.warn({ err, chain: chain.chain, lane: lease.id }, "lane's gas balance cannot be read");
     return undefined;
   });
-  if (balance === undefined) return true;
-  const left = balance - inFlight - cost;
-  if (left < 0n) {
-    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has not enough gas");
-    return false;
-  }
+  if (balance === undefined) return undefined;
+  const left = balance - inFlight;
+  if (left < cost)
+    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has little gas");
   if (!isNewer(lanes.get(lease.id), lease)) lanes.set(lease.id, { fence: lease.fence, left });
-  return true;
+  return left;
+}
+
+/** Notes the highest cost of a transaction that a lane is about to send, wei. */
+export function spendGas(chain: EvmChain, lease: LaneLease, cost: bigint): void {
+  const lanes = known.get(chain);
+  const one = lanes?.get(lease.id);
+  if (one && !isNewer(one, lease)) lanes?.set(lease.id, { fence: lease.fence, left: one.left - cost });
 }
 
 /** Returns true when a later run of this process, which took the lane over, has read the balance. */
@@ -80,7 +82,7 @@ export async function readLaneBalances(
   return read;
 }
 
-/** Reads the highest cost of one transfer that is sent now, wei, as `canPayGas` is asked for it; at most the fee ceiling's. */
+/** Reads the highest cost of one transfer that is sent now, wei, as `readSpendable` is asked for it; at most the fee ceiling's. */
 async function readTransferCost(chain: EvmChain): Promise<bigint> {
   const sample = samplePayment(chain);
   const price = await priceTransaction(chain, sample, (await readBlock(chain.rpc, "latest")).baseFee);

@@ -26,9 +26,14 @@ export function pickBatch<T extends { alone: boolean; gas: number }>(ready: read
   return batch;
 }
 
-/** Puts the calls of all members into one transaction. `gas` is the sum of the members' gas limits. */
+/** Returns the gas limit of a transaction for these members: the sum of their gas limits, and of what it needs besides. */
+export function sumGas(members: readonly { gas: number }[]): bigint {
+  return BASE_GAS + members.reduce((sum, member) => sum + BigInt(member.gas), 0n);
+}
+
+/** Puts the calls of all members into one transaction. */
 export function buildPayload(multicall: Hex, members: readonly { calls: readonly Call[]; gas: number }[]): Payload {
-  const gas = BASE_GAS + members.reduce((sum, member) => sum + BigInt(member.gas), 0n);
+  const gas = sumGas(members);
   const calls = members.flatMap((member) => member.calls);
   const [only] = calls;
   if (calls.length === 1 && only) return { to: only.target, data: only.data, gas };

@@ -15,6 +15,6 @@ export async function startEvm(deps: TransferDeps, chain: EvmChain): Promise<voi
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(chain.network.fees.maxFeePerGas));
   // Initialized to 0, so that an alert sees the first increase.
   deps.metrics.gasWithoutTransfer.inc({ chain: chain.chain }, 0);
-  deps.metrics.finalReorgs.inc({ chain: chain.chain }, 0);
+  if (chain.network.screening) deps.metrics.screeningFailures.inc({ chain: chain.chain, provider: "oracle" }, 0);
   await startWatch(deps, chain);
 }

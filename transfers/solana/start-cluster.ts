@@ -22,8 +22,6 @@ export async function startSolana(deps: TransferDeps, chain: SolanaChain): Promi
   }
   const { maxPriorityFee } = chain.network;
   deps.metrics.laneFeeCeiling.set({ chain: chain.chain }, Number(maxPriorityFee) / PAYMENT_UNITS);
-  // Initialized to 0, so that an alert sees the first increase.
-  deps.metrics.finalReorgs.inc({ chain: chain.chain }, 0);
   const number = await readHead(chain);
   const assets = [...chain.tokens.keys()];
   await ensureCursor(deps.db, { chain: chain.chain, number, blockId: String(number), dueAt: deps.now(), assets });

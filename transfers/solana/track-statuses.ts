@@ -18,6 +18,7 @@ import type { BookingHandlers } from "../booking-handlers.ts";
 import { recordBlocks } from "../record-movements.ts";
 import { traceInclusion } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { bookParts } from "./book-parts.ts";
 import { abandonTransfers } from "./end-expired.ts";
 import { bookRents, readRents } from "./rents.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
@@ -25,7 +26,7 @@ import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Statuses of older transactions are searched in the full history, because nodes cache only recent ones, milliseconds. */
 const RECENT_MS = 45_000;
-/** Transactions recorded, and transfers confirmed, in one database transaction. */
+/** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
 /** Reads the statuses of transactions, 256 per call. Throws ChainError. */
@@ -72,10 +73,14 @@ export async function applyStatuses(
   await attemptAll([
     () => revert(deps, chain, moved),
     () =>
-      bookParts(landed, {
-        record: (part) => recordLanded(deps, chain, part, handlers),
-        confirm: (part) => confirmDeep(deps, chain, part.filter(isDeep), handlers),
-      }),
+      bookParts(
+        deps,
+        { chain: chain.chain, rows: landed },
+        {
+          record: (part) => recordLanded(deps, chain, part, handlers),
+          confirm: (part) => confirmDeep(deps, chain, part.filter(isDeep), handlers),
+        },
+      ),
     () => confirmDeep(deps, chain, unconfirmed, handlers),
     () => finish(deps, chain, final, handlers),
     // Last, because it needs two endpoints and no other step must wait for them.
@@ -84,26 +89,6 @@ export async function applyStatuses(
 }
 
 type KnownTransaction = { row: SolanaTransactionRow; status: SignatureStatus };
-
-/**
- * Records transactions in parts, and confirms each part while the next one is recorded: the buyers of the first part do not wait
- * for the others. A part that fails does not stop the others. Throws the first error at the end.
- */
-async function bookParts(
-  landed: readonly KnownTransaction[],
-  steps: Record<"record" | "confirm", (part: readonly KnownTransaction[]) => Promise<void>>,
-): Promise<void> {
-  const failures: unknown[] = [];
-  const attempt = (step: Promise<void>) => step.catch((error: unknown) => void failures.push(error));
-  let confirmed = Promise.resolve();
-  for (let from = 0; from < landed.length; from += CHUNK) {
-    const part = landed.slice(from, from + CHUNK);
-    await attempt(steps.record(part));
-    confirmed = confirmed.then(() => attempt(steps.confirm(part)));
-  }
-  await confirmed;
-  if (failures.length > 0) throw failures[0];
-}
 
 async function recordLanded(
   deps: TransferDeps,

@@ -34,6 +34,17 @@ describe("the roles of a server", () => {
     expect(await existing()).toEqual([...names].sort());
   });
 
+  test("a role that may not create extensions is told which one an administrator has to create", async () => {
+    const url = await createOwnedDatabase("lent");
+    await execute(server.url, "alter database lent owner to current_user");
+    const lent = namedDatabase(server.url, "lent");
+    await execute(lent, "grant all on schema public to owner_of_lent");
+    await expect(migrateDatabase(url)).rejects.toThrow("as an administrator run: create extension pg_trgm");
+    await execute(lent, "create extension pg_trgm");
+    await migrateDatabase(url);
+    await execute(server.url, "drop database lent");
+  });
+
   test("migrations of several databases create the roles at the same time", async () => {
     await execute(server.url, "drop database plain", ...names.map((name) => `drop role ${name}`));
     const urls = ["one", "two", "three"].map((name) => createOwnedDatabase(name, "superuser"));

@@ -223,21 +223,35 @@ test("confirms that arrive while a batch is verified share the next job, and an 
   expect(served).toEqual(expect.arrayContaining([[first], [second, third], [fourth]]));
 });
 
-test("a full job is added although the job before it is still at work", async () => {
+test.each([
+  ["100 confirms", 100, 1],
+  ["one request of 100 confirms", 1, 100],
+])("a full job, of %s, is added although the job before it is still at work", async (_what, calls, each) => {
   const { queues } = await opened();
   const request = (ended?: Promise<void>) => {
     const attemptIds: [string] = [newId("att", new Date())];
     return { data: { attemptIds }, ended };
   };
   const added: string[] = [];
-  const enqueue = async (name: "verify-signature" | "verify-contract-wallet", count: number) => {
+  const enqueue = async (name: "verify-signature" | "verify-contract-wallet", times: number, size: number) => {
     // The job before it, whose work does not end.
     await queues.enqueue(name, [request(new Promise(() => undefined))]);
-    await Promise.all(Array.from({ length: count }, () => queues.enqueue(name, [request()])));
+    const requests = () => Array.from({ length: size }, () => request());
+    await Promise.all(Array.from({ length: times }, () => queues.enqueue(name, requests())));
     added.push(name);
   };
-  await Promise.all([enqueue("verify-contract-wallet", 1), enqueue("verify-signature", 100)]);
+  await Promise.all([enqueue("verify-contract-wallet", 1, 1), enqueue("verify-signature", calls, each)]);
   expect(added).toEqual(["verify-signature", "verify-contract-wallet"]);
+});
+
+test("a confirm whose wait for others fails is enqueued, and so are the confirms after it", async () => {
+  const { queues } = await opened();
+  const [first, second] = [newId("att", new Date()), newId("att", new Date())];
+  const others = () => {
+    throw new Error("the others are not known");
+  };
+  for (const id of [first, second]) await queues.enqueue("verify-signature", [{ data: { attemptIds: [id] }, others }]);
+  expect((await queues.count("verify-signature")).all).toBe(2);
 });
 
 test("a confirm waits for those that are on their way with it, and not for one that does not come", async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { concat, type Hex, pad, toHex } from "viem";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { inspectAndSimulate } from "../../../../chains/evm/inspector.ts";
 import { type Call, simulateCalls } from "../../../../chains/evm/multicall.ts";
 import { newKey } from "../../../../local/networks-document.ts";
@@ -64,15 +64,30 @@ test("calls that are too large for init code are not sent, and an answer that is
   expect(proxy.calls["eth_call"] ?? 0).toBe(before);
 });
 
-test("an endpoint that refuses the call leaves it to the caller, and one that is away does not", async () => {
+test("an endpoint that refuses the call leaves it to the caller, and is asked again five minutes later", async () => {
+  const { evm: other } = await makeDeps(chain, { rpcUrls: [proxy.url] });
   const calls = [{ target: echo, data: "0x01" }] as const;
-  proxy.fail(() => ({ code: -32_000, message: "contract creation is not allowed" }));
-  expect(await inspect(keys, calls)).toBeUndefined();
-  proxy.fail(undefined);
+  const ask = () => inspectAndSimulate(other.rpc, at, { accounts: keys, calls });
   proxy.refuse(true);
-  await expect(inspect(keys, calls)).rejects.toMatchObject({ code: "rpc_unreachable" });
+  await expect(ask()).rejects.toMatchObject({ code: "rpc_unreachable" });
   proxy.refuse(false);
-  expect((await inspect(keys, calls))?.outcomes).toEqual([{ ok: true, data: "0x01" }]);
+  for (const error of [
+    { code: 3, message: "execution reverted" },
+    { code: -32_000, message: "out of gas" },
+    { code: -32_000, message: "contract creation is not allowed" },
+  ]) {
+    proxy.fail(() => error);
+    expect(await ask()).toBeUndefined();
+    proxy.fail(undefined);
+    if (error.message.startsWith("contract")) break;
+    expect((await ask())?.outcomes).toEqual([{ ok: true, data: "0x01" }]);
+  }
+  const before = proxy.calls["eth_call"] ?? 0;
+  expect([await ask(), proxy.calls["eth_call"]]).toEqual([undefined, before]);
+  const later = performance.now() + 5 * 60_000;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => later);
+  expect((await ask())?.outcomes).toEqual([{ ok: true, data: "0x01" }]);
+  clock.mockRestore();
 });
 
 /** Packs words as the Inspector does: each after the number of its significant bytes. */

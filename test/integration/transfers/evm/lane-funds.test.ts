@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { getEvmChain } from "../../../../chains/open-chains.ts";
 import { fundBuyer, fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
@@ -53,6 +54,29 @@ test("a transfer waits for the first lane with gas while no lane has any, and ho
   await fixture.relay();
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
+});
+
+test("the only lane of a chain sends as many of the waiting transfers as it can pay for, and the others once it has gas", async () => {
+  const chain = await startChain({ lanes: 1 });
+  const fixture = await makeTransfersFixture(chain);
+  const [address = "0x"] = chain.keys.lanes.map((lane) => lane.address);
+  const ids = (await fixture.signAll(await fundBuyers(chain, 6))).map(({ id }) => id);
+  await fixture.watch();
+  const { baseFeePerGas } = await chain.client.getBlock();
+  const { priorityFeePerGas } = getEvmChain(fixture.deps.chains, chain.id).network.fees;
+  const value = 400_000n * (2n * (baseFeePerGas ?? 0n) + priorityFeePerGas);
+  await chain.client.setBalance({ address, value });
+  await fixture.relay();
+  const sent = (await fixture.statesOf(ids)).filter((state) => state !== "ready");
+  expect(sent.length).toBeGreaterThan(1);
+  expect(sent.length).toBeLessThan(6);
+  const [only] = await fixture.transactions();
+  expect(only?.state).toBe("accepted");
+  expect((only?.gas_limit ?? 0n) * (only?.max_fee_per_gas ?? 0n)).toBeLessThanOrEqual(value);
+  await chain.client.setBalance({ address, value: 10n ** 18n });
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.statesOf(ids)).toEqual(ids.map(() => "confirmed"));
 });
 
 test("a lane with no nonce left in its window leaves the work to another lane in the same run", async () => {

@@ -3,6 +3,7 @@ import { closeChains } from "../../../../chains/open-chains.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -39,4 +40,36 @@ test("an announced block of a fork that is dropped at once reverts nothing", asy
   await fixture.watchOn();
   expect((await fixture.deps.metrics.reorgs.get()).values.filter(({ value }) => value > 0)).toEqual([]);
   expect(await fixture.statesOf([one.id])).toEqual(["included"]);
+});
+
+test("the block of an endpoint that stops after it announced the block is not mixed with what another endpoint shows", async () => {
+  const chain = await startChain();
+  const altering = await startAlteringProxy({ target: chain.url });
+  const first = await startFaultProxy({ target: altering.url });
+  const rpc = [
+    { name: "one", url: first.url, wsUrl: chain.url.replace("http", "ws") },
+    { name: "two", url: chain.url },
+  ];
+  const fixture = await makeTransfersFixture(chain, { change: { rpc, pollMs: LONG_MS, finality: { blocks: 1 } } });
+  addCleanup(async () => closeChains(fixture.deps.chains));
+  await fixture.watchOn();
+  let questions = 0;
+  let isAway = false;
+  altering.alter((method, [which], result) => {
+    if (method === "eth_blockNumber") questions += 1;
+    if (method !== "eth_getBlockByNumber" || which !== "latest") return result;
+    // A block that no other endpoint has.
+    isAway = true;
+    return { ...(result as object), hash: `0x${"ab".repeat(32)}` };
+  });
+  first.dropAnswers(({ params }) => isAway && params[0] !== "latest");
+  // A pass ends before the announcement when the machine is slow.
+  while (!isAway) {
+    questions = 0;
+    const pass = fixture.watchOn();
+    await waitFor(() => questions > 0, { within: 10_000 });
+    await chain.client.mine({ blocks: 1 });
+    await pass;
+  }
+  expect((await fixture.cursor()).number).toBe(Number(await chain.client.getBlockNumber()));
 });

@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { base58 } from "@scure/base";
 import { expect, test } from "vitest";
+import { listUnsettled } from "../../../../db/queries/solana-transactions.ts";
+import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
+import { applyStatuses, readTrackedTransactions } from "../../../../transfers/solana/track-statuses.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
@@ -103,4 +106,32 @@ test("the watcher reads the statuses of transactions in flight 256 at a time, an
   expect(many).toEqual({ ...few, getSignatureStatuses: 2 });
   const total = Object.values(many).reduce((sum, count) => sum + count, 0);
   expect(total / 300).toBeLessThanOrEqual(0.2);
+});
+
+test("parts of a slot that are recorded and confirmed at the same time, also by two processes, book each transfer once", async () => {
+  const fixture = await makeSolanaMerchantFixture(solana, { change: { finality: "confirmed" } });
+  const buyers = await Promise.all(Array.from({ length: 6 }, () => fundSolanaBuyer(solana)));
+  const payments = await Promise.all(buyers.map(() => fixture.create()));
+  await fixture.verify(
+    ...(await Promise.all(buyers.map((buyer, index) => fixture.attempt(payments[index] ?? "", buyer)))),
+  );
+  await solana.knobs.pause();
+  await fixture.submit();
+  await solana.knobs.jump(1);
+  const { db, deps, chain } = fixture;
+  const rows = await listUnsettled(db, { chain: solana.id, includedUpTo: 0, unconfirmed: false });
+  const read = await readTrackedTransactions(deps, chain, rows);
+  // The relayer has made other transactions before, which are final.
+  const tracked = read.filter(({ status }) => status?.depth === "confirmed");
+  expect(tracked).toHaveLength(6);
+  const other = await fixture.anotherProcess();
+  const apply = (by: typeof deps, from: number, to: number) =>
+    applyStatuses(by, chain, tracked.slice(from, to), createBookingHandlers(by));
+  await Promise.all([apply(deps, 0, 3), apply(deps, 3, 6), apply(other.deps, 1, 5)]);
+  await solana.knobs.resume();
+  const states = await Promise.all(payments.map(async (id) => (await fixture.status(id)).state));
+  expect(states).toEqual(payments.map(() => "succeeded"));
+  const booked = await db.selectFrom("ledger_group").select("id").where("kind", "=", "payment").execute();
+  const observed = await db.selectFrom("observation").select("transfer_id").execute();
+  expect([booked.length, observed.length]).toEqual([6, 6]);
 });

@@ -1,0 +1,23 @@
+/** The encodings that are sent, the best one first. */
+const encodings = ["br", "gzip"] as const;
+type Encoding = (typeof encodings)[number];
+
+/**
+ * Returns the encoding that a header Accept-Encoding prefers (RFC 9110, section 12.5.3), and the smaller one of equal weights.
+ * Returns undefined for a response without encoding, also when the header refuses that too.
+ */
+export function pickEncoding(accepted: string): Encoding | undefined {
+  const weights = new Map(accepted.toLowerCase().split(",").map(readWeight));
+  const weightOf = (encoding: Encoding) => weights.get(encoding) ?? weights.get("*") ?? 0;
+  const least = weights.get("identity") ?? 0;
+  return encodings
+    .filter((encoding) => weightOf(encoding) > 0 && weightOf(encoding) >= least)
+    .toSorted((one, other) => weightOf(other) - weightOf(one))[0];
+}
+
+/** Returns the encoding that a member of the header names, and its weight. */
+function readWeight(member: string): [string, number] {
+  const [encoding = "", ...parameters] = member.split(";").map((part) => part.trim());
+  const weight = parameters.find((part) => part.startsWith("q="));
+  return [encoding, weight === undefined ? 1 : Number(weight.slice(2))];
+}
