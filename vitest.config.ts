@@ -37,6 +37,8 @@ export default defineConfig({
     isolate: false,
     // Concurrent tests spend their time waiting.
     maxConcurrency: 30,
+    // The default, a second, is less than a login or a page takes on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     reporters: ["default", "./test/support/summary-reporter.ts"],
     // Node runs the sources as it does in production, which also takes less time than Vite's module runner.
     experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -85,15 +85,16 @@ function checkSucceeded(fleet: Fleet, chain: TestChain): (final: number) => Prom
 
 /** Counts the calls of each worker to each endpoint, as the worker does. */
 function countCalls(fleet: Fleet) {
-  const counts: { at: number; calls: number[] }[] = [];
+  const counts: { from: number; to: number; calls: number[] }[] = [];
   return {
     counts,
     count: async () => {
+      const from = performance.now();
       const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
       const calls = scrapes.flatMap((samples) =>
         ["first", "second"].map((endpoint) => sumOf(samples, "pay_rpc_calls_total", { endpoint }) ?? 0),
       );
-      counts.push({ at: performance.now(), calls });
+      counts.push({ from, to: performance.now(), calls });
     },
   };
 }
@@ -185,7 +186,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   const refused = providers.flatMap((provider) => Object.keys(provider.counts.refused));
   expect(refused).toEqual(expect.arrayContaining(["budget", "hang", "logs", "prunedBelow"]));
   for (const earlier of counts)
-    for (const later of counts.filter(({ at }) => at > earlier.at && at - earlier.at < WINDOW_MS))
+    for (const later of counts.filter(({ from, to }) => from > earlier.from && to - earlier.from < WINDOW_MS))
       for (const [index, calls] of later.calls.entries())
         expect(calls - (earlier.calls[index] ?? 0)).toBeLessThanOrEqual(CALLS_PER_MINUTE);
   const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
