@@ -45,7 +45,8 @@ export default defineConfig({
     projects: [
       project("unit", { testTimeout: 30_000 }),
       project("integration", { ...real, exclude: [...needsDump, ...needsAlertmanager] }),
-      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 120_000 }),
+      // A minute at most on an idle machine.
+      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 240_000 }),
       project("browser", {
         ...real,
         globalSetup: [...real.globalSetup, "test/browser/chromium.ts"],

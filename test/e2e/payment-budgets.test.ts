@@ -21,8 +21,8 @@ import { openQueues } from "../support/test-queues.ts";
 const COUNT = 256;
 const ACCUMULATE_MS = 2_000;
 
-/** The difference from a budget that the test accepts. */
-const TOLERANCE = 0.1;
+/** The difference from a budget that the test accepts. When V8 compiles which function differs from run to run. */
+const toleranceOf = (name: string) => (name === "Allocated bytes" ? 0.2 : 0.1);
 
 test("a payment at 256 in flight costs what docs/performance.md says", async () => {
   const postgres = await startPostgres({ own: true, fast: true });
@@ -140,7 +140,7 @@ test("a payment at 256 in flight costs what docs/performance.md says", async () 
   expect(Object.keys(budgets)).toEqual(Object.keys(each));
   const differences = Object.entries(each).filter(([name, cost]) => {
     const budget = budgets[name] ?? 0;
-    return Math.abs(cost - budget) > TOLERANCE * budget;
+    return Math.abs(cost - budget) > toleranceOf(name) * budget;
   });
   expect(Object.fromEntries(differences), `measured: ${JSON.stringify(each)}`).toEqual({});
 });
