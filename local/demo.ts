@@ -1,12 +1,21 @@
 import { join } from "node:path";
+import { readArguments } from "../runtime/command-arguments.ts";
 import { runDemo } from "./demo-run.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 import { type Stack, startStack } from "./stack.ts";
 import { readSettings, withFreePorts } from "./stack-settings.ts";
 
-// `npm run demo` starts a stack of its own, pays, prints what happened, and stops the stack.
+const help = `usage: npm run demo
 
+Starts a stack of its own, beside any that \`npm start\` runs, pays on EVM and Solana, prints what happened, and stops the stack.
+Takes less than a minute. Exits with 0 when all of it happened, and with 1 otherwise.
+
+  --help  print this text
+
+docs/demo.md explains the output. The logs are in .local/demo/logs.`;
+
+readArguments(help, {});
 const progress = createProgress();
 const interrupted = new AbortController();
 let logs = "";

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readArguments } from "../runtime/command-arguments.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { createProgress } from "./progress.ts";
 import { type Stack, startStack } from "./stack.ts";
@@ -7,10 +7,22 @@ import { registerStack, unregisterStack } from "./stack-registration.ts";
 import { readSettings } from "./stack-settings.ts";
 import { watchSources } from "./watch-sources.ts";
 
-// `npm start` runs the whole service on this machine until Ctrl-C. `npm run dev` (`--watch`) also restarts the api and the
-// workers when a source file changes. `--build FOLDER` runs a build (scripts/build.ts) in place of the sources.
+const help = `usage: npm start -- [options]
 
-const { values } = parseArgs({ options: { watch: { type: "boolean", default: false }, build: { type: "string" } } });
+Runs the whole service on this machine until Ctrl-C: Postgres, Redis, Anvil and a local Solana cluster, the api, the workers, the
+signer and bull-board. Prints the addresses, and writes them with keys for the API to stack.json. \`npm run dev\` is
+\`npm start -- --watch\`.
+
+  --watch         restart the api and the workers when a source file changes
+  --build FOLDER  run a build (npm run build) in place of the sources
+  --help          print this text
+
+.env.example lists the settings. The data, the logs and stack.json are in .local, or in the folder that STACK_DIR names.`;
+
+const { values } = readArguments(help, {
+  watch: { type: "boolean", default: false },
+  build: { type: "string" },
+});
 const built = values.build === undefined ? {} : { build: values.build };
 const progress = createProgress();
 const interrupted = new AbortController();

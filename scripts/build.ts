@@ -3,6 +3,7 @@ import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
+import { readArguments } from "../runtime/command-arguments.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -114,4 +115,14 @@ async function writeFiles(dir: string, files: readonly { path: string; contents:
   for (const name of old) await rm(join(dir, name), { force: true });
 }
 
-if (import.meta.main) await buildPrograms(join(root, "dist"), { sourcemap: true });
+const help = `usage: npm run build
+
+Bundles each program of the service with its packages into dist/, with source maps. The service runs there with the packages that
+are not bundled (docs/operations.md).
+
+  --help  print this text`;
+
+if (import.meta.main) {
+  readArguments(help, {});
+  await buildPrograms(join(root, "dist"), { sourcemap: true });
+}

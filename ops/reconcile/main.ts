@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import { Registry } from "prom-client";
 import { openChains } from "../../chains/open-chains.ts";
 import { checkSchema } from "../../db/check-schema.ts";
@@ -6,11 +5,12 @@ import type { Finding } from "../../db/findings.ts";
 import { openDb } from "../../db/open.ts";
 import { checkLedger } from "../../payments/accounting/check-ledger.ts";
 import { type ReconcileLine, reconcileChain } from "../../payments/accounting/reconcile-chain.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { ConfigError, readAdminConfig } from "../../runtime/config.ts";
 import { createLog } from "../../runtime/log.ts";
 import { createMetrics } from "../../runtime/metrics.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
-import { describeBriefly, errorCode } from "../../runtime/redaction.ts";
+import { describeBriefly } from "../../runtime/redaction.ts";
 import { describe, show } from "../admin/command.ts";
 
 const help = `usage: npm run reconcile -- [options]
@@ -70,30 +70,24 @@ function describeFinding({ kind, subject, asset, found, expected }: Finding): st
   return `${kind}  ${subject}  ${asset}  found ${show(found)}  expected ${show(expected)}`;
 }
 
-const options = {
+const { values, refuse } = readArguments(help, {
   chain: { type: "string" },
   block: { type: "string" },
   json: { type: "boolean", default: false },
-  help: { type: "boolean", default: false },
-} as const;
-
+});
+const { chain, block, json } = values;
+if (block !== undefined && (!/^\d{1,15}$/.test(block) || chain === undefined))
+  refuse("--block: expected a number, together with --chain");
 try {
-  const { values } = parseArgs({ options });
-  const { chain, block, json } = values;
-  if (values.help) console.log(help);
-  else if (block !== undefined && (!/^\d{1,15}$/.test(block) || chain === undefined))
-    throw new ConfigError("--block: expected a number, together with --chain");
-  else {
-    const { lines, findings, agrees } = await reconcile({
-      ...(chain === undefined ? {} : { chain }),
-      ...(block === undefined ? {} : { block: Number(block) }),
-    });
-    if (json) console.log(show({ lines, findings }));
-    else for (const line of [...describe(lines), ...findings.map(describeFinding)]) console.log(line);
-    process.exitCode = agrees ? 0 : 1;
-  }
+  const { lines, findings, agrees } = await reconcile({
+    ...(chain === undefined ? {} : { chain }),
+    ...(block === undefined ? {} : { block: Number(block) }),
+  });
+  if (json) console.log(show({ lines, findings }));
+  else for (const line of [...describe(lines), ...findings.map(describeFinding)]) console.log(line);
+  process.exitCode = agrees ? 0 : 1;
 } catch (error) {
-  const isUsage = error instanceof ConfigError || String(errorCode(error)).startsWith("ERR_PARSE_ARGS");
-  console.error(isUsage && error instanceof Error ? error.message : describeBriefly(error));
+  const isUsage = error instanceof ConfigError;
+  console.error(isUsage ? error.message : describeBriefly(error));
   process.exitCode = isUsage ? 2 : 1;
 }

@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
 import { startStack } from "../../local/stack.ts";
 import { findRunningStack } from "../../local/stack-file.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { buildService, builtService } from "../support/built-service.ts";
 import { benchBusy } from "./bench-busy.ts";
 import { benchDowntime } from "./bench-downtime.ts";
@@ -80,56 +80,46 @@ ANVIL_BLOCK_TIME, WORKERS and LANES (here 1) configure the stack that it starts.
   ANVIL_BLOCK_TIME=1 npm run bench -- --concurrency 512 --payments 3000   throughput with one block per second
   npm run bench -- --chain solana --concurrency 256 --payments 2000       throughput on Solana`;
 
-const { values } = parseArgs({
-  options: {
-    payments: { type: "string", default: "500" },
-    concurrency: { type: "string", default: "32" },
-    warmup: { type: "string", default: "50" },
-    chain: { type: "string", default: "evm" },
-    peer: { type: "string" },
-    "in-flight": { type: "string", default: "1,8,32,128,256" },
-    long: { type: "string" },
-    rate: { type: "string" },
-    signer: { type: "boolean", default: false },
-    http: { type: "boolean", default: false },
-    busy: { type: "boolean", default: false },
-    downtime: { type: "boolean", default: false },
-    blocks: { type: "string" },
-    "next-block": { type: "string" },
-    scaling: { type: "string" },
-    fleets: { type: "string", default: "1x8,2x8,4x8,8x8,4x1,4x2,4x4" },
-    polls: { type: "boolean", default: false },
-    pages: { type: "boolean", default: false },
-    pictures: { type: "string" },
-    ledger: { type: "boolean", default: false },
-    wal: { type: "boolean", default: false },
-    retention: { type: "boolean", default: false },
-    lists: { type: "boolean", default: false },
-    rows: { type: "string", default: "2000000" },
-    history: { type: "string", default: "300000" },
-    entries: { type: "string", default: "10000000" },
-    waiters: { type: "string", default: "20000" },
-    seconds: { type: "string", default: "15" },
-    help: { type: "boolean", default: false },
-  },
+const { values, refuse } = readArguments(help, {
+  payments: { type: "string", default: "500" },
+  concurrency: { type: "string", default: "32" },
+  warmup: { type: "string", default: "50" },
+  chain: { type: "string", default: "evm" },
+  peer: { type: "string" },
+  "in-flight": { type: "string", default: "1,8,32,128,256" },
+  long: { type: "string" },
+  rate: { type: "string" },
+  signer: { type: "boolean", default: false },
+  http: { type: "boolean", default: false },
+  busy: { type: "boolean", default: false },
+  downtime: { type: "boolean", default: false },
+  blocks: { type: "string" },
+  "next-block": { type: "string" },
+  scaling: { type: "string" },
+  fleets: { type: "string", default: "1x8,2x8,4x8,8x8,4x1,4x2,4x4" },
+  polls: { type: "boolean", default: false },
+  pages: { type: "boolean", default: false },
+  pictures: { type: "string" },
+  ledger: { type: "boolean", default: false },
+  wal: { type: "boolean", default: false },
+  retention: { type: "boolean", default: false },
+  lists: { type: "boolean", default: false },
+  rows: { type: "string", default: "2000000" },
+  history: { type: "string", default: "300000" },
+  entries: { type: "string", default: "10000000" },
+  waiters: { type: "string", default: "20000" },
+  seconds: { type: "string", default: "15" },
 });
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
 if (values.chain !== "evm" && values.chain !== "solana") {
-  console.error(`--chain takes evm or solana\n\n${help}`);
-  process.exit(2);
+  refuse("--chain takes evm or solana");
 }
 const inFlight = values["in-flight"].split(",").map(Number);
 if ((values.peer ?? "x402") !== "x402" || !inFlight.every((one) => Number.isInteger(one) && one > 0)) {
-  console.error(`--peer takes x402, and --in-flight whole numbers\n\n${help}`);
-  process.exit(2);
+  refuse("--peer takes x402, and --in-flight whole numbers");
 }
 const fleets = readFleetSizes(values.fleets) ?? [];
 if (fleets.length === 0) {
-  console.error(`--fleets takes fleets such as 1x8,4x8x4\n\n${help}`);
-  process.exit(2);
+  refuse("--fleets takes fleets such as 1x8,4x8x4");
 }
 /** Returns the number of blocks that Base, or of slots that Solana, makes in a day; few for --busy. */
 function defaultBlocks(): number {
@@ -152,8 +142,7 @@ const counts = {
 };
 for (const [name, count] of Object.entries(counts))
   if (!Number.isInteger(count) || count < (name === "warmup" ? 0 : 1)) {
-    console.error(`--${name} takes a whole number\n\n${help}`);
-    process.exit(2);
+    refuse(`--${name} takes a whole number`);
   }
 
 const progress = createProgress();

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
 import { privateKeyToAccount } from "viem/accounts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { startLoad } from "./load.ts";
 
@@ -19,20 +20,17 @@ or the ledger and the chain differ. Needs the user root, to kill processes of co
   --skip A,B     services that are left alone (default grafana,anvil: Anvil can lose a block)
   --help         print this text`;
 
-const { values } = parseArgs({
-  options: {
-    url: { type: "string", default: "http://127.0.0.1:8080" },
-    buyers: { type: "string", default: "10" },
-    between: { type: "string", default: "12" },
-    actions: { type: "string", default: "restart,kill" },
-    skip: { type: "string", default: "grafana,anvil" },
-    help: { type: "boolean", default: false },
-  },
+const { values, refuse } = readArguments(help, {
+  url: { type: "string", default: "http://127.0.0.1:8080" },
+  buyers: { type: "string", default: "10" },
+  between: { type: "string", default: "12" },
+  actions: { type: "string", default: "restart,kill" },
+  skip: { type: "string", default: "grafana,anvil" },
 });
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
+for (const name of ["buyers", "between"] as const)
+  if (!/^[1-9]\d{0,3}$/.test(values[name])) refuse(`--${name} takes a whole number`);
+const actions = (["restart", "kill"] as const).filter((action) => values.actions.split(",").includes(action));
+if (actions.length !== values.actions.split(",").length) refuse("--actions takes restart, kill, or both");
 
 const execute = promisify(execFile);
 const docker = async (...args: string[]) => (await execute("docker", args)).stdout.trim();
@@ -81,8 +79,7 @@ async function step(action: "restart" | "kill", name: string): Promise<void> {
 let isInterrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => (isInterrupted = true));
 for (const action of ["restart", "kill"] as const)
-  for (const name of values.actions.split(",").includes(action) ? containers : [])
-    if (!isInterrupted) await step(action, name);
+  for (const name of actions.includes(action) ? containers : []) if (!isInterrupted) await step(action, name);
 await load.stop();
 
 const sql = `select 'payments ' || state || ': ' || count(*) from payment where id >= '${load.created.toSorted()[0] ?? ""}' group by state

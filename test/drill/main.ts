@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { onInterrupt } from "../../local/interrupt.ts";
 import { createProgress } from "../../local/progress.ts";
 import { startStack } from "../../local/stack.ts";
 import { readSettings, withFreePorts } from "../../local/stack-settings.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { buildService, builtService } from "../support/built-service.ts";
 import { runCleanups } from "../support/cleanups.ts";
 import { type DrillResult, runDrill } from "./run-drill.ts";
@@ -23,22 +23,14 @@ forgotten, found on the chain and adopted. Exits with 1 when anything is lost, d
 It takes about three minutes, and longer with more payments: the shop creates four of them per second. The logs of the processes
 are in .local/drill/logs.`;
 
-const { values } = parseArgs({
-  options: {
-    payments: { type: "string", default: "10" },
-    recoverable: { type: "string", default: "6" },
-    lost: { type: "string", default: "6" },
-    help: { type: "boolean", default: false },
-  },
+const { values, refuse } = readArguments(help, {
+  payments: { type: "string", default: "10" },
+  recoverable: { type: "string", default: "6" },
+  lost: { type: "string", default: "6" },
 });
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
 for (const name of ["payments", "recoverable", "lost"] as const)
   if (!/^[1-9]\d{0,3}$/.test(values[name])) {
-    console.error(`--${name} takes a whole number\n\n${help}`);
-    process.exit(2);
+    refuse(`--${name} takes a whole number`);
   }
 
 // The drill destroys its services, so it never uses those of the environment.

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { buildService } from "../support/built-service.ts";
 import { runCleanups } from "../support/cleanups.ts";
 import { families } from "./payment-plan.ts";
@@ -26,36 +26,26 @@ reported wrongly. Exits with 1 when an invariant was violated.
 
 The logs of the processes are in .local/faults/<seed>; after a violation, so are the rows and the scans (evidence.json).`;
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: String(randomInt(1_000_000)) },
-    seeds: { type: "string", default: "20" },
-    chain: { type: "string" },
-    payments: { type: "string", default: "300" },
-    workers: { type: "string", default: "2" },
-    rare: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
+const { values, refuse } = readArguments(help, {
+  seed: { type: "string", default: String(randomInt(1_000_000)) },
+  seeds: { type: "string", default: "20" },
+  chain: { type: "string" },
+  payments: { type: "string", default: "300" },
+  workers: { type: "string", default: "2" },
+  rare: { type: "string" },
 });
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
 const chains = families.filter((family) => values.chain === undefined || values.chain === family);
 if (chains.length === 0) {
-  console.error(`--chain takes ${families.join(" or ")}\n\n${help}`);
-  process.exit(2);
+  refuse(`--chain takes ${families.join(" or ")}`);
 }
 const rare = rareFaults.find((fault) => fault === values.rare);
 if (values.rare !== undefined && rare === undefined) {
-  console.error(`--rare takes one of ${rareFaults.join(", ")}\n\n${help}`);
-  process.exit(2);
+  refuse(`--rare takes one of ${rareFaults.join(", ")}`);
 }
 const numbers = { seed: values.seed, seeds: values.seeds, payments: values.payments, workers: values.workers };
 for (const [name, text] of Object.entries(numbers))
   if (!/^\d+$/.test(text) || (name !== "seed" && Number(text) < 1)) {
-    console.error(`--${name} takes a whole number\n\n${help}`);
-    process.exit(2);
+    refuse(`--${name} takes a whole number`);
   }
 let interrupted = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const)

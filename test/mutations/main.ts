@@ -1,8 +1,8 @@
 import { rmSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { copyTree } from "./copy-tree.ts";
 import { mutations } from "./list-mutations.ts";
 import { applyMutation, type Mutation, type Result, summarize, type TestedMutation } from "./mutation.ts";
@@ -21,23 +21,15 @@ could not be tested.
 
 The mutations are in test/mutations; CONTRIBUTING.md says how to add one.`;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: "string", multiple: true, default: [] },
-    list: { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
-  },
+const { values, refuse } = readArguments(help, {
+  only: { type: "string", multiple: true, default: [] },
+  list: { type: "boolean", default: false },
 });
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
 const chosen = mutations.filter(
   ({ name, file }) => values.only.length === 0 || values.only.some((text) => `${file} ${name}`.includes(text)),
 );
 if (chosen.length === 0) {
-  console.error(`no mutation's name or file contains ${values.only.join(" or ")}\n\n${help}`);
-  process.exit(2);
+  refuse(`no mutation's name or file contains ${values.only.join(" or ")}`);
 }
 if (values.list) {
   for (const { name, file, tests } of chosen) console.log(`${file}: ${name} (${tests.join(", ")})`);

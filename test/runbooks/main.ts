@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import { createProgress } from "../../local/progress.ts";
 import { makeScratch } from "../../local/scratch-folder.ts";
+import { readArguments } from "../../runtime/command-arguments.ts";
 import { buildService } from "../support/built-service.ts";
 import { addCleanup, runCleanups } from "../support/cleanups.ts";
 import { allCases } from "./cases/all-cases.ts";
@@ -20,13 +20,9 @@ false. Exits with 0 when all of this happened, with 1 when something did not, an
 
 ${names.join(", ")}`;
 
-const { values } = readArguments();
-if (values.help) {
-  console.log(help);
-  process.exit(0);
-}
+const { values, refuse } = readArguments(help, { only: { type: "string", multiple: true, default: [] } });
 const unknown = values.only.filter((name) => !names.includes(name));
-if (unknown.length > 0) fail(`there is no fault for the runbook ${unknown.join(", ")}`);
+if (unknown.length > 0) refuse(`there is no fault for the runbook ${unknown.join(", ")}`);
 const chosen = allCases.filter(({ runbook }) => values.only.length === 0 || values.only.includes(runbook));
 
 for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -54,24 +50,6 @@ try {
 }
 progress.print(`\n| runbook | alert | fault | true after | false after |\n${rows.join("\n")}`);
 process.exit(failures === 0 ? 0 : 1);
-
-function readArguments() {
-  try {
-    return parseArgs({
-      options: {
-        only: { type: "string", multiple: true, default: [] },
-        help: { type: "boolean", default: false },
-      },
-    });
-  } catch (error) {
-    return fail(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function fail(message: string): never {
-  console.error(`${message}\n\n${help}`);
-  process.exit(2);
-}
 
 /** Returns a row of the table in docs/operations/runbooks-followed.md. */
 function writeRow(

@@ -484,9 +484,9 @@ test("a search for a long reference among long ones takes about as long as one f
     await sumPayments(db, { accountId: own.accountId, mode: live, reference });
     return performance.now() - startedAt;
   };
-  // Ten turns, as another process may take the processor meanwhile. With patterns of all characters the long one takes ten times as long.
+  // Ten rounds, as another process may take the processor meanwhile. With patterns of all characters the long one takes ten times as long.
   let [short, long] = [Infinity, Infinity];
-  for (let turn = 0; turn < 10; turn++) {
+  for (let round = 0; round < 10; round++) {
     short = Math.min(short, await measure("aaa"));
     long = Math.min(long, await measure(`${"a".repeat(254)}b`));
   }
