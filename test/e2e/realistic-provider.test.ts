@@ -155,8 +155,8 @@ function startRounds(
 }
 
 test("200 payments succeed behind two endpoints with every limit and fault of real providers, none before its block is final, and no minute has more calls than the budget", {
-  // Alone it takes a minute; other tests run concurrently.
-  timeout: 300_000,
+  // Alone it takes a minute; other tests run concurrently, and on a busy machine it takes three.
+  timeout: 600_000,
 }, async () => {
   const chain = await startChain({ lanes: 2 });
   const providers = await Promise.all([0, 1].map(() => startRealisticProvider({ target: chain.url, ...always })));
@@ -176,7 +176,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   const payAll = async () => {
     const payers = Array.from({ length: PAYMENTS }, (_, index) => buyers[index % BUYERS] as PrivateKeyAccount);
     await mapConcurrently(payers, 16, (buyer) => buy(fleet, chain, buyer));
-    await waitFor(rounds.hasEveryStageRun, { within: 180_000, what: "every stage has run" });
+    await waitFor(rounds.hasEveryStageRun, { within: 300_000, what: "every stage has run" });
     await waitUntilIdle(fleet, 90_000);
   };
   await Promise.race([payAll(), rounds.running]);
