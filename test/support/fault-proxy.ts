@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../../local/free-ports.ts";
 import { postJson } from "../../local/post-json.ts";
 import { addCleanup } from "./cleanups.ts";
+import { KEEP_ALIVE_MS } from "./listen.ts";
 
 type Answer = { result?: unknown; error?: unknown };
 export type Call = { method: string; params: unknown[] };
@@ -15,6 +16,8 @@ export type FaultProxy = {
   refuse(on: boolean): void;
   /** Delays calls (all, or those that `when` picks) before forwarding them; 0 ends it. */
   delay(ms: number, when?: (call: Call) => boolean): void;
+  /** Holds calls back before forwarding them until the promise that `until` returns for them resolves. Undefined ends it. */
+  hold(until: ((call: Call) => Promise<unknown> | undefined) | undefined): void;
   /** Runs a hook after the chain's answer and before the caller receives it. Undefined removes it. */
   onAnswer(hook: ((method: string, params: unknown[], answer: Answer) => unknown) | undefined): void;
   /** Forwards these calls and resets the caller's connection instead of answering. Undefined ends it. */
@@ -29,6 +32,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
   const calls: Record<string, number> = {};
   let refusing = false;
   let held = { ms: 0, when: (_call: Call) => true };
+  let holding: ((call: Call) => Promise<unknown> | undefined) | undefined;
   let hook: ((method: string, params: unknown[], answer: Answer) => unknown) | undefined;
   let drop: ((call: Call) => boolean) | undefined;
   let failing: ((call: Call) => { code: number; message: string } | undefined) | undefined;
@@ -39,6 +43,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
     for (const { method } of requested) calls[method] = (calls[method] ?? 0) + 1;
     if (refusing) return cut(request);
     if (held.ms > 0 && requested.some(held.when)) await pause(held.ms);
+    await Promise.all(requested.map((call) => holding?.(call)));
     const error = requested.map((call) => failing?.(call)).find((found) => found !== undefined);
     if (error !== undefined) return send(response, errorFor(text, error));
     const answer = await postJson(target, text);
@@ -54,6 +59,7 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
   const server = createServer((request, response) => {
     serve(request, response).catch(() => cut(request));
   });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const close = async (): Promise<void> => {
@@ -69,6 +75,9 @@ export async function startFaultProxy({ target }: { target: string }): Promise<F
     },
     delay(ms, when = () => true) {
       held = { ms, when };
+    },
+    hold(until) {
+      holding = until;
     },
     onAnswer(next) {
       hook = next;

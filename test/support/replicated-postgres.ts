@@ -54,8 +54,9 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
     hasFailedOver: () => hasFailedOver,
     async failOver() {
       hasFailedOver = true;
-      await primary.kill("SIGKILL");
+      // First, so that what lags is lost, however long the primary takes to end.
       stream.freeze();
+      await primary.kill("SIGKILL");
       front.to(undefined);
       await execute(replicaUrl, "select pg_promote(true, 60)");
       front.to(portOf(replicaUrl));

@@ -34,9 +34,11 @@ export async function payUnsolicited(
   return paymentId;
 }
 
-/** Waits until a transaction is final. */
-export async function waitFinalized({ client }: TestSolana, signature: string | undefined): Promise<void> {
-  const isFinal = async () =>
-    (await client.connection.getSignatureStatus(signature ?? "")).value?.confirmationStatus === "finalized";
-  await waitFor(isFinal, { within: 10_000 });
+/** Waits until all transactions are final. Those that were sent together need not land in the order of their signatures. */
+export async function waitFinalized({ client }: TestSolana, ...signatures: readonly string[]): Promise<void> {
+  const isFinal = async () => {
+    const { value } = await client.connection.getSignatureStatuses([...signatures], { searchTransactionHistory: true });
+    return value.every((status) => status?.confirmationStatus === "finalized");
+  };
+  await waitFor(isFinal, { within: 30_000 });
 }

@@ -53,14 +53,31 @@ export function testEncryption() {
 }
 
 /** A clock that runs ahead of the machine's clock by as much as a test advances it. */
-export type Clock = { now: () => Date; advance(ms: number): void };
+export type Clock = {
+  now: () => Date;
+  advance(ms: number): void;
+  /**
+   * Stops the clock, which then moves only when a test advances it: for a test of what does not happen yet, which a busy
+   * machine could be too slow for. Returns a function that lets it run on.
+   */
+  stop(): () => void;
+};
 
 export function makeClock(): Clock {
   let ahead = 0;
+  let stoppedAt: number | undefined;
   return {
-    now: () => new Date(Date.now() + ahead),
+    now: () => new Date((stoppedAt ?? Date.now()) + ahead),
     advance(ms) {
       ahead += ms;
+    },
+    stop() {
+      const at = Date.now();
+      stoppedAt = at;
+      return () => {
+        stoppedAt = undefined;
+        ahead -= Date.now() - at;
+      };
     },
   };
 }

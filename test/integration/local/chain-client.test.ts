@@ -25,7 +25,7 @@ test("the receipt of a transaction in the newest block is found, also when that 
     if (method !== "eth_getBlockByNumber") return;
     // The client sees the new height before it gets this answer.
     const polls = asked("eth_blockNumber");
-    await waitFor(() => asked("eth_blockNumber") > polls + 1, { within: 5_000 });
+    await waitFor(() => asked("eth_blockNumber") > polls + 1, { within: 20_000 });
   });
-  expect(await client.waitForTransactionReceipt({ hash, timeout: 10_000 })).toMatchObject({ transactionHash: hash });
+  expect(await client.waitForTransactionReceipt({ hash, timeout: 40_000 })).toMatchObject({ transactionHash: hash });
 }, 60_000);

@@ -28,7 +28,7 @@ test("a process that is killed is restarted, and none is left after the stop", a
   if (first === undefined) throw new Error("nothing was started");
 
   process.kill(first, "SIGKILL");
-  const second = await waitFor(() => supervisor.pids("bull-board").find((pid) => pid !== first), { within: 10_000 });
+  const second = await waitFor(() => supervisor.pids("bull-board").find((pid) => pid !== first), { within: 30_000 });
   expect(isAlive(second)).toBe(true);
   expect(deaths).toEqual(["bull-board SIGKILL"]);
 
@@ -59,7 +59,7 @@ test("a process that is restarted ends by itself and starts again, and does not 
   expect(supervisor.pids("bull-board")).toEqual([first]);
   await supervisor.restart(["bull-board"], 10_000);
   expect(isAlive(first)).toBe(false);
-  await waitFor(() => supervisor.pids("bull-board").find((pid) => pid !== first), { within: 10_000 });
+  await waitFor(() => supervisor.pids("bull-board").find((pid) => pid !== first), { within: 30_000 });
   expect(deaths).toEqual([]);
 });
 
@@ -83,10 +83,10 @@ test("a process that is held starts again when it is released, and a stop does n
 
   const release = await supervisor.hold(["bull-board"], 10_000);
   expect(isAlive(first)).toBe(false);
-  await waitFor(() => changes === 1, { within: 5_000 });
+  await waitFor(() => changes === 1, { within: 20_000 });
   expect(supervisor.pids("bull-board")).toEqual([]);
   release();
-  await waitFor(() => supervisor.pids("bull-board").length === 1, { within: 10_000 });
+  await waitFor(() => supervisor.pids("bull-board").length === 1, { within: 30_000 });
   await supervisor.hold(["bull-board"], 10_000);
   await supervisor.stop(10_000);
   expect(supervisor.pids("bull-board")).toEqual([]);

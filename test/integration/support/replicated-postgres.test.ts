@@ -16,7 +16,7 @@ test("a failover to a frozen replica keeps replicated commits and loses later on
 });
 
 test("a failover to a lagging replica loses the commits within its lag", async () => {
-  const postgres = await startReplicatedPostgres({ lagMs: 500 });
+  const postgres = await startReplicatedPostgres({ lagMs: 2_000 });
   await execute(postgres.url, "create table kept (n int)");
   await postgres.catchUp();
   await execute(postgres.url, "insert into kept values (1)");

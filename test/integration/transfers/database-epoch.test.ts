@@ -70,8 +70,12 @@ describe("the database's epoch", () => {
       .updateTable("database_epoch")
       .set({ counted_at: new Date(0) })
       .execute();
+    const began = performance.now();
     await Promise.all([one, other, one, other].map(({ epoch }) => epoch.tick()));
-    expect(await one.count()).toBe(1);
+    const count = await one.count();
+    expect(count).toBeGreaterThan(0);
+    // A machine that needs longer than COUNT_EVERY_MS for the four may count again.
+    expect(count).toBeLessThanOrEqual(1 + Math.floor((performance.now() - began) / 900));
     expect(await other.epoch.check()).toBe(id);
     expect(await one.isSteppedBack()).toBe(false);
   });
@@ -156,12 +160,15 @@ describe("the database's epoch", () => {
     const one = await startProcess();
     const all = [one, await startProcess({ url: one.databaseUrl, memory: one.memory })];
     const id = await one.epoch.check();
+    // No more at once than the pool has connections: on a busy machine, others would wait too long for one.
     const work = all.flatMap(({ epoch, store }) =>
-      Array.from({ length: 60 }, async (_, n) => (n % 3 === 0 ? store(id) : void (await epoch.check()))),
+      Array.from({ length: 6 }, async () => {
+        for (let n = 0; n < 10; n += 1) await (n % 3 === 0 ? store(id) : epoch.check());
+      }),
     );
     await Promise.all(work);
     expect(await one.isSteppedBack()).toBe(false);
-    expect(await one.count()).toBe(40);
+    expect(await one.count()).toBe(48);
   });
 });
 

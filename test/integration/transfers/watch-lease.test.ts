@@ -73,13 +73,16 @@ test("a job that lost the watch writes nothing more and does not release the wat
   await other.relay();
   const lostWatch = slow.fixture.watch();
   await slow.isCalled();
-  // As if its process had been stopped for longer than its lease.
-  await other.db
-    .updateTable("chain_cursor")
-    .set({ lease_until: new Date(0) })
-    .execute();
   const { number } = await slow.cursor();
-  expect(await other.watch()).toMatchObject({ mine: true });
+  // As if its process had been stopped for longer than its lease. It is not, and may renew the lease in between.
+  const takeOver = async () => {
+    await other.db
+      .updateTable("chain_cursor")
+      .set({ lease_until: new Date(0) })
+      .execute();
+    return (await other.watch()).mine;
+  };
+  await waitFor(takeOver, { within: 20_000, what: "the other process watches" });
   expect((await slow.cursor()).number).toBeGreaterThan(number);
   const until = new Date(slow.clock.now().getTime() + 60_000);
   const taken = await other.db

@@ -27,7 +27,7 @@ describe("the watcher of a chain", () => {
     proxy.onAnswer(() => dead.promise);
     const died = first.watch().catch(() => undefined);
     const cursor = () => first.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
-    await waitFor(async () => (await cursor()).owner !== null, { within: 5_000 });
+    await waitFor(async () => (await cursor()).owner !== null, { within: 20_000 });
     await first.db
       .updateTable("chain_cursor")
       .set((eb) => ({ fence: eb("fence", "+", 1) }))
@@ -35,9 +35,8 @@ describe("the watcher of a chain", () => {
     expect(await second.watch()).toEqual({ mine: false });
     expect(second.confirmed).toEqual([]);
 
-    const began = performance.now();
-    await waitFor(async () => (await second.watch()).mine, { within: WATCH_LEASE_MS + 5_000 });
-    expect(performance.now() - began).toBeLessThan(WATCH_LEASE_MS + 3_000);
+    // By the first process's clock, the lease would last for five minutes.
+    await waitFor(async () => (await second.watch()).mine, { within: WATCH_LEASE_MS + 25_000 });
     await second.watch();
     expect(second.confirmed.map(({ id }) => id)).toEqual([one.id]);
     dead.resolve();

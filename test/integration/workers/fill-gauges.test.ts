@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { createPayment, getStatus, pay, waitFinal } from "../../../local/buyer-client.ts";
+import { cancel, createPayment, getStatus, pay, waitFinal } from "../../../local/buyer-client.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { fundBuyer, mine, startChain, usdcBalance } from "../../support/evm-chain.ts";
 import { startFleet } from "../../support/fleet.ts";
@@ -79,7 +79,7 @@ test("every worker reports a lane at its fee ceiling until the price falls", asy
   const buyer = await fundBuyer(chain);
   await mineAt(300n * GWEI);
   const expensiveBlock = Number(await chain.client.getBlockNumber());
-  await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 10_000 });
+  await waitFor(async () => (await readIdle("pay_chain_cursor_block")) === expensiveBlock, { within: 20_000 });
   // No transaction waits for the price yet.
   expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
   const id = await createPayment(fleet.shop, { referenceId: "too dear", cents: "100" });
@@ -89,7 +89,7 @@ test("every worker reports a lane at its fee ceiling until the price falls", asy
 
   await mineAt(GWEI);
   expect(await waitFinal(fleet.shop, id, 40_000)).toMatchObject({ status: "succeeded" });
-  await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 0, { within: 5_000 });
+  await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 0, { within: 20_000 });
 });
 
 test("a worker has the checkout pages checked when it starts, and reports that they match the release", async () => {
@@ -120,7 +120,7 @@ test("a scrape waits three seconds for rows that cannot be read, and returns the
   await locker.query("lock table lane in access exclusive mode");
   const began = Date.now();
   const samples = await scrape(idle.metricsUrl);
-  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(Date.now() - began, "without the limit, until the statement times out after 15 s").toBeLessThan(10_000);
   expect(sumOf(samples, "pay_lane_at_fee_ceiling")).toBeUndefined();
   expect(sumOf(samples, "pay_queue_jobs")).toBeDefined();
   const build = samples.find(({ name }) => name === "pay_build_info");
@@ -130,7 +130,7 @@ test("a scrape waits three seconds for rows that cannot be read, and returns the
 });
 
 test("unpaid payments expire, and do not count as lost jobs", async () => {
-  const expiresAt = new Date(Date.now() + 2_000);
+  const expiresAt = new Date(Date.now() + 4_000);
   const make = (referenceId: string) => createPayment(fleet.shop, { referenceId, cents: "100", expiresAt });
   const ids = await Promise.all(["one", "two", "three"].map(make));
   for (const id of ids) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "expired" });
@@ -214,21 +214,23 @@ test("a run of payments sets every metric, and no alert or dashboard uses a metr
   endpoint.answer(500);
   await registerEndpointIn(fleet.databaseUrl, fleet.testShop.caller.merchantId, endpoint.url);
   const testPayment = await createPayment(fleet.testShop, { referenceId: "test", cents: "100" });
-  const held = getStatus(fleet.testShop, testPayment, 5_000);
+  // Longer than what follows takes on a busy machine: the gauge of long polls is read at the end.
+  const held = getStatus(fleet.testShop, testPayment, 25_000);
   const api = fleet.apis[0]?.metricsUrl ?? "";
-  await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 2_000 });
-  await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 5_000 });
-  await waitFor(() => endpoint.arrivals.length > 0, { within: 5_000, what: "the event of the test payment" });
+  await waitFor(async () => sumOf(await scrape(api), "pay_long_polls_waiting") === 1, { within: 20_000 });
+  await waitFor(async () => ((await readIdle("pay_webhook_oldest_pending_age_seconds")) ?? 0) > 0, { within: 20_000 });
+  await waitFor(() => endpoint.arrivals.length > 0, { within: 20_000, what: "the event of the test payment" });
   // The worker counts the delivery after the response.
   const countDeliveries = async () => sumOf((await scrapeBoth()).busy, "pay_webhook_deliveries_total") ?? 0;
-  await waitFor(async () => (await countDeliveries()) > 0, { within: 5_000, what: "the delivery is counted" });
+  await waitFor(async () => (await countDeliveries()) > 0, { within: 20_000, what: "the delivery is counted" });
   // A worker repeats the sums of the ledger for a moment.
   const readLedger = async () => sumOf((await scrapeBoth()).busy, "pay_ledger_balance_minor_units");
-  await waitFor(async () => (await readLedger()) !== undefined, { within: 3_000, what: "the sums of the ledger" });
+  await waitFor(async () => (await readLedger()) !== undefined, { within: 20_000, what: "the sums of the ledger" });
   const { busy } = await scrapeBoth();
   const set = new Set(
     [...busy, ...(await scrape(api))].filter(isSet).map(({ name }) => name.replace(/_(bucket|sum|count)$/, "")),
   );
+  await cancel(fleet.testShop, testPayment);
   await held;
 
   const silent = [

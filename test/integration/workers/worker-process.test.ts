@@ -38,13 +38,13 @@ async function makeWorkerSetup() {
 describe("WORKER_QUEUES", () => {
   test("a process serves only the queues that WORKER_QUEUES names, and other jobs stay where they are", async () => {
     const { env, fixture, queues } = await makeWorkerSetup();
-    const expiresAt = new Date(fixture.deps.now().getTime() + 1_500);
+    const expiresAt = new Date(fixture.deps.now().getTime() + 3_000);
     const [paymentId, other] = [await fixture.create(100n, { expiresAt }), await fixture.create(100n, { expiresAt })];
     await queues.enqueue("settle", [{ data: { settlementIds: [`stl_${"0".repeat(32)}`] } }]);
     await queues.enqueue("expire-payment", [{ data: { paymentId } }, { data: { paymentId: other } }]);
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "settle, sweep" } });
     await waitFor(async () => (await queues.count("settle")).all === 0, { within: 10_000 });
-    await waitFor(() => Date.now() > expiresAt.getTime(), { within: 5_000 });
+    await waitFor(() => Date.now() > expiresAt.getTime(), { within: 20_000 });
     expect((await queues.count("expire-payment")).all).toBe(2);
     expect((await fixture.status(paymentId)).state).toBe("requires_action");
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "expire-payment" } });
@@ -114,7 +114,7 @@ describe("SIGTERM during jobs", () => {
     const running = await attempt();
     await waitFor(() => (proxy.calls["eth_call"] ?? 0) > before, { within: 10_000, what: "the job calls the chain" });
     const left = worker.kill("SIGTERM");
-    await waitFor(() => worker.lines.some((line) => line.includes('"closing"')), { within: 5_000 });
+    await waitFor(() => worker.lines.some((line) => line.includes('"closing"')), { within: 20_000 });
     const late = await attempt();
     await left;
     expect(await worker.gone).toEqual({ code: 0, signal: null });

@@ -78,7 +78,7 @@ test("an account's history is returned newest first, page by page, with memos", 
 
   await connection.requestAirdrop(to, 1);
   const withMemo = await waitFor(async () => (await connection.getSignaturesForAddress(to))[0]?.memo ?? undefined, {
-    within: 5_000,
+    within: 20_000,
   });
   expect(withMemo).toMatch(/^\[\d+\] airdrop \d+$/);
 });

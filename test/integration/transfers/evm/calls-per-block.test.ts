@@ -3,8 +3,8 @@ import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer, fundBuyers, mine, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.ts";
-import type { DepsOptions } from "../../../support/test-deps.ts";
-import { makeTransfersFixture, relayByThirdParty } from "../../../support/transfers-fixture.ts";
+import { type DepsOptions, makeClock } from "../../../support/test-deps.ts";
+import { makeTransfersFixture, relayByThirdParty, waitUntilMined } from "../../../support/transfers-fixture.ts";
 
 const sum = ({ calls }: FaultProxy) => Object.values(calls).reduce((all, count) => all + count, 0);
 
@@ -24,8 +24,8 @@ async function makeCounted(change: Record<string, unknown> = {}, more: DepsOptio
 
 test("a block costs the same calls with five payments in flight and with a hundred", async () => {
   // The clock stands still, so nothing is broadcast again.
-  const at = new Date();
-  const clock = { now: () => at, advance: () => undefined };
+  const clock = makeClock();
+  clock.stop();
   const { chain, fixture, count } = await makeCounted({ batchGas: 1_000_000 }, { clock });
   const buyers = await fundBuyers(chain, 100);
   await fixture.watch();
@@ -105,6 +105,7 @@ test("a reorg of the head after a gap goes back no further than the blocks that 
   const one = await fixture.sign(await fundBuyer(chain));
   const takeBack = await prepareReorg(chain);
   await fixture.relay();
+  await waitUntilMined(chain);
   await mine(chain, 1);
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["included"]);

@@ -42,6 +42,7 @@ test("a lane sends nothing new while its last broadcast is unanswered", async ()
 
 test("a broadcast that the node refuses is repeated from the stored bytes, under the same hash", async () => {
   const { chain, proxy, fixture, one } = await proxied();
+  fixture.clock.stop();
   proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "internal error" } : undefined));
   await fixture.relay();
   const [before] = await fixture.transactions();
@@ -84,7 +85,7 @@ test("bytes that a worker stored and did not send before it died are sent by ano
   // The first process hangs between storing and sending, as if it had died.
   proxy.delay(600_000, isSend);
   void fixture.relay().catch(() => undefined);
-  await waitFor(async () => (await other.transactions()).length === 1, { within: 10_000 });
+  await waitFor(async () => (await other.transactions()).length === 1, { within: 30_000 });
   expect(await other.transactions()).toMatchObject([{ state: "signed", broadcast_at: null }]);
   other.clock.advance(2_000);
   await other.watch();

@@ -7,7 +7,8 @@ import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 test("a transfer whose transaction is mined just before its replacement is broadcast is made once and takes no new nonce", async () => {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
-  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
+  // Blocks are slow, so that nothing is replaced before the clock is advanced.
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { blockMs: 10_000 } });
   const one = await fixture.sign(await fundBuyer(chain));
   await chain.client.setAutomine(false);
   await fixture.relay();
@@ -27,13 +28,13 @@ test("a transfer whose transaction is mined just before its replacement is broad
     await mine(chain);
   };
   let raced: Promise<void> | undefined;
-  proxy.delay(500, ({ method }) => {
-    if (method !== "eth_sendRawTransaction" || raced) return false;
+  proxy.hold(({ method }) => {
+    if (method !== "eth_sendRawTransaction" || raced) return undefined;
     raced = mineOriginal();
-    return true;
+    return raced;
   });
   await fixture.watch();
-  await raced;
+  expect(raced).toBeDefined();
   const broadcasts = await fixture.transactions();
   expect(broadcasts.map(({ nonce, replacement }) => [nonce, replacement])).toEqual([
     [0, 0],

@@ -223,7 +223,7 @@ test("bytes that no node accepts, because the base fee rose before they were sen
 /** Funds a buyer while automine is off. */
 async function fundBuyerNow(chain: TestChain) {
   const funded = fundBuyer(chain);
-  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 5_000 });
+  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 20_000 });
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 1n });
   await mine(chain);
   await chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei("5000") });

@@ -83,8 +83,8 @@ async function withSlowSend() {
   const lanesUsed = async () => new Set((await fixture.transactions()).map((row) => row.lane_id)).size;
   const signMore = async (count: number) => {
     const more = await fixture.signAll(await fundBuyers(chain, count));
-    // As if the send had begun now, although signing took time.
-    await sql`update lane set lease_until = clock_timestamp() + interval '5 s' where lease_until is not null`.execute(
+    // As if the send had begun now or a little later, although signing and what follows take time.
+    await sql`update lane set lease_until = clock_timestamp() + interval '30 s' where lease_until is not null`.execute(
       fixture.deps.db,
     );
     return [first, ...more].map(({ id }) => id);

@@ -2,7 +2,7 @@ import { numberToHex } from "viem";
 import { expect, test } from "vitest";
 import { type Alter, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
-import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
+import { makeTransfersFixture, waitUntilMined } from "../../../support/transfers-fixture.ts";
 
 /** Answers as a node does that follows the chain no further than this height. */
 function stopAt(height: number): Alter {
@@ -33,6 +33,7 @@ test("a first endpoint that stays at an old block does not stop the chain while 
   const { chain, first, fixture, one, behind } = await withTwoEndpoints();
   first.alter(stopAt(Number(await chain.client.getBlockNumber())));
   await fixture.relay();
+  await waitUntilMined(chain);
   await mine(chain, 40);
   fixture.clock.advance(120_000);
   await fixture.watch();

@@ -21,9 +21,9 @@ const startFixture = (rpcUrls: readonly string[]) =>
 test("a transaction that the first endpoint lacks or cannot return is read from the second one", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, solana.url]);
-  const [missing, broken] = await sendDust(solana, treasuryOf(some), 3);
-  await waitFinalized(solana, missing);
-  await waitFinalized(solana, broken);
+  const signatures = await sendDust(solana, treasuryOf(some), 3);
+  const [missing, broken] = signatures;
+  await waitFinalized(solana, ...signatures);
   poor.alter((method, [signature], result) => {
     if (method !== "getTransaction") return result;
     if (signature === missing) return null;
@@ -35,8 +35,9 @@ test("a transaction that the first endpoint lacks or cannot return is read from 
 test("a transaction that no endpoint returns is kept and retried, the rest is read, and it soon blocks no payout", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const some = await startFixture([poor.url, poor.url]);
-  const [missing] = await sendDust(solana, treasuryOf(some), 5);
-  await waitFinalized(solana, missing);
+  const signatures = await sendDust(solana, treasuryOf(some), 5);
+  const [missing] = signatures;
+  await waitFinalized(solana, ...signatures);
   poor.alter((method, [signature], result) => (method === "getTransaction" && signature === missing ? null : result));
   await some.watchUntil(async () => (await observations(some)).length === 4);
   expect(await entries(some)).toMatchObject([

@@ -69,17 +69,19 @@ describe("a buyer's transaction", () => {
     const { paymentId } = await makeAccepted();
     const after = await lastValidHeight();
     const stored: unknown[] = [];
+    const lastHeights: number[] = [];
     first.fault.onAnswer(async (method, [bytes]) => {
       if (method !== "sendTransaction") return;
       const raw = Buffer.from(String(bytes), "base64");
       const row = (await fixture.transactions()).find(({ hash }) => hash === firstSignature(raw));
       stored.push({ bytes: row?.bytes.equals(raw), state: row?.state, transfer: (await onlyRow(paymentId)).transfer });
-      // It may be declared expired a little later, and never earlier.
-      expect(row?.last_valid_height).toBeGreaterThanOrEqual(before);
-      expect(row?.last_valid_height).toBeLessThanOrEqual(after + 32);
+      lastHeights.push(row?.last_valid_height ?? 0);
     });
     await fixture.submit();
     expect(stored).toEqual([{ bytes: true, state: "signed", transfer: "assigned" }]);
+    // It may be declared expired a little later, and never earlier.
+    expect(lastHeights[0]).toBeGreaterThanOrEqual(before);
+    expect(lastHeights[0]).toBeLessThanOrEqual(after + 32);
     await finishPayment(paymentId);
   });
 
@@ -87,6 +89,7 @@ describe("a buyer's transaction", () => {
     const { paymentId } = await makeAccepted();
     for (const { fault } of [first, second])
       fault.fail((call) => (isSend(call) ? { code: -32_005, message: "Node is behind" } : undefined));
+    const goOn = fixture.clock.stop();
     await fixture.submit();
     const { transaction, transfer } = await onlyRow(paymentId);
     expect([transaction.state, transfer]).toEqual(["broadcast", "assigned"]);
@@ -97,6 +100,7 @@ describe("a buyer's transaction", () => {
     fixture.clock.advance(2_000);
     await fixture.watch();
     expect(sent).toEqual([transaction.bytes.toString("base64")]);
+    goOn();
     await fixture.watchUntilState(paymentId, "succeeded");
   });
 
@@ -104,6 +108,9 @@ describe("a buyer's transaction", () => {
     const { paymentId } = await makeAccepted();
     const sent = recordSends();
     await solana.knobs.drop(3);
+    // Without time, no send is repeated early, and without slots, the blockhash does not expire on a busy machine.
+    await solana.knobs.pause();
+    const goOn = fixture.clock.stop();
     await fixture.submit();
     for (let run = 0; run < 3; run += 1) {
       expect((await onlyRow(paymentId)).state).toBe("processing");
@@ -111,7 +118,9 @@ describe("a buyer's transaction", () => {
       await fixture.watch();
       await fixture.watch();
     }
+    await solana.knobs.resume();
     await fixture.watchUntilState(paymentId, "succeeded");
+    goOn();
     expect(sent).toHaveLength(4);
     expect(new Set(sent).size).toBe(1);
     const { transaction } = await onlyRow(paymentId);
@@ -262,7 +271,7 @@ describe("a transaction whose blockhash has expired", () => {
       await fixture.watch().catch((error: unknown) => watchErrors.push(error));
       return (await onlyRow(other.paymentId)).transaction.state === "final";
     };
-    await waitFor(isFinal, { within: 10_000 });
+    await waitFor(isFinal, { within: 30_000 });
     expect(watchErrors.length).toBeGreaterThan(0);
     expect((await fixture.status(other.paymentId)).state).toBe("succeeded");
     // Payouts wait for a watcher that is at the head, and not for the endpoint.
