@@ -37,13 +37,16 @@ export default defineConfig({
     isolate: false,
     // Concurrent tests spend their time waiting.
     maxConcurrency: 30,
+    // The default, a second, is less than a login or a page takes on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     reporters: ["default", "./test/support/summary-reporter.ts"],
     // Node runs the sources as it does in production, which also takes less time than Vite's module runner.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       project("unit", { testTimeout: 30_000 }),
       project("integration", { ...real, exclude: [...needsDump, ...needsAlertmanager] }),
-      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 120_000 }),
+      // A minute at most on an idle machine.
+      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 240_000 }),
       project("browser", {
         ...real,
         globalSetup: [...real.globalSetup, "test/browser/chromium.ts"],

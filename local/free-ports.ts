@@ -5,11 +5,11 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { errorCode } from "../runtime/redaction.ts";
 
-/** How long a port stays reserved for the process that received it, milliseconds. */
-const RESERVED_MS = 60_000;
+/** How long a port stays reserved for the process that received it, milliseconds: longer than a test restarts services on it. */
+const RESERVED_MS = 600_000;
 
 /**
- * Returns a port that no process listens on or has received within the last minute, because many processes start services at
+ * Returns a port that no process listens on or has received within the last ten minutes, because many processes start services at
  * the same time. It is below 32768: the kernel uses ports from there on for outgoing connections, and could take the port
  * before the service listens.
  */

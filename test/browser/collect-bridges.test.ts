@@ -99,7 +99,7 @@ test("the page of a finished payment sends the wallet an error", async () => {
   await send(opened);
   await opened.page.locator("#ended").waitFor();
   const ERROR = { type: "IC_ERROR", error: expect.any(String) };
-  expect(received).toEqual([ERROR]);
+  await expect.poll(() => received).toEqual([ERROR]);
   await opened.page.reload();
   await expect.poll(() => received).toEqual([ERROR, ERROR]);
   expect((await fetch(url.replace(/opt_\w+/, "opt_none"))).status).toBe(404);

@@ -171,7 +171,7 @@ test("the second of two tabs that sign with two wallets is refused and says that
   expect(await listPaymentWays(tab)).toEqual([]);
   await tab.unroute("**/status?*");
   await tab.evaluate("void dispatchEvent(new Event('focus'))");
-  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 5_000 });
+  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 20_000 });
   await chain.client.setAutomine(true);
   await mine(chain, 2);
   await Promise.all([paid(page), paid(tab)]);
@@ -186,7 +186,7 @@ test("a payment that is paid elsewhere while a wallet is open is shown as paid a
   const confirms = listConfirms(page);
   await page.getByRole("button", { name: "Beta" }).click();
   await page.getByRole("button", { name: "12.50 USDC" }).click();
-  await waitFor(() => calls.some(({ method }) => method === "eth_signTypedData_v4"), { within: 10_000 });
+  await waitFor(() => calls.some(({ method }) => method === "eth_signTypedData_v4"), { within: 20_000 });
   await pay(fleet.shop, id, await fundBuyer(chain), chain.id);
   await paid(page);
   wallet.resolve();
@@ -246,7 +246,7 @@ test("the page waits for a slow verification, then shows the refusal and lets th
     return route.fulfill({ response: await route.fetch({ url: status, method: "GET" }) });
   });
   await page.getByRole("button", { name: "12.50 USDC" }).click();
-  await waitFor(() => confirms === 2, { within: 10_000 });
+  await waitFor(() => confirms === 2, { within: 20_000 });
   // The buyer's money is gone when the service verifies it.
   await sendUsdc(chain, account, poor.address, await usdcBalance(chain, account.address));
   expect(await page.locator("#step").textContent()).toBe(en.handingIn);

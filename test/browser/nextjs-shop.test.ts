@@ -6,6 +6,7 @@ import { addCleanup } from "../support/cleanups.ts";
 import { startChain } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
 import { readProgram, reservePort, startExample } from "../support/run-example.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { openPage } from "./open-browser.ts";
 
 const fleet = await startFleet({ chain: await startChain(), workers: 1, ownUrl: true });
@@ -38,7 +39,10 @@ test("a buyer orders, pays on the checkout page with a test wallet, comes back, 
   const order = pathname.split("/").at(-1) ?? "";
   const payment = await ask(fleet.testShop, "GET", `/v1/payments/${searchParams.get("payment_id")}`);
   expect(payment).toMatchObject({ referenceId: order, status: "succeeded" });
-  expect(shop.lines.filter((line) => line.startsWith("order "))).toEqual([`order ${order} is paid`]);
+  const reports = () => shop.lines.filter((line) => line.startsWith("order "));
+  // The output of the process may arrive after its page.
+  await waitFor(() => reports().length > 0, { within: 20_000, what: "the report" });
+  expect(reports()).toEqual([`order ${order} is paid`]);
 
   // The same form again, as after the browser's button for the page before.
   await page.goto(shop.url);

@@ -4,6 +4,7 @@ import { memberNames } from "../../runtime/member-names.ts";
 import { createSafeFetch } from "../../runtime/safe-fetch.ts";
 import { startHttps } from "../support/https-server.ts";
 import { photo } from "../support/sample-pictures.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { openShop } from "./browser-shop.ts";
 import { none, openPage } from "./open-browser.ts";
 import { makeViews } from "./page-views.ts";
@@ -45,9 +46,12 @@ test("a page with a photograph as its logo has at most 25 kB in three requests, 
       addEventListener("eip6963:requestProvider", announce);
     });
     await page.goto(`${api.url}${path}`);
-    await page.waitForTimeout(300);
     // The browser reports data URIs too, which cross no network.
-    const first = sizes.filter(({ url }) => url.startsWith("http") && !url.includes("/status"));
+    const listFirst = () => sizes.filter(({ url }) => url.startsWith("http") && !url.includes("/status"));
+    await waitFor(() => listFirst().length >= requestsOf(name), { within: 20_000, what: `the requests of ${name}` });
+    // Further requests would come soon.
+    await page.waitForTimeout(300);
+    const first = listFirst();
     const total = first.reduce((sum, { bytes }) => sum + bytes, 0);
     const script = first.filter(({ url }) => url.endsWith(".js")).reduce((sum, { bytes }) => sum + bytes, 0);
     expect({ name, requests: first.length }).toEqual({ name, requests: requestsOf(name) });

@@ -22,7 +22,7 @@ test("the board shows no button whose request is refused, and links a failed job
   });
   await queue.add("settle", { settlementIds: ["stl_1"] }, { jobId: "settle-1-0" });
   const worker = new Worker("settle", () => Promise.reject(new Error("the lane is held")), { connection, prefix });
-  await waitFor(async () => (await queue.getFailedCount()) === 1, { within: 10_000 });
+  await waitFor(async () => (await queue.getFailedCount()) === 1, { within: 20_000 });
   await worker.close();
   const now = () => new Date();
   const { board, people } = await openConsole({ db, databaseUrl, deps: { now } }, { queues: [queue] });
@@ -34,6 +34,7 @@ test("the board shows no button whose request is refused, and links a failed job
   await page.getByLabel("Password").fill(people.olga.password);
   await page.getByLabel("Code").fill(computeTotp(people.olga.secret, totpStep(now())));
   await page.getByRole("button", { name: "Log in" }).click();
+  await page.waitForURL(`${url}/`);
   await page.goto(`${url}/queue/settle?status=failed`);
   const link = page.getByRole("link", { name: "Payments, error, retry" });
   await link.first().waitFor();

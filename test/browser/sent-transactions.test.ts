@@ -40,7 +40,7 @@ test("a reloaded page and a second tab track an unmined push, and neither offers
   await other.goto(link);
   await offersWallets(other);
   await choose();
-  await waitFor(() => acts().length === 1, { within: 10_000 });
+  await waitFor(() => acts().length === 1, { within: 20_000 });
   await showsStep(other, en.sentUnclear);
   expect(await listPaymentWays(other)).toEqual([]);
   await page.reload();
@@ -60,7 +60,7 @@ test("the page sends an unsent transaction hash after a reload", async () => {
   await holdBlocks();
   await page.route("**/confirm", () => undefined);
   await choose();
-  await waitFor(() => acts().length === 1, { within: 10_000 });
+  await waitFor(() => acts().length === 1, { within: 20_000 });
   await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
   await page.unroute("**/confirm");
   const confirm = page.waitForRequest("**/confirm");
@@ -74,7 +74,7 @@ test("a page that is reloaded while the wallet sends offers no way to pay until 
   const never = Promise.withResolvers<void>().promise;
   const { page, choose, acts } = await open(assets.push, { waits: { [send]: never } });
   await choose();
-  await waitFor(() => acts().length === 1, { within: 10_000 });
+  await waitFor(() => acts().length === 1, { within: 20_000 });
   await page.reload();
   await asksNotToPay(page);
   expect(await listPaymentWays(page)).toEqual([]);
@@ -98,9 +98,9 @@ test("the page reports a push that reverted, and the buyer can pay again", async
   const { page, choose, acts, account } = await open(assets.push);
   await holdBlocks();
   await choose();
-  await waitFor(() => acts().length === 1, { within: 10_000 });
+  await waitFor(() => acts().length === 1, { within: 20_000 });
   // The wallet's estimate of gas would fail otherwise, and nothing would be sent.
-  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 10_000 });
+  await waitFor(async () => (await chain.client.getTxpoolStatus()).pending > 0, { within: 20_000 });
   await emptyAccount(account.address);
   await chain.client.setAutomine(true);
   await mine(chain);

@@ -77,7 +77,7 @@ test("a wallet app that scans the code signs the service's transaction, and the 
     return signAsWallet((params as [{ transaction: string }])[0].transaction, buyer);
   });
   expect(status).toBe("succeeded");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 5_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 20_000 });
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 1_750_000n);
   expect(pageErrors).toEqual(none);
 });

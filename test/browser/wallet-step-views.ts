@@ -170,5 +170,5 @@ async function waitForNewText(page: Page, selector: string, act?: () => Promise<
   await act?.();
   // The test polls from outside: the pages' policy does not allow polling inside the page.
   const what = `another text in ${selector}`;
-  await waitFor(async () => (await page.locator(selector).textContent()) !== before, { within: 10_000, what });
+  await waitFor(async () => (await page.locator(selector).textContent()) !== before, { within: 20_000, what });
 }

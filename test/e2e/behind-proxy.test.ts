@@ -78,7 +78,7 @@ async function startProxy(): Promise<string> {
         () => true,
         () => undefined,
       ),
-    { within: 10_000, what: "Caddy" },
+    { within: 20_000, what: "Caddy" },
   );
   return site;
 }

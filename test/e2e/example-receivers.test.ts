@@ -80,7 +80,7 @@ describe.each(receivers)("$name", ({ name, find, tests, compile }) => {
     const renamed = write({ payment_id: id }, "evt_renamed");
     expect(await send(sign(renamed), renamed)).toBe(204);
     const last = "payment pay_other of order (none) is paid";
-    await waitFor(() => lines.includes(last), { within: 5_000 });
+    await waitFor(() => lines.includes(last), { within: 20_000 });
     expect(lines.filter((one) => one.endsWith("is paid"))).toEqual([line, last]);
   });
 

@@ -26,7 +26,7 @@ test("a worker frozen during a broadcast loses its lane within seconds and write
   if (!first || !second) throw new Error("there are no buyers");
   // The transaction is stored, and its broadcast takes longer than this test.
   let held = false;
-  proxy.delay(20_000, (call) => {
+  proxy.delay(60_000, (call) => {
     if (!isSend(call) || held) return false;
     held = true;
     return true;
@@ -41,7 +41,7 @@ test("a worker frozen during a broadcast loses its lane within seconds and write
   const two = await createPayment(fleet.shop, { referenceId: "two", cents: "1250" });
   await pay(fleet.shop, two, second, chain.id);
   for (const id of [one, two]) expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
-  expect(Date.now() - frozenAt).toBeLessThan(20_000);
+  expect(Date.now() - frozenAt).toBeLessThan(60_000);
 
   const rows = () => execute(fleet.databaseUrl, "select * from transaction order by nonce, replacement");
   await waitUntilIdle(fleet);

@@ -60,7 +60,7 @@ const createPayment = () => readJson<{ paymentId: string }>("payments", "create"
 /** Starts `pay listen`, and waits until it reads from the end of the list. */
 async function listen(...args: string[]) {
   const listening = startPay(["listen", ...args], place);
-  await waitFor(() => listening.written.err.includes("Listening"), { within: 5_000, what: "pay listens" });
+  await waitFor(() => listening.written.err.includes("Listening"), { within: 20_000, what: "pay listens" });
   return listening;
 }
 
@@ -138,9 +138,9 @@ describe("pay listen", () => {
       onLine: (line) => lines.push(line),
     });
     addCleanup(() => child.end("SIGKILL"));
-    await waitFor(() => lines.some((line) => line.includes("Listening")), { within: 10_000, what: "pay listens" });
+    await waitFor(() => lines.some((line) => line.includes("Listening")), { within: 20_000, what: "pay listens" });
     const { paymentId } = await createPayment();
-    await waitFor(() => lines.some((line) => line.includes(paymentId)), { within: 10_000, what: "the event" });
+    await waitFor(() => lines.some((line) => line.includes(paymentId)), { within: 20_000, what: "the event" });
     await child.end("SIGINT");
     expect(await child.gone).toEqual({ code: 0, signal: null });
   });
@@ -151,7 +151,7 @@ describe("pay listen", () => {
     const listening = await listen("--forward-to", receiver.url);
     const { paymentId } = await createPayment();
     await runPay(["payments", "pay", paymentId], place);
-    await waitFor(() => receiver.of(paymentId).length === 3, { within: 10_000, what: "three events" });
+    await waitFor(() => receiver.of(paymentId).length === 3, { within: 20_000, what: "three events" });
     const types = ["payment.created", "payment.processing", "payment.succeeded"];
     expect(receiver.of(paymentId).map(({ event }) => event.type)).toEqual(types);
     const { PAY_WEBHOOK_SECRET: secret = "" } = await readJson<Record<string, string>>("env");
@@ -173,10 +173,10 @@ describe("pay listen", () => {
     const listening = await listen("--forward-to", `localhost:${port}`, "--thin", "--events", "payment.created");
     const payments = [await createPayment(), await createPayment(), await createPayment()];
     const notReachable = () => listening.written.err.includes("is not reachable");
-    await waitFor(notReachable, { within: 10_000, what: "the note" });
+    await waitFor(notReachable, { within: 20_000, what: "the note" });
     const receiver = await startWebhookEndpoint(port);
     const ids = () => receiver.arrivals.map(({ event }) => event.data.payment_id);
-    await waitFor(() => ids().length === 3, { within: 10_000, what: "three events" });
+    await waitFor(() => ids().length === 3, { within: 20_000, what: "three events" });
     expect(ids()).toEqual(payments.map(({ paymentId }) => paymentId));
     expect(receiver.arrivals[0]?.event.data).not.toHaveProperty("amount");
     listening.end();
@@ -188,7 +188,7 @@ describe("pay listen", () => {
     receiver.answer(500);
     const listening = await listen("--forward-to", receiver.url);
     const { paymentId } = await createPayment();
-    await waitFor(() => listening.written.out.includes("→ 500"), { within: 10_000, what: "the answer" });
+    await waitFor(() => listening.written.out.includes("→ 500"), { within: 20_000, what: "the answer" });
     listening.end();
     const [arrival] = receiver.of(paymentId);
     receiver.answer(204);
@@ -221,7 +221,7 @@ test("pay logs shows a refused request with its code, also one that comes later"
     err: expect.stringContaining("payment_not_found"),
   });
   const line = new RegExp(`GET +${path} +404 payment_not_found +\\d+ ms`);
-  await waitFor(() => line.test(following.written.out), { within: 10_000, what: "the line" });
+  await waitFor(() => line.test(following.written.out), { within: 20_000, what: "the line" });
   following.end();
   expect(await following.code).toBe(0);
   expect((await runPay(["logs", "--path", path], place)).out).toMatch(line);

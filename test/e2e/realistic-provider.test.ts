@@ -85,15 +85,16 @@ function checkSucceeded(fleet: Fleet, chain: TestChain): (final: number) => Prom
 
 /** Counts the calls of each worker to each endpoint, as the worker does. */
 function countCalls(fleet: Fleet) {
-  const counts: { at: number; calls: number[] }[] = [];
+  const counts: { from: number; to: number; calls: number[] }[] = [];
   return {
     counts,
     count: async () => {
+      const from = performance.now();
       const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));
       const calls = scrapes.flatMap((samples) =>
         ["first", "second"].map((endpoint) => sumOf(samples, "pay_rpc_calls_total", { endpoint }) ?? 0),
       );
-      counts.push({ at: performance.now(), calls });
+      counts.push({ from, to: performance.now(), calls });
     },
   };
 }
@@ -154,8 +155,8 @@ function startRounds(
 }
 
 test("200 payments succeed behind two endpoints with every limit and fault of real providers, none before its block is final, and no minute has more calls than the budget", {
-  // Alone it takes a minute; other tests run concurrently.
-  timeout: 300_000,
+  // Alone it takes a minute; other tests run concurrently, and on a busy machine it takes three.
+  timeout: 600_000,
 }, async () => {
   const chain = await startChain({ lanes: 2 });
   const providers = await Promise.all([0, 1].map(() => startRealisticProvider({ target: chain.url, ...always })));
@@ -175,7 +176,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   const payAll = async () => {
     const payers = Array.from({ length: PAYMENTS }, (_, index) => buyers[index % BUYERS] as PrivateKeyAccount);
     await mapConcurrently(payers, 16, (buyer) => buy(fleet, chain, buyer));
-    await waitFor(rounds.hasEveryStageRun, { within: 180_000, what: "every stage has run" });
+    await waitFor(rounds.hasEveryStageRun, { within: 300_000, what: "every stage has run" });
     await waitUntilIdle(fleet, 90_000);
   };
   await Promise.race([payAll(), rounds.running]);
@@ -185,7 +186,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   const refused = providers.flatMap((provider) => Object.keys(provider.counts.refused));
   expect(refused).toEqual(expect.arrayContaining(["budget", "hang", "logs", "prunedBelow"]));
   for (const earlier of counts)
-    for (const later of counts.filter(({ at }) => at > earlier.at && at - earlier.at < WINDOW_MS))
+    for (const later of counts.filter(({ from, to }) => from > earlier.from && to - earlier.from < WINDOW_MS))
       for (const [index, calls] of later.calls.entries())
         expect(calls - (earlier.calls[index] ?? 0)).toBeLessThanOrEqual(CALLS_PER_MINUTE);
   const scrapes = await Promise.all(fleet.workers.map(({ metricsUrl }) => scrape(metricsUrl)));

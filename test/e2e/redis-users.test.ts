@@ -64,7 +64,7 @@ test("api, workers and bull-board serve a payment, its webhook and a retried job
     const answer = await fetch(`${fleet.baseUrl}/v1/request-logs`, { headers });
     return ((await answer.json()) as { data: unknown[] }).data;
   };
-  await waitFor(async () => (await readLog()).length > 0, { within: 5_000, what: "the logged request" });
+  await waitFor(async () => (await readLog()).length > 0, { within: 20_000, what: "the logged request" });
 
   const connection = redis.owner.duplicate({ maxRetriesPerRequest: null });
   const queue = new Queue("settle", { connection, prefix: queuePrefix(prefix, "settle") });

@@ -40,14 +40,14 @@ test("a request's id is in the log lines of the request and of the jobs that it 
       .filter((line) => [line["requestIds"] ?? line["requestId"]].flat().includes(requestId))
       .filter((line) => line["msg"] === "job ended") ?? [];
   for (const index of prepared.keys()) {
-    await waitFor(() => jobsOf(`confirm-${index}`).length > 0, { within: 10_000 });
+    await waitFor(() => jobsOf(`confirm-${index}`).length > 0, { within: 20_000 });
     expect(jobsOf(`confirm-${index}`)).toMatchObject([{ queue: "verify-signature", outcome: "done" }]);
     // The api writes the line after the response, and the test reads it when the process's output arrives.
     const answered = () =>
       api
         ?.records()
         .filter((line) => line["requestId"] === `confirm-${index}` && line["msg"] === "request completed") ?? [];
-    await waitFor(() => answered().length > 0, { within: 10_000 });
+    await waitFor(() => answered().length > 0, { within: 20_000 });
     expect(answered()).toMatchObject([{ status: "200" }]);
   }
 });

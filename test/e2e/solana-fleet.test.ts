@@ -18,8 +18,8 @@ import {
 } from "../support/test-solana.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-/** A blockhash is valid for 15 seconds: longer than the replacement of a killed worker takes. */
-const slow = { slotMs: 100 };
+/** A blockhash is valid for 30 seconds: longer than the replacement of a killed worker takes, also on a busy machine. */
+const slow = { slotMs: 200 };
 
 /** Starts a fleet that serves only Solana. */
 async function startOn(chain: TestSolana, args: { lanes?: number; proxy?: { url: string } } & Partial<FleetOptions>) {

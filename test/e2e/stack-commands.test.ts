@@ -32,7 +32,7 @@ test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no pro
   const first = await waitFor(stack, { within: 60_000, what: "stack.json is there" });
   expect(first.processes.supervisor).toBe(child.pid);
   expect(first.evm.buyers.length).toBeGreaterThanOrEqual(20);
-  await waitFor(() => lines.some((line) => line.includes(first.adminUrl)), { within: 5_000, what: "the summary" });
+  await waitFor(() => lines.some((line) => line.includes(first.adminUrl)), { within: 20_000, what: "the summary" });
 
   const registered = join(dir, "state", "payment-service", "stack.json");
   expect(JSON.parse(await readFile(registered, "utf8"))).toEqual({ stackFile: join(dir, "stack.json") });

@@ -92,7 +92,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
     const spans = () => collector.ofTrace(traceOf(id));
     // A watcher that reads a transaction's block when it is final already records no inclusion before.
     const missing = () => steps.filter((name) => name !== "include" && !spans().some((span) => span.name === name));
-    await waitFor(() => missing().length === 0, { within: 10_000, what: "the spans of every step" });
+    await waitFor(() => missing().length === 0, { within: 20_000, what: "the spans of every step" });
     const [root] = spans().filter(({ name }) => name === steps[0]);
     expect(root).toMatchObject({ service: "pay-api", links: [callers], kind: 2 });
     expect(root?.parentSpanId).toBeUndefined();
@@ -104,7 +104,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
       const ids = new Set(spans().map(({ spanId }) => spanId));
       return spans().every(({ parentSpanId }) => parentSpanId === undefined || ids.has(parentSpanId));
     };
-    await waitFor(isWhole, { within: 10_000, what: "the spans of all processes" });
+    await waitFor(isWhole, { within: 20_000, what: "the spans of all processes" });
   }
   expect(collector.spans.map(({ name }) => name)).toContain("include");
   for (const [on, calls] of Object.entries(callsOf)) {
@@ -211,8 +211,10 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
   const dropped = async () =>
     sumOf(await scrape(worker?.metricsUrl ?? ""), "pay_trace_spans_dropped_total", { reason: "export" });
   await waitFor(async () => ((await dropped()) ?? 0) > 0, { within: 30_000 });
-  const warnings = worker?.records().filter(({ msg }) => String(msg).startsWith("trace collector takes no spans"));
-  expect(warnings).toHaveLength(1);
+  const warnings = () =>
+    worker?.records().filter(({ msg }) => String(msg).startsWith("trace collector takes no spans")) ?? [];
+  await waitFor(() => warnings().length > 0, { within: 20_000, what: "the warning" });
+  expect(warnings()).toHaveLength(1);
   await worker?.kill("SIGTERM", 20_000);
   expect(await worker?.gone).toEqual({ code: 0, signal: null });
 });

@@ -50,10 +50,13 @@ test("the endpoint receives each transition of a live payment once and promptly,
     const waited = Number(arrival.headers["svix-timestamp"]) - Date.parse(arrival.event.created_at) / 1000;
     expect(waited, arrival.event.type).toBeLessThan(5);
   }
+  const readMetrics = () => scrape(fleet.workers[0]?.metricsUrl ?? "");
+  const delivered = async () => sumOf(await readMetrics(), "pay_webhook_deliveries_total", { outcome: "delivered" });
+  // The worker counts a delivery after the endpoint has responded.
+  await waitFor(async () => ((await delivered()) ?? 0) >= 4, { within: 20_000, what: "the counted deliveries" });
+  expect(await delivered()).toBe(4);
   // A regularly due delivery is not a retry.
-  const metrics = await scrape(fleet.workers[0]?.metricsUrl ?? "");
-  expect(sumOf(metrics, "pay_sweep_reenqueued_total", { queue: "deliver-webhook" })).toBe(0);
-  expect(sumOf(metrics, "pay_webhook_deliveries_total", { outcome: "delivered" })).toBe(4);
+  expect(sumOf(await readMetrics(), "pay_sweep_reenqueued_total", { queue: "deliver-webhook" })).toBe(0);
 });
 
 test("a worker killed between the endpoint's response and its record delivers the same event again", async () => {

@@ -49,7 +49,9 @@ export async function startMonitoredRedis(): Promise<MonitoredRedis> {
   const hosts = sentinels.map((one) => `127.0.0.1:${one.port}`).join(",");
   const switchMaster = async () => {
     const [first] = sentinels;
-    if (first) await ask(first, (redis) => redis.call("SENTINEL", "FAILOVER", MASTER_NAME));
+    // A sentinel refuses while it has not heard of the replica for some seconds.
+    const begin = () => first && ask(first, (redis) => redis.call("SENTINEL", "FAILOVER", MASTER_NAME));
+    await waitFor(begin, { within: 20_000, what: "a sentinel begins the failover" });
   };
   const login = `sentinel_username=pay_client&sentinel_password=${usersPassword}`;
   return { url: `redis+sentinel://${hosts}?master=${MASTER_NAME}&${login}`, master, replica, switchMaster, close };

@@ -19,6 +19,8 @@ export function openTerminal(options: { cwd: string; env: NodeJS.ProcessEnv; scr
   const { cwd, env, scratch } = options;
   const shell = spawn("bash", ["--noprofile", "--norc"], { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
   const gone = new Promise<void>((resolve) => shell.once("close", () => resolve()));
+  // One stream for both, so that what commands write to either appears before the mark of their end.
+  shell.stdin.write("exec 2>&1\n");
   let output = "";
   let mark: string | undefined;
   const read = (text: string): void => {

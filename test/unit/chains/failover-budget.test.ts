@@ -1,9 +1,13 @@
 import { Registry } from "prom-client";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { type CallPriority, withCallPriority } from "../../../chains/call-priority.ts";
 import { ChainError } from "../../../chains/errors.ts";
 import { openFailover } from "../../../chains/failover.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
+
+afterEach(() => void vi.useRealTimers());
+/** Stops the clock by which budgets refill. */
+const stopClock = () => vi.useFakeTimers({ toFake: ["performance"] });
 
 /** Opens two endpoints with these budgets. `call` returns the name of the endpoint that was asked. */
 function openTwo(...budgets: [number | undefined, number | undefined]) {
@@ -31,6 +35,7 @@ function openTwo(...budgets: [number | undefined, number | undefined]) {
 }
 
 test("calls that move money go to the next endpoint while the budget of the first is spent", async () => {
+  stopClock();
   const { call, remaining } = openTwo(60, undefined);
   expect(await remaining("node-0")).toBe(10);
   const asked: string[] = [];
@@ -42,6 +47,7 @@ test("calls that move money go to the next endpoint while the budget of the firs
 });
 
 test("a call for convenience is refused with the time to wait when no endpoint has room for it, and suspends none", async () => {
+  stopClock();
   const { call } = openTwo(60, 60);
   const refusal = async () => {
     for (let calls = 0; calls < 20; calls += 1) {

@@ -176,8 +176,12 @@ describe("a limit of time", () => {
     const waiting = client.payments.get("pay_1", { signal: controller.signal });
     setTimeout(() => controller.abort(reason), 50);
     await expect(waiting).rejects.toBe(reason);
-    script(limited("20"));
-    const pausing = client.payments.get("pay_1", { signal: AbortSignal.timeout(50) });
+    const timeout = new AbortController();
+    script((response) => {
+      response.once("finish", () => setTimeout(() => timeout.abort(new DOMException("", "TimeoutError")), 50));
+      limited("20")(response);
+    });
+    const pausing = client.payments.get("pay_1", { signal: timeout.signal });
     await expect(pausing).rejects.toMatchObject({ name: "TimeoutError" });
     expect(requests).toHaveLength(1);
     await expect(client.payments.get("pay_1", { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);

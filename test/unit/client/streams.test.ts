@@ -4,7 +4,7 @@ import { ConnectionError, PaymentClient } from "../../../client/index.ts";
 import { json, startScriptedService } from "./scripted-service.ts";
 
 const { baseUrl, requests, script } = await startScriptedService();
-const client = new PaymentClient({ baseUrl, apiKey: "svc_test_1", timeoutMs: 200 });
+const client = new PaymentClient({ baseUrl, apiKey: "svc_test_1", timeoutMs: 600 });
 const month = { from: "2026-01-01", until: "2026-01-31" };
 const firstLine = "at,kind\r\n";
 type Answer = Parameters<typeof script>[0];
@@ -23,7 +23,7 @@ test("a statement is asked for as CSV and read as it arrives, however long it ta
     response.writeHead(200, { "content-type": "text/csv" });
     for (const line of lines) {
       response.write(line);
-      await pause(80);
+      await pause(150);
     }
     response.end();
   });
@@ -46,7 +46,7 @@ test("the time that a reader takes between two lines does not count", async () =
   script(begin((response) => void resumed.then(() => response.end(rest))));
   const reader = (await client.statements.csv(month)).getReader();
   await reader.read();
-  await pause(300);
+  await pause(800);
   resume();
   expect((await reader.read()).value).toHaveLength(rest.length);
   expect(await reader.read()).toMatchObject({ done: true });

@@ -71,7 +71,8 @@ async function startProcess(body: string) {
     console.log("ready");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   running.push(child);
-  const exited = once(child, "exit") as Promise<[number | null, string | null]>;
+  // The process may exit before all of its output has arrived.
+  const exited = once(child, "close") as Promise<[number | null, string | null]>;
   const lines: string[] = [];
   const printed = (text: string) =>
     new Promise<void>((resolve) => {
