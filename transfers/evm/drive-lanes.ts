@@ -135,7 +135,11 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
         sent += 1;
         noteSendTime(chain, performance.now() - began);
       } else if (typeof result === "object") await waitForInclusion(chain, result.waitMs);
-      else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
+      else if (result === "short") {
+        // A requested wake brings no gas, and other lanes cannot take the transfers that this one has claimed.
+        await freeLane(deps.db, lease);
+        return "blocked";
+      } else if ((await releaseLane(deps.db, lease)) !== "wake_requested") return result;
     }
   } catch (error) {
     // The watcher broadcasts transactions that are stored. Transfers of a batch that is not stored are still ready.
@@ -148,14 +152,15 @@ async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promi
 
 /**
  * Sends one transaction of a lane, for the transfers that it may send next. Returns `waitMs` while the batch forms, also when
- * none of its transfers is ready yet: the lane is kept, so that those that become ready need no job.
+ * none of its transfers is ready yet: the lane is kept, so that those that become ready need no job. Returns `short` when the
+ * lane cannot pay for all of them, whether it has sent some or none.
  */
 async function sendBatch(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
   mayForm: boolean,
-): Promise<"sent" | "idle" | "blocked" | { waitMs: number }> {
+): Promise<"sent" | "idle" | "blocked" | "short" | { waitMs: number }> {
   const { lease } = lane;
   const most = maxBatchSize(chain);
   const wanted = { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit: most };
@@ -181,7 +186,7 @@ async function sendReady(
   chain: EvmChain,
   lane: Lane,
   { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
-): Promise<"sent" | "blocked"> {
+): Promise<"sent" | "blocked" | "short"> {
   const { lease, signer } = lane;
   const members: RowMember[] = [];
   for (const row of ready) {
@@ -214,7 +219,7 @@ async function sendReady(
   // A lane with little gas sends what it can pay for: without another lane, all transfers would wait until it has more.
   let good = passed;
   while (good.length > 0 && costOf(good) > spendable) good = good.slice(0, -1);
-  if (good.length === 0) return "blocked";
+  if (good.length === 0) return "short";
   spendGas(chain, lease, costOf(good));
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
@@ -228,7 +233,7 @@ async function sendReady(
   const broadcast = await broadcastBytes(chain.rpc, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);
   if (broadcast.outcome !== "accepted") return "blocked";
-  return "sent";
+  return good.length < passed.length ? "short" : "sent";
 }
 
 /** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */

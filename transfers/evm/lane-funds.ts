@@ -39,7 +39,10 @@ export async function readSpendable(
   if (balance === undefined) return undefined;
   const left = balance - inFlight;
   if (left < cost)
-    deps.log.warn({ chain: chain.chain, lane: lease.id, balance: String(balance) }, "lane has little gas");
+    deps.log.warn(
+      { chain: chain.chain, lane: lease.id, balance: String(balance), cost: String(cost + inFlight) },
+      "lane has too little gas for the whole batch",
+    );
   if (!isNewer(lanes.get(lease.id), lease)) lanes.set(lease.id, { fence: lease.fence, left });
   return left;
 }

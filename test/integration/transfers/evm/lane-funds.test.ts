@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { getEvmChain } from "../../../../chains/open-chains.ts";
 import { fundBuyer, fundBuyers, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
 /** Returns the lanes of plain keys in the order in which unused lanes are taken: by name. */
@@ -40,6 +41,21 @@ test("a lane without gas leaves the work to another lane, and works again once i
   const lanes = (await fixture.transactions()).map((row) => row.lane_id);
   expect(lanes.filter((lane) => lane === `${chain.id}:${broke.toLowerCase()}`)).toHaveLength(1);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(5);
+});
+
+test("a lane without gas lets go of its transfers although a wake is requested each time, and another lane sends them", async () => {
+  const chain = await startChain({ lanes: 3 });
+  const proxy = await startFaultProxy({ target: chain.url });
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
+  const [broke = "0x", rich = "0x"] = lanesInOrder(chain);
+  await chain.client.setBalance({ address: broke, value: 0n });
+  const ids = (await fixture.signAll(await fundBuyers(chain, 3))).map(({ id }) => id);
+  const wake = () => fixture.db.updateTable("lane").set({ wake_requested: true }).execute();
+  proxy.hold(({ method }) => (method === "eth_getBalance" ? wake() : undefined));
+  await fixture.relay();
+  expect(proxy.calls["eth_getBalance"]).toBe(2);
+  expect(await fixture.statesOf(ids)).toEqual(["assigned", "assigned", "assigned"]);
+  expect(await fixture.transactions()).toMatchObject([{ lane_id: `${chain.id}:${rich.toLowerCase()}` }]);
 });
 
 test("a transfer waits for the first lane with gas while no lane has any, and holds no nonce", async () => {
