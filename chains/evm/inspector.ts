@@ -22,7 +22,7 @@ export type Inspection = { kinds: AccountKind[]; outcomes: CallOutcome[] | undef
 /**
  * Reads the kinds of accounts and, only if all are plain keys, simulates calls through Multicall3 as `simulateCalls` does: all
  * at the newest block, in one eth_call (contracts/Inspector.sol). Returns undefined if the calls are too large for that, or if
- * the endpoint refuses it or has done so a moment ago. Throws ChainError if no endpoint answers.
+ * an endpoint refuses it or has done so within five minutes. Throws ChainError if no endpoint answers.
  */
 export async function inspectAndSimulate(
   rpc: Rpc,

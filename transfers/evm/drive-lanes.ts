@@ -121,7 +121,7 @@ const isSignerError = (error: unknown): error is ChainError =>
 /** A lane that this worker holds, its signer, and its pool. */
 type Lane = Pool & { lease: LaneLease; signer: Signer };
 
-/** Sends the batches of one lane. Returns `blocked` when transfers may be ready and this lane can send nothing now. */
+/** Sends the batches of one lane. Returns `blocked` when transfers may be ready and this lane can send no more now. */
 async function driveLane(deps: TransferDeps, chain: EvmChain, lane: Lane): Promise<"idle" | "blocked" | "more"> {
   const { lease } = lane;
   // A batch forms once, so that a clock that stands still or steps back cannot hold it.
@@ -206,8 +206,9 @@ async function sendReady(
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
   const nonce = lease.next_nonce;
+  const costsOf = (some: readonly RowMember[]) => sumCosts(price, sumGas(some) + price.extraGas, work);
   // What is sent costs at most as much as the whole batch.
-  const most = sumCosts(price, buildPayload(chain.multicall, batch).gas + price.extraGas, work);
+  const most = costsOf(batch);
   const [passed, spendable = most.cost] = await Promise.all([
     dryRunBatch(deps, chain, { ...lane, price }, batch),
     readSpendable(deps, chain, lease, most),
@@ -215,12 +216,11 @@ async function sendReady(
   // The transfers that failed are held now, so the next batch has others or none.
   if (passed.length === 0) return "sent";
 
-  const costOf = (some: readonly RowMember[]) => sumCosts(price, sumGas(some) + price.extraGas, work).cost;
   // A lane with little gas sends what it can pay for: without another lane, all transfers would wait until it has more.
   let good = passed;
-  while (good.length > 0 && costOf(good) > spendable) good = good.slice(0, -1);
+  while (good.length > 0 && costsOf(good).cost > spendable) good = good.slice(0, -1);
   if (good.length === 0) return "short";
-  spendGas(chain, lease, costOf(good));
+  spendGas(chain, lease, costsOf(good).cost);
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
   const { chainId } = chain;

@@ -15,7 +15,7 @@ export async function bookParts<R>(
   const failures: unknown[] = [];
   const attempt = (step: "record" | "confirm", part: readonly R[]) =>
     steps[step](part).catch((err: unknown) => {
-      log.warn({ chain, step, rows: part.length, err }, "part of a slot is not booked yet");
+      log.warn({ chain, step, rows: part.length, err }, "some transactions of a pass are not booked yet");
       failures.push(err);
     });
   let confirmed = Promise.resolve();

@@ -34,7 +34,7 @@ describe("the roles of a server", () => {
     expect(await existing()).toEqual([...names].sort());
   });
 
-  test("a role that may not create extensions is told which one an administrator has to create", async () => {
+  test("the error for a role that may not create extensions names the one that an administrator has to create", async () => {
     const url = await createOwnedDatabase("lent");
     await execute(server.url, "alter database lent owner to current_user");
     const lent = namedDatabase(server.url, "lent");

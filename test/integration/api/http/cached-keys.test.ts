@@ -74,8 +74,18 @@ describe("a key that is in use on two processes, while no message arrives", () =
 
 test("a key that expires while it is cached stops at that moment", async () => {
   const { id, key } = await newKey();
-  await update(id, { expires_at: new Date(Date.now() + 300) });
-  await waitFor(async () => (await ask(api, key)) === 401, { within: 20_000 });
+  expect(await ask(api, key)).toBe(200);
+  const expiresAt = Date.now() + 1_500;
+  await update(id, { expires_at: new Date(expiresAt) });
+  let workedUntil = 0;
+  const isOver = async () => {
+    const began = Date.now();
+    const status = await ask(api, key);
+    if (status === 200) workedUntil = began;
+    return status === 401;
+  };
+  await waitFor(isOver, { within: 20_000 });
+  expect(workedUntil).toBeLessThan(expiresAt + 100);
   expect(await ask(api, key)).toBe(401);
 });
 
