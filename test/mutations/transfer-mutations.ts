@@ -4,7 +4,7 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of relaying, watching and confirming on EVM. */
 export const transferMutations: readonly MutationGroup[] = [
   {
-    file: "transfers/evm/drive-lanes.ts",
+    file: "transfers/evm/send-batch.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [
       {
@@ -24,6 +24,25 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
       },
       {
+        name: "a transaction is sent before it is stored",
+        find: "if (!(await storeSigned(deps, chain, lease,",
+        replace: "await broadcastBytes(chain.rpc, bytes);\n  if (!(await storeSigned(deps, chain, lease,",
+        tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+      },
+      {
+        name: "a lane continues after the node has refused a broadcast",
+        find: 'if (broadcast.outcome !== "accepted") return "blocked";',
+        replace: "",
+        justification: "the next pass finds the broadcast without a response and stops before it signs anything",
+        tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/store-signed.ts",
+    tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
+    mutations: [
+      {
         name: "a lane stores a transaction under a nonce that another owner has used",
         find: "if (!ours) return { ok: false };",
         replace: "",
@@ -34,19 +53,6 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "return { ok: assigned.length === rows.length };",
         replace: "return { ok: true };",
         tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
-      },
-      {
-        name: "a transaction is sent before it is stored",
-        find: "if (!(await store(deps, chain, lease,",
-        replace: "await broadcastBytes(chain.rpc, bytes);\n  if (!(await store(deps, chain, lease,",
-        tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
-      },
-      {
-        name: "a lane continues after the node has refused a broadcast",
-        find: 'if (broadcast.outcome !== "accepted") return "blocked";',
-        replace: "",
-        justification: "the next pass finds the broadcast without a response and stops before it signs anything",
-        tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
       },
     ],
   },

@@ -1,0 +1,127 @@
+import { broadcastBytes } from "../../chains/evm/evm-broadcast.ts";
+import { toFeeMembers } from "../../chains/evm/fee-members.ts";
+import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
+import { type LaneWork, readLaneWork } from "../../db/queries/lane-work.ts";
+import type { TransactionKey } from "../../db/queries/transactions.ts";
+import type { EvmTransferRow } from "../../db/queries/transfers.ts";
+import { traceTransfers } from "../trace-transfers.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import { listCalls } from "./authorization-calls.ts";
+import { claimBatch, type Lane, RELAYED } from "./claim-batch.ts";
+import { dryRunBatch, holdUnprocessable, type RowMember } from "./dry-run.ts";
+import { formingMs, lastSendMs } from "./forming-batches.ts";
+import { chooseFees } from "./gas-fees.ts";
+import { maxBatchSize } from "./lane-capacity.ts";
+import { readSpendable, spendGas } from "./lane-funds.ts";
+import { buildPayload, pickBatch, sumGas } from "./multicall-batch.ts";
+import { type Price, priceTransaction, sumCosts } from "./price-transaction.ts";
+import { storeBroadcastResult } from "./store-broadcast-result.ts";
+import { storeSigned } from "./store-signed.ts";
+import { gasOf } from "./transfer-gas.ts";
+
+/**
+ * Sends one transaction of a lane, for the transfers that it may send next. Returns `waitMs` while the batch forms, also when
+ * none of its transfers is ready yet: the lane is kept, so that those that become ready need no job. Returns `short` when the
+ * lane cannot pay for all of them, whether it has sent some or none.
+ */
+export async function sendBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+  mayForm: boolean,
+): Promise<"sent" | "idle" | "blocked" | "short" | { waitMs: number }> {
+  const { lease } = lane;
+  const most = maxBatchSize(chain);
+  const wanted = { chain: chain.chain, kinds: RELAYED, now: deps.now(), limit: most };
+  const work = await readLaneWork(deps.db, { ...wanted, laneId: lease.id, nonce: lease.next_nonce });
+  // A transaction without a response may not have reached any node. Later nonces cannot be included before it.
+  if (work.taken >= chain.network.laneWindow || work.unanswered > 0) return "blocked";
+  const { newest, baseFee } = work;
+  const forming = { newest, sendMs: lastSendMs(chain), now: deps.now() };
+  const waitMs = lane.takes === "wallets" || !mayForm ? 0 : formingMs(chain.network, forming);
+  const isWalletNext = work.ready === 0 && work.hasWallets && lane.takes !== "keys";
+  if (waitMs > 0 && work.ready < most && !isWalletNext) return { waitMs };
+  // Above the ceiling, the transfers are not even claimed.
+  if (baseFee === null || !chooseFees(baseFee, chain.network.fees)) return "blocked";
+  const ready = await claimBatch(deps, chain, lane, work);
+  if (ready.length === 0) return "idle";
+  const of = { chain: chain.chain, transfers: ready };
+  return traceTransfers(deps, "relay", of, () => sendReady(deps, chain, lane, { ready, baseFee, work }));
+}
+
+/** Sends one transaction for claimed transfers: picks a batch of them, simulates, signs, stores and broadcasts it. */
+async function sendReady(
+  deps: TransferDeps,
+  chain: EvmChain,
+  lane: Lane,
+  { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
+): Promise<"sent" | "blocked" | "short"> {
+  const { lease, signer } = lane;
+  const batch = pickBatch(await toMembers(deps, chain, ready), chain.network.batchGas);
+  if (batch.length === 0) return "sent";
+  const price = await priceBatch(deps, chain, { batch, baseFee });
+  if (!price) return "blocked";
+  const nonce = lease.next_nonce;
+  const costsOf = (some: readonly RowMember[]) => sumCosts(price, sumGas(some) + price.extraGas, work);
+  // What is sent costs at most as much as the whole batch.
+  const most = costsOf(batch);
+  const [passed, spendable = most.cost] = await Promise.all([
+    dryRunBatch(deps, chain, { ...lane, price }, batch),
+    readSpendable(deps, chain, lease, most),
+  ]);
+  // The transfers that failed are held now, so the next batch has others or none.
+  if (passed.length === 0) return "sent";
+
+  // A lane with little gas sends what it can pay for: without another lane, all transfers would wait until it has more.
+  let good = passed;
+  while (good.length > 0 && costsOf(good).cost > spendable) good = good.slice(0, -1);
+  if (good.length === 0) return "short";
+  spendGas(chain, lease, costsOf(good).cost);
+  const { to, data, gas: limit } = buildPayload(chain.multicall, good);
+  const [gas, { fees }] = [limit + price.extraGas, price];
+  const { chainId } = chain;
+  const offered = toFeeMembers(chain.network.feeModel, fees);
+  const bytes = await signer.signTransaction({ chainId, nonce, to, data, gas, ...offered });
+  const key: TransactionKey = { lane_id: lease.id, nonce, replacement: work.replacement };
+  if (!(await storeSigned(deps, chain, lease, { key, bytes, gas, fees, rows: good.map(({ row }) => row) })))
+    return "blocked";
+  lease.next_nonce = nonce + 1;
+  deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
+  const broadcast = await broadcastBytes(chain.rpc, bytes);
+  await storeBroadcastResult(deps, chain, key, broadcast);
+  if (broadcast.outcome !== "accepted") return "blocked";
+  return good.length < passed.length ? "short" : "sent";
+}
+
+/** Returns claimed transfers with their calls and gas. Holds those whose rows cannot be turned into calls. */
+async function toMembers(deps: TransferDeps, chain: EvmChain, ready: readonly EvmTransferRow[]): Promise<RowMember[]> {
+  const members: RowMember[] = [];
+  for (const row of ready) {
+    try {
+      members.push({
+        row,
+        alone: row.alone || row.smart_wallet,
+        gas: gasOf(chain, row),
+        calls: listCalls(chain, row),
+      });
+    } catch (error) {
+      await holdUnprocessable(deps, row, error);
+    }
+  }
+  return members;
+}
+
+/** Returns the price of a batch. The batch waits while the chain's charges exceed the ceiling. */
+async function priceBatch(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { batch, baseFee }: { batch: readonly RowMember[]; baseFee: bigint },
+): Promise<Price | undefined> {
+  const price = await priceTransaction(chain, buildPayload(chain.multicall, batch), baseFee);
+  if (!price)
+    deps.log.warn(
+      { chain: chain.chain, ceiling: String(chain.network.fees.maxFeePerGas) },
+      "transfers wait because a transaction with all its charges would exceed fees.maxFeePerGas",
+    );
+  return price;
+}
