@@ -19,6 +19,11 @@ type JobSpec<D> = {
   backoffMs: number;
   /** Jobs that one process runs concurrently. */
   concurrency: number;
+  /**
+   * How long an id stays taken after its job was added, milliseconds, for jobs that several processes enqueue at times of their
+   * own. Without it, an id is free again as soon as its job has ended.
+   */
+  onceInMs?: number;
   /** Merges jobs that are enqueued at the same moment into one, for handlers that take several units of work. */
   merge?: (all: readonly [D, ...D[]]) => D;
 };
@@ -173,7 +178,15 @@ const jobs = {
     backoffMs: 1_000,
     concurrency: 1,
   }),
-  sweep: job({ data: tick, subject: (d) => String(d.at), attempts: 1, backoffMs: 1_000, concurrency: 1 }),
+  sweep: job({
+    data: tick,
+    subject: (d) => String(d.at),
+    attempts: 1,
+    backoffMs: 1_000,
+    concurrency: 1,
+    // The timers of workers fire up to a second apart, and a sweep takes less.
+    onceInMs: 10_000,
+  }),
 } as const;
 
 export type QueueName = keyof typeof jobs;

@@ -127,11 +127,16 @@ export function openJobQueues({ redis, prefix, log, metrics, requestId }: QueueD
   /** Adds jobs. Returns false when Redis has not taken them. */
   const add = async <N extends QueueName>(name: N, requests: readonly JobRequest<N>[]): Promise<boolean> => {
     const queue = queues.get(name);
-    const jobs = requests.map(({ data, retry, delayMs }) => ({
-      name,
-      data,
-      opts: { jobId: jobId(name, data, retry ?? 0), ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }) },
-    }));
+    const ttl = catalog[name].onceInMs;
+    const jobs = requests.map(({ data, retry, delayMs }) => {
+      const id = jobId(name, data, retry ?? 0);
+      const opts = {
+        jobId: id,
+        ...(ttl === undefined ? {} : { deduplication: { id, ttl } }),
+        ...(delayMs === undefined ? {} : { delay: Math.max(0, delayMs) }),
+      };
+      return { name, data, opts };
+    });
     try {
       // BullMQ waits without limit for the first connection, so a Redis that never was available would block the caller.
       if (redis.status !== "ready") throw new Error("redis is not connected");

@@ -8,7 +8,7 @@ import type { AuditSink } from "../runtime/audit-sink.ts";
 import type { Shutdown } from "../runtime/shutdown.ts";
 import type { Epoch } from "../transfers/database-epoch.ts";
 
-/** Interval at which each worker process enqueues the sweep, milliseconds. All processes together run one a second. */
+/** Interval at which each worker process enqueues the sweep, milliseconds. All processes together run one a second (`onceInMs`). */
 const SWEEP_EVERY_MS = 1_000;
 /** Interval at which each worker process checks the database's epoch, milliseconds. */
 const EPOCH_EVERY_MS = 1_000;

@@ -164,6 +164,20 @@ test("work that is enqueued many times while it waits or runs is run once", asyn
   expect(runs).toBe(1);
 });
 
+test("the sweep of a second is run once, although a second worker enqueues it after it has ended", async () => {
+  const { queues } = await opened();
+  const served: number[] = [];
+  queues.serve("sweep", async ({ at }) => {
+    served.push(at);
+    return done;
+  });
+  for (const at of [1, 1, 2]) {
+    await queues.enqueue("sweep", [{ data: { at } }]);
+    await waitFor(async () => served.includes(at) && (await queues.count("sweep")).all === 0, within);
+  }
+  expect(served).toEqual([1, 2]);
+});
+
 test("delayed work does not run before its time", async () => {
   const { queues, paymentId } = await opened();
   const begun = Date.now();
