@@ -253,6 +253,15 @@ export async function reduceSettlement(db: Db, args: { id: string; by: bigint })
     .execute();
 }
 
+/** Moves a locked settlement, whose whole amount refunds have taken, to `netted`. Its payments' history is kept from `closed_at` on. */
+export async function netSettlement(
+  db: Db,
+  { id, state, at }: Pick<NotBegun, "id" | "state"> & { at: Date },
+): Promise<void> {
+  const set = { amount: 0n, due_at: null, closed_at: sql<Date>`coalesce(closed_at, ${at})` };
+  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
+}
+
 /** Stores the destination and the transaction of a settlement that a buyer paid directly. */
 export async function recordDirectPayment(
   db: Db,
@@ -278,7 +287,8 @@ export async function makeSettlementDue(
 
 /**
  * Moves settlements to `paying` with the destinations that their payouts were signed for, and returns the ids of those that
- * moved. A settlement whose amount or registered destination has changed since then stays.
+ * moved. A settlement stays whose amount or registered destination has changed since then, or whose merchant's payouts an
+ * operator has held.
  */
 export async function moveSettlementsToPaying(
   db: Db,
@@ -291,7 +301,8 @@ export async function moveSettlementsToPaying(
   const destination = sql<string>`(select f.destination from unnest(${ids}::text[], ${destinations}::text[]) as f (id, destination) where f.id = settlement.id)`;
   const where = sql`(id, amount) in (select * from unnest(${ids}::text[], ${amounts}::numeric[]))
     and exists (select from settlement_destination d where d.merchant_id = settlement.merchant_id
-      and d.asset = settlement.asset and d.destination = ${destination})`;
+      and d.asset = settlement.asset and d.destination = ${destination})
+    and exists (select from merchant m where m.id = settlement.merchant_id and m.payouts_held_at is null)`;
   const set = { destination, due_at: null };
   return moveRows(db, "settlement", { ids, from: "due", to: "paying", at, set, where });
 }

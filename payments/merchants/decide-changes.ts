@@ -135,17 +135,28 @@ function isRepeated(
   return state === "applied" && (decided_at !== null || by !== undefined);
 }
 
-/** Applies waiting changes whose time has come. Any worker can run it at any time: a guarded move decides. */
+/**
+ * Applies waiting changes whose time has come. Any worker can run it at any time: a guarded move decides. A change that
+ * cannot be applied does not keep the others waiting: its error is thrown after them.
+ */
 export async function applyDueChanges(deps: Deps): Promise<void> {
-  for (const { id, merchant_id: merchantId } of await listDueChanges(deps.db, { now: deps.now(), limit: LIMIT })) {
-    const owner = await findOwner(deps.db, merchantId);
-    if (!owner) throw new Error(`there is no merchant ${merchantId}`);
-    const args = { accountId: owner.account_id, mode: owner.mode, evenDeleted: true, merchantId } as const;
-    const actor = { kind: "worker", id: "destination-changes", address: null } as const;
-    await withDestinationLock(deps, args, async (locked) =>
-      done(await applyChanges(locked, { ids: [id], from: "requested", actor })),
-    );
-  }
+  const errors: unknown[] = [];
+  for (const change of await listDueChanges(deps.db, { now: deps.now(), limit: LIMIT }))
+    await applyDueChange(deps, change).catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw errors[0];
+}
+
+async function applyDueChange(
+  deps: Deps,
+  { id, merchant_id: merchantId }: Pick<DestinationChangeRow, "id" | "merchant_id">,
+): Promise<void> {
+  const owner = await findOwner(deps.db, merchantId);
+  if (!owner) throw new Error(`there is no merchant ${merchantId}`);
+  const args = { accountId: owner.account_id, mode: owner.mode, evenDeleted: true, merchantId } as const;
+  const actor = { kind: "worker", id: "destination-changes", address: null } as const;
+  await withDestinationLock(deps, args, async (locked) =>
+    done(await applyChanges(locked, { ids: [id], from: "requested", actor })),
+  );
 }
 
 function toChangeView(row: DestinationChangeRow): ChangeView {

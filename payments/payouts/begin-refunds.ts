@@ -5,7 +5,14 @@ import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
-import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
+import {
+  chooseNotBegun,
+  lockNotBegun,
+  type NotBegun,
+  netSettlement,
+  reduceSettlement,
+  sumOf,
+} from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -249,7 +256,6 @@ export async function deductFromSettlement(
     await reduceSettlement(db, { id, by: atMost });
     return atMost;
   }
-  const set = { amount: 0n, due_at: null };
-  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
+  await netSettlement(db, { id, state, at });
   return amount;
 }

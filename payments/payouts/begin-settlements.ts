@@ -250,7 +250,8 @@ async function writeBegun(deps: Deps, db: Db, payouts: readonly Payout[]): Promi
 
 /**
  * Moves settlements to `paying` and records their destinations. Skips a settlement whose amount (a refund) or
- * destination has changed since its payout was signed; a later run signs it again. Returns the payouts that moved.
+ * destination has changed since its payout was signed, or whose merchant's payouts have been held since; a later run signs
+ * it again. Returns the payouts that moved.
  */
 async function moveToPaying(db: Db, payouts: readonly Payout[], at: Date): Promise<Payout[]> {
   const signed = payouts.map(({ settlement, transfer }) => ({

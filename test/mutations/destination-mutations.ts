@@ -83,6 +83,17 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/merchants/decide-changes.ts",
+    tests: changes,
+    mutations: [
+      {
+        name: "a change that cannot be applied keeps the others waiting",
+        find: "await applyDueChange(deps, change).catch((error: unknown) => errors.push(error));",
+        replace: "await applyDueChange(deps, change);",
+      },
+    ],
+  },
+  {
     file: "payments/merchants/verify-decision.ts",
     tests: calls,
     mutations: [

@@ -104,6 +104,18 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "m.id = merchant_id)",
       },
       {
+        name: "a payout begins although its merchant's payouts were held while it was signed",
+        find: "m.id = settlement.merchant_id and m.payouts_held_at is null)",
+        replace: "m.id = settlement.merchant_id)",
+        tests: settlement,
+      },
+      {
+        name: "a payout that accumulates, and of which a refund takes everything, keeps its payments' history forever",
+        find: "closed_at: sql<Date>`coalesce(closed_at, ${at})`",
+        replace: "closed_at: null",
+        tests: ["test/integration/payments/maintenance/remove-history.test.ts"],
+      },
+      {
         name: "an accumulated payout is closed below its minimum",
         find: "d.minimum > settlement.amount",
         replace: "false",

@@ -19,6 +19,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { findEventPayload, listEvents } from "../../../../payments/webhooks/list-events.ts";
 import { memberNames } from "../../../../runtime/member-names.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
+import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { adminIn } from "../../../support/admin.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
@@ -204,6 +205,23 @@ test("nothing of a payment leaves before it is paid or has ended, and is paid ou
     { table: "payment_option", kept: 0 },
     { table: "webhook_event", kept: 5, removed: 0 },
   ]);
+});
+
+test("the history of a refunded payment leaves, although its payout had not begun when the refund took all of it", async () => {
+  const { fixture, deliver } = await makeWebhookFixture(chain, await own());
+  const { db, deps, mode } = fixture;
+  await accumulatePayouts(fixture, { ms: 60_000 });
+  const paymentId = await fixture.pay(await fundBuyer(chain));
+  const { refundId } = unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode }));
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+  await fixture.relay();
+  await fixture.watch();
+  expect(await fixture.settlementOf(paymentId)).toMatchObject({ state: "netted" });
+  await deliver();
+  await age(fixture);
+  await remove(fixture);
+  expect(await listRetained(db, "attempt")).toEqual([]);
+  expect(await count(db, "attempt")).toBe(0);
 });
 
 test("events stay whose delivery is replayed while they are removed, and leave once the refund after them has ended", async () => {

@@ -170,6 +170,27 @@ describe("a changed destination", () => {
     expect((await show()).destination).toBe(`${chain.id}:${address}`);
   });
 
+  test("a change that cannot be applied keeps no change of another merchant waiting, and its error is reported", async () => {
+    const [broken, other] = [await setUp(), await setUp()];
+    const { address } = newKey();
+    const { pendingChange } = await broken.change(newKey().address);
+    await other.change(address);
+    await execute(
+      databaseUrl,
+      `create function refuse_change() returns trigger language plpgsql as $$ begin raise exception 'a bad row'; end $$`,
+      `create trigger refuse_change before update on destination_change for each row
+        when (new.id = '${pendingChange?.changeId}') execute function refuse_change()`,
+    );
+    try {
+      other.fixture.clock.advance(73 * HOUR);
+      await expect(applyDueChanges(other.deps)).rejects.toThrow("a bad row");
+      expect((await other.show()).destination).toBe(`${chain.id}:${address}`);
+    } finally {
+      await execute(databaseUrl, "drop function refuse_change cascade");
+      unwrap(await broken.decide(pendingChange?.changeId ?? "", "reject"));
+    }
+  });
+
   test("a destination that is deleted and added again waits for the whole period, and payouts wait with it", async () => {
     const { fixture, deps, owner, id } = await setUp();
     const paymentId = await fixture.pay(await fundBuyer(chain));

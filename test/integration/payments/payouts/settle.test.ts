@@ -4,6 +4,7 @@ import { newKey } from "../../../../local/networks-document.ts";
 import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { findPaymentDetail } from "../../../../payments/lifecycle/read-payment.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
+import { holdPayouts } from "../../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -181,6 +182,25 @@ describe("settlements", () => {
     await own.watch();
     expect(await usdcBalance(chain, own.destination)).toBe(6_000_000n);
     expect(await balanceOf(own)).toBe(10_000_000n);
+  });
+
+  test("a settlement whose merchant's payouts are held during signing pays nothing until they are released", async () => {
+    const own = await makeMerchantFixture(chain, { databaseUrl: fixture.databaseUrl });
+    const id = await own.pay(await fundBuyer(chain), 500n);
+    const { id: settlementId } = await own.settlementOf(id);
+    const owner = { accountId: own.accountId, merchantId: own.merchantId, mode: own.mode, actor: testActor };
+    await beforeNextSignature(own, async () => {
+      unwrap(await holdPayouts(own.deps, { ...owner, hold: true }));
+    });
+    await own.settle(settlementId);
+    expect(await own.settlementOf(id)).toMatchObject({ state: "due", destination: null });
+    expect(await payoutsOf(own, settlementId)).toEqual([]);
+    expect(await own.settle(settlementId)).toEqual(["held"]);
+    unwrap(await holdPayouts(own.deps, { ...owner, hold: false }));
+    expect(await own.settle(settlementId)).toEqual(["begun"]);
+    await own.relay();
+    await own.watch();
+    expect(await usdcBalance(chain, own.destination)).toBe(5_000_000n);
   });
 
   test("a settlement that exceeds the merchant's balance pays nothing and does not delay other merchants", async () => {
