@@ -21,7 +21,7 @@ type JobSpec<D> = {
   concurrency: number;
   /**
    * How long an id stays taken after its job was added, milliseconds, for jobs that several processes enqueue at times of their
-   * own. Without it, an id is free again as soon as its job has ended.
+   * own. Without it, an id is free again as soon as its job has succeeded.
    */
   onceInMs?: number;
   /** Merges jobs that are enqueued at the same moment into one, for handlers that take several units of work. */
@@ -184,7 +184,7 @@ const jobs = {
     attempts: 1,
     backoffMs: 1_000,
     concurrency: 1,
-    // The timers of workers fire up to a second apart, and a sweep takes less.
+    // The timers of workers fire up to a second apart, and a sweep usually ends sooner.
     onceInMs: 10_000,
   }),
 } as const;

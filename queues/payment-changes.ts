@@ -30,8 +30,8 @@ export type PaymentChangeSubscription = {
    * message has been lost since it began; undefined when there is none or Redis does not answer.
    */
   catchUp(): Promise<Session | undefined>;
-  /** Returns true while the session lasts. */
-  isCurrent(session: Session): boolean;
+  /** Returns the session. Messages of the last moment may be on their way; undefined when there is none. */
+  current(): Session | undefined;
 };
 
 /** How long Redis may take to answer `catchUp`, milliseconds; afterwards it is not asked for `PAUSE_MS`. */
@@ -108,6 +108,6 @@ export function subscribeToPaymentChanges(
       });
       return next;
     },
-    isCurrent: (one) => one === session,
+    current: () => session,
   };
 }

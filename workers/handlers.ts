@@ -15,6 +15,7 @@ import { dispatchRefunds, dispatchSettlements } from "../payments/payouts/dispat
 import { moveExcess } from "../payments/payouts/move-excess.ts";
 import { type DeliveryDeps, deliverDue } from "../payments/webhooks/deliver-events.ts";
 import type { Handlers, JobResult } from "../queues/consume.ts";
+import { runEach } from "../runtime/run-each.ts";
 import type { TransferDeps } from "../transfers/transfer-deps.ts";
 import type { Verifier } from "../transfers/verifier.ts";
 import { enqueueHistoryReads, enqueueMovesOfExcess, enqueueReconciliations, sweep } from "./enqueue-due.ts";
@@ -86,19 +87,31 @@ export function createHandlers(deps: WorkerDeps): Handlers {
     };
   };
 
-  /** Finds work that no job does, and enqueues what is due at this second. */
-  const runSweep = async (at: number): Promise<void> => {
-    if (at % HISTORY_EVERY_S === 0) await enqueueHistoryReads(deps, at);
-    await sweep(deps);
-    await applyDueChanges(deps);
+  const reportWhenDue = async (at: number): Promise<void> => {
     if (at % SIGNER_HEAD_EVERY_S === 0 || (await hasUnreportedDestinations(deps)))
       await deps.enqueue("report-destinations", [{ data: { at } }]);
-    if (at % CLEAN_EVERY_S === 0) await cleanUp(deps);
-    if (at % RECONCILE_EVERY_S === 0) await enqueueReconciliations(deps);
-    if (at % EXCESS_EVERY_S === 0) await enqueueMovesOfExcess(deps, at);
-    if (at % SUM_EVERY_S === 0) await deps.enqueue("sum-payments", [{ data: { at } }]);
-    if (at % PAGES_EVERY_S === 0) await deps.enqueue("check-pages", [{ data: { at } }]);
   };
+
+  /** The parts of the sweep, and every how many seconds each of them runs. */
+  const sweepParts: readonly [everyS: number, run: (at: number) => Promise<unknown>][] = [
+    [HISTORY_EVERY_S, (at) => enqueueHistoryReads(deps, at)],
+    [1, () => sweep(deps)],
+    [1, () => applyDueChanges(deps)],
+    [1, reportWhenDue],
+    [CLEAN_EVERY_S, () => cleanUp(deps)],
+    [RECONCILE_EVERY_S, () => enqueueReconciliations(deps)],
+    [EXCESS_EVERY_S, (at) => enqueueMovesOfExcess(deps, at)],
+    [SUM_EVERY_S, (at) => deps.enqueue("sum-payments", [{ data: { at } }])],
+    [PAGES_EVERY_S, (at) => deps.enqueue("check-pages", [{ data: { at } }])],
+  ];
+
+  /** Finds work that no job does, and enqueues what is due at this second. A part that fails does not keep the others from running. */
+  const runSweep = (at: number): Promise<void> =>
+    runEach(
+      sweepParts.filter(([everyS]) => at % everyS === 0),
+      ([, run]) => run(at),
+      deps,
+    );
 
   return {
     "verify-signature": ({ attemptIds }) => verifyAll(attemptIds),

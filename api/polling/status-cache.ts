@@ -18,11 +18,13 @@ const PUBLISH_MS = 100;
 type Deps = {
   /** Reads the status of a payment of any account and mode. */
   findOwnedStatus: (paymentId: string) => Promise<OwnedStatus | undefined>;
+  /** Reads the statuses of payments in one query. Omits unknown ids. */
+  listOwnedStatuses: (paymentIds: readonly string[]) => Promise<OwnedStatus[]>;
   publishPaymentChanges: PublishPaymentChanges;
   /** Returns true while unannounced changes are found within seconds. */
   isFollowed: () => boolean;
   now: () => Date;
-} & Pick<PaymentChangeSubscription, "catchUp" | "isCurrent">;
+} & Pick<PaymentChangeSubscription, "catchUp" | "current">;
 
 /** `session` is undefined once the payment may have changed. The status is then the oldest that may be shown. */
 type Kept = { owned: OwnedStatus; session: Session | undefined; readAt: number; keptAt: number };
@@ -30,8 +32,11 @@ type Kept = { owned: OwnedStatus; session: Session | undefined; readAt: number; 
 export type StatusCache = {
   /** Returns the status of a payment. Refuses with `payment_not_found`, also for one of another mode, account or merchant. */
   findStatus(query: PaymentQuery): Promise<Result<PaymentStatus>>;
-  /** Notes statuses that are about to be shown, and that may be kept. */
-  learn(statuses: readonly OwnedStatus[]): Promise<void>;
+  /**
+   * Reads the statuses of payments in one query, whoever may read them, and keeps them: a long poll that was answered with one
+   * is followed by the next. Omits unknown ids.
+   */
+  readStatuses(paymentIds: readonly string[]): Promise<PaymentStatus[]>;
   /**
    * Notifies every process that may keep an older status of what another route is about to show, which it has read from the
    * database.
@@ -65,20 +70,44 @@ export function createStatusCache(deps: Deps): StatusCache {
   }
 
   async function read(paymentId: string, session: Session | undefined): Promise<OwnedStatus | undefined> {
+    const [owned] = await readNoted([paymentId], session, async () => {
+      const found = await deps.findOwnedStatus(paymentId);
+      return found ? [found] : [];
+    });
+    return owned;
+  }
+
+  /** Reads statuses, and keeps for the session those that no message has changed meanwhile. */
+  async function readNoted(
+    paymentIds: readonly string[],
+    session: Session | undefined,
+    readRows: () => Promise<OwnedStatus[]>,
+  ): Promise<OwnedStatus[]> {
     const readAt = performance.now();
-    const mark = { changed: false };
-    const marks = reading.get(paymentId) ?? new Set();
-    reading.set(paymentId, marks.add(mark));
+    const marks = new Map(paymentIds.map((id) => [id, beginRead(id)]));
     try {
-      const owned = await deps.findOwnedStatus(paymentId);
-      if (!owned) return undefined;
-      await publishNews([owned.status]);
-      const isKept = session && deps.isCurrent(session) && !mark.changed;
-      return keep({ owned, session: isKept ? session : undefined, readAt });
+      const found = await readRows();
+      await publishNews(found.map(({ status }) => status));
+      const isLasting = session !== undefined && deps.current() === session;
+      return found.map((owned) => {
+        const isKept = isLasting && marks.get(owned.status.paymentId)?.changed === false;
+        return keep({ owned, session: isKept ? session : undefined, readAt });
+      });
     } finally {
-      marks.delete(mark);
-      if (marks.size === 0) reading.delete(paymentId);
+      for (const [id, mark] of marks) endRead(id, mark);
     }
+  }
+
+  function beginRead(paymentId: string): { changed: boolean } {
+    const mark = { changed: false };
+    reading.set(paymentId, (reading.get(paymentId) ?? new Set()).add(mark));
+    return mark;
+  }
+
+  function endRead(paymentId: string, mark: { changed: boolean }): void {
+    const marks = reading.get(paymentId);
+    marks?.delete(mark);
+    if (marks?.size === 0) reading.delete(paymentId);
   }
 
   /** Keeps a status unless a newer one is kept, and returns the newer of the two. */
@@ -119,9 +148,10 @@ export function createStatusCache(deps: Deps): StatusCache {
 
   return {
     findStatus: async (query) => showStatus(await find(query.paymentId), query),
-    async learn(statuses) {
-      await publishNews(statuses.map(({ status }) => status));
-      for (const owned of statuses) if (isNewer(owned.status)) keep({ owned, session: undefined, readAt: 0 });
+    async readStatuses(paymentIds) {
+      const session = deps.isFollowed() ? deps.current() : undefined;
+      const found = await readNoted(paymentIds, session, () => deps.listOwnedStatuses(paymentIds));
+      return found.map(({ status }) => status);
     },
     async notify(statuses) {
       const newer = statuses.filter(isNewer);

@@ -40,24 +40,17 @@ export function watchPayments(deps: WatchDeps): {
     onRewind: () => statuses.forget(),
     log,
   });
-  const { catchUp, isCurrent } = subscription;
+  const { catchUp, current } = subscription;
   const statuses = createStatusCache({
     findOwnedStatus: (paymentId) => findOwnedStatus(deps, paymentId),
+    listOwnedStatuses: (paymentIds) => listOwnedStatuses(deps, paymentIds),
     publishPaymentChanges,
     isFollowed: follower.isRecent,
     catchUp,
-    isCurrent,
+    current,
     now,
   });
-  const waiters = createWaiters({
-    async listStatuses(ids) {
-      const found = await listOwnedStatuses(deps, ids);
-      await statuses.learn(found);
-      return found.map(({ status }) => status);
-    },
-    metrics,
-    log,
-  });
+  const waiters = createWaiters({ listStatuses: statuses.readStatuses, metrics, log });
   const close = () => {
     follower.close();
     waiters.close();

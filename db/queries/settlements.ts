@@ -253,15 +253,6 @@ export async function reduceSettlement(db: Db, args: { id: string; by: bigint })
     .execute();
 }
 
-/** Moves a locked settlement, whose whole amount refunds have taken, to `netted`. Its payments' history is kept from `closed_at` on. */
-export async function netSettlement(
-  db: Db,
-  { id, state, at }: Pick<NotBegun, "id" | "state"> & { at: Date },
-): Promise<void> {
-  const set = { amount: 0n, due_at: null, closed_at: sql<Date>`coalesce(closed_at, ${at})` };
-  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
-}
-
 /** Stores the destination and the transaction of a settlement that a buyer paid directly. */
 export async function recordDirectPayment(
   db: Db,

@@ -8,7 +8,9 @@ import {
   listDueChanges,
 } from "../../db/queries/destination-changes.ts";
 import { findOwner, hasMerchant } from "../../db/queries/merchants.ts";
+import { runEach } from "../../runtime/run-each.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
+import { isTransient } from "../is-transient.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { applyChanges, approveWaiting, rejectWaiting } from "./destination-changes.ts";
@@ -140,16 +142,18 @@ function isRepeated(
  * cannot be applied does not keep the others waiting: its error is thrown after them.
  */
 export async function applyDueChanges(deps: Deps): Promise<void> {
-  const errors: unknown[] = [];
-  for (const change of await listDueChanges(deps.db, { now: deps.now(), limit: LIMIT }))
-    await applyDueChange(deps, change).catch((error: unknown) => errors.push(error));
-  if (errors.length > 0) throw errors[0];
+  const due = await listDueChanges(deps.db, { now: deps.now(), limit: LIMIT });
+  const apply = (change: DueChange) =>
+    applyDueChange(deps, change).catch((err: unknown) => {
+      deps.log.error({ change: change.id, merchant: change.merchant_id, err }, "destination change cannot be applied");
+      throw err;
+    });
+  await runEach(due, apply, { isTransient });
 }
 
-async function applyDueChange(
-  deps: Deps,
-  { id, merchant_id: merchantId }: Pick<DestinationChangeRow, "id" | "merchant_id">,
-): Promise<void> {
+type DueChange = Pick<DestinationChangeRow, "id" | "merchant_id">;
+
+async function applyDueChange(deps: Deps, { id, merchant_id: merchantId }: DueChange): Promise<void> {
   const owner = await findOwner(deps.db, merchantId);
   if (!owner) throw new Error(`there is no merchant ${merchantId}`);
   const args = { accountId: owner.account_id, mode: owner.mode, evenDeleted: true, merchantId } as const;

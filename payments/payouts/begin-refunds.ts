@@ -5,14 +5,7 @@ import { lockInventory, readInventory } from "../../db/queries/inventory.ts";
 import { debitMerchant, insertGroups } from "../../db/queries/ledger-groups.ts";
 import { type DueRefund, listDueRefunds } from "../../db/queries/refunds.ts";
 import { insertDeductions } from "../../db/queries/settlement-deductions.ts";
-import {
-  chooseNotBegun,
-  lockNotBegun,
-  type NotBegun,
-  netSettlement,
-  reduceSettlement,
-  sumOf,
-} from "../../db/queries/settlements.ts";
+import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } from "../../db/queries/settlements.ts";
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -256,6 +249,8 @@ export async function deductFromSettlement(
     await reduceSettlement(db, { id, by: atMost });
     return atMost;
   }
-  await netSettlement(db, { id, state, at });
+  // The history of its payments is kept for its time from now on.
+  const set = { amount: 0n, due_at: null, closed_at: at };
+  await moveRows(db, "settlement", { ids: [id], from: state, to: "netted", at, set });
   return amount;
 }

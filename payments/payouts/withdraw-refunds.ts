@@ -4,7 +4,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
-import { wakeRefunds, wakeSettlements } from "../../db/queries/payout-queue.ts";
+import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import { findReportedRefund, type RefundOwner, type ReportedRefund } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
@@ -42,11 +42,8 @@ export async function withdrawRefund(
     if (refund.state === "due")
       await moveRows(db, "refund", { ids: [refund.id], from: "due", to: "withdrawn", at, set });
     else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
-    // The refund may be the only obstacle of its queue and of the settlements behind it. A trigger wakes these, too, but only
-    // at the commit: it would wait for a writer that holds their queue and waits for the lock of the audit log.
-    const queue = { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset };
-    await wakeRefunds(db, queue);
-    await wakeSettlements(db, queue);
+    // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
+    await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
     const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
     const [before, after] = [{ state: refund.state }, { state: "withdrawn" }];
     await insertAuditEntries(db, [{ ...entry, before, after }]);

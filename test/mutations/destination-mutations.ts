@@ -88,8 +88,8 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a change that cannot be applied keeps the others waiting",
-        find: "await applyDueChange(deps, change).catch((error: unknown) => errors.push(error));",
-        replace: "await applyDueChange(deps, change);",
+        find: "await runEach(due, apply, { isTransient });",
+        replace: "for (const change of due) await apply(change);",
       },
     ],
   },

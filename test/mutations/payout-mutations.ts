@@ -110,12 +110,6 @@ export const payoutMutations: readonly MutationGroup[] = [
         tests: settlement,
       },
       {
-        name: "a payout that accumulates, and of which a refund takes everything, keeps its payments' history forever",
-        find: "closed_at: sql<Date>`coalesce(closed_at, ${at})`",
-        replace: "closed_at: null",
-        tests: ["test/integration/payments/maintenance/remove-history.test.ts"],
-      },
-      {
         name: "an accumulated payout is closed below its minimum",
         find: "d.minimum > settlement.amount",
         replace: "false",

@@ -204,6 +204,16 @@ export const signerMutations: readonly MutationGroup[] = [
         find: "await publishNews(newer);",
         replace: "",
       },
+      {
+        name: "a status that changes while a long poll reads it is shown to later requests",
+        find: "isLasting && marks.get(owned.status.paymentId)?.changed === false",
+        replace: "isLasting",
+      },
+      {
+        name: "a status is kept that was read while unannounced changes were not found",
+        find: "const session = deps.isFollowed() ? deps.current() : undefined;",
+        replace: "const session = deps.current();",
+      },
     ],
   },
   {

@@ -28,8 +28,8 @@ export type Lane = Pool & { lease: LaneLease; signer: Signer };
 export const RELAYED: readonly EvmKind[] = ["eip3009", "permit2", "disburse"];
 
 /**
- * Claims the transfers of the lane's next batch, up to the largest batch of the chain. `work` says which groups have ready
- * transfers, so that no statement claims from an empty one.
+ * Claims the transfers of the lane's next batch, up to the largest batch of the chain. `ready` and `hasWallets` say which
+ * groups have ready transfers, so that no statement claims from an empty one.
  */
 export async function claimBatch(
   deps: TransferDeps,

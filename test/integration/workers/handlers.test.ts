@@ -11,6 +11,7 @@ import { confirmAsContractWallet } from "../../support/gas-burners.ts";
 import { makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
 import { delegate } from "../../support/smart-wallets.ts";
 import { testActor } from "../../support/test-actor.ts";
+import { createDatabase } from "../../support/test-database.ts";
 import { recordEnqueued } from "../../support/test-deps.ts";
 
 const chain = await startChain();
@@ -145,6 +146,26 @@ test("a sweep applies a change of a destination whose time has come, and has it 
   expect(await listed()).toBe(destination);
   expect(await waiting()).toEqual([]);
   expect(enqueued.filter(({ queue }) => queue === "report-destinations")).not.toEqual([]);
+});
+
+test("a sweep runs its other parts although one of them fails, and needs an operator then", async () => {
+  const { enqueue, enqueued } = recordEnqueued();
+  const own = await makeMerchantFixture(chain, { databaseUrl: await createDatabase(), destinationWaitingHours: 1 });
+  const { deps, accountId, merchantId, mode } = own;
+  const owner = { accountId, merchantId, mode };
+  const [{ id } = { id: "" }] = unwrap(await listDestinations(deps, owner));
+  const destination = `${chain.id}:${newKey().address}`;
+  unwrap(await changeDestination(deps, { ...owner, id, actor: testActor, destination }));
+  await execute(
+    own.databaseUrl,
+    "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'a bad row'; end $$",
+    "create trigger refuse before update on destination_change for each row execute function refuse()",
+  );
+  own.clock.advance(3_600_000);
+  const failed = createHandlers({ ...deps, enqueue, isTransient }).sweep({ at: 1_900_000_080 }, aborted);
+  await expect(failed).rejects.toThrow("a bad row");
+  const queues = enqueued.map(({ queue }) => queue);
+  expect(queues).toEqual(expect.arrayContaining(["report-destinations", "sum-payments", "check-pages"]));
 });
 
 test("every queue has a handler", () => {

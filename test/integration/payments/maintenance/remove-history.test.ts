@@ -207,7 +207,7 @@ test("nothing of a payment leaves before it is paid or has ended, and is paid ou
   ]);
 });
 
-test("the history of a refunded payment leaves, although its payout had not begun when the refund took all of it", async () => {
+test("the history of a refunded payment leaves when the refund has taken all of a payout that still accumulated", async () => {
   const { fixture, deliver } = await makeWebhookFixture(chain, await own());
   const { db, deps, mode } = fixture;
   await accumulatePayouts(fixture, { ms: 60_000 });

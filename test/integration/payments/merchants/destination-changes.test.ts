@@ -185,6 +185,8 @@ describe("a changed destination", () => {
       other.fixture.clock.advance(73 * HOUR);
       await expect(applyDueChanges(other.deps)).rejects.toThrow("a bad row");
       expect((await other.show()).destination).toBe(`${chain.id}:${address}`);
+      const line = other.fixture.lines.find((one) => one.includes("destination change cannot be applied"));
+      expect(line).toContain(pendingChange?.changeId);
     } finally {
       await execute(databaseUrl, "drop function refuse_change cascade");
       unwrap(await broken.decide(pendingChange?.changeId ?? "", "reject"));

@@ -26,24 +26,28 @@ function setUp() {
     duringRead: async (): Promise<void> => undefined,
   };
   const log: string[] = [];
+  const read = async (paymentId: string) => {
+    const row = { ...world.row, status: { ...world.row.status, paymentId } };
+    log.push("read");
+    await world.duringRead();
+    return row;
+  };
   const cache = createStatusCache({
-    async findOwnedStatus(paymentId) {
-      const row = { ...world.row, status: { ...world.row.status, paymentId } };
-      log.push("read");
-      await world.duringRead();
-      return row;
-    },
+    findOwnedStatus: read,
+    listOwnedStatuses: (ids) => Promise.all(ids.map(read)),
     publishPaymentChanges: async (ids) => void log.push(`published ${ids.join(",")}`),
     isFollowed: () => world.isFollowed,
     catchUp: async () => world.session,
-    isCurrent: (session) => session === world.session,
+    current: () => world.session,
     now: () => now,
   });
   const find = async (paymentId = query.paymentId) => {
     const found = await cache.findStatus({ ...query, paymentId });
     return found.ok ? found.value.stateVersion : found.code;
   };
-  return { world, log, cache, find };
+  /** Reads the status as a long poll does whose payment has changed. */
+  const answer = async () => (await cache.readStatuses(["pay_a"])).map(({ stateVersion }) => stateVersion);
+  return { world, log, cache, find, answer };
 }
 
 describe("the status cache", () => {
@@ -87,11 +91,15 @@ describe("the status cache", () => {
     ["Redis does not answer", { session: undefined }],
     ["unannounced changes are not found", { isFollowed: false }],
   ])("reads every status while %s", async (_, change) => {
-    const { world, log, find } = setUp();
+    const { world, log, find, answer } = setUp();
+    const usual = { ...world };
     Object.assign(world, change);
     await find();
     await find();
-    expect(log).toEqual(["read", "read"]);
+    await answer();
+    Object.assign(world, usual);
+    await find();
+    expect(log).toEqual(["read", "read", "read", "read"]);
   });
 
   test("drops a status that no caller has requested for a minute", async () => {
@@ -146,11 +154,52 @@ describe("the status cache", () => {
   });
 
   test("publishes what a long poll is about to show", async () => {
-    const { log, cache, find, world } = setUp();
-    await cache.learn([owned(1, ago(100))]);
-    world.row = owned(0);
+    const { log, answer, world } = setUp();
+    world.row = owned(1, ago(100));
+    expect(await answer()).toEqual([1]);
+    expect(log).toEqual(["read", "published pay_a"]);
+  });
+
+  test("does not read again what a long poll was answered with, until the payment changes", async () => {
+    const { log, cache, find, answer, world } = setUp();
+    world.row = owned(1);
+    expect(await answer()).toEqual([1]);
     expect(await find()).toBe(1);
-    expect(log).toEqual(["published pay_a", "read"]);
+    expect(log).toEqual(["read"]);
+    world.row = owned(2);
+    cache.announce("pay_a");
+    expect(await find()).toBe(2);
+  });
+
+  test.each([
+    ["its payment changes meanwhile", ({ cache }: ReturnType<typeof setUp>) => cache.announce("pay_a")],
+    [
+      "the connection is lost meanwhile",
+      ({ world }: ReturnType<typeof setUp>) => void Object.assign(world, { session: { isSession: true } }),
+    ],
+  ])("reads again what a long poll was answered with if %s", async (_, happen) => {
+    const given = setUp();
+    const { world, find, answer } = given;
+    world.duringRead = async () => {
+      world.row = owned(1);
+      happen(given);
+      world.duringRead = async () => undefined;
+    };
+    expect(await answer()).toEqual([0]);
+    expect(await find()).toBe(1);
+  });
+
+  test("answers no long poll with an older status than one that was shown", async () => {
+    const { world, find, answer } = setUp();
+    const late = Promise.withResolvers<void>();
+    world.duringRead = () => late.promise;
+    const answered = answer();
+    await new Promise(setImmediate);
+    world.duringRead = async () => undefined;
+    world.row = owned(1);
+    expect(await find()).toBe(1);
+    late.resolve();
+    expect(await answered).toEqual([1]);
   });
 
   test("publishes what another route is about to show, once, and keeps no older status", async () => {

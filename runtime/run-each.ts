@@ -1,0 +1,21 @@
+/**
+ * Runs a step for each item, one after the other. An item that fails does not keep the next ones from running: the first error
+ * is thrown after them. A transient error ends the run, because the next items would wait for the same store and fail, too.
+ * @param isTransient returns true for an error of a store or an endpoint that is unavailable
+ */
+export async function runEach<T>(
+  items: Iterable<T>,
+  step: (item: T) => Promise<unknown>,
+  { isTransient }: { isTransient: (error: unknown) => boolean },
+): Promise<void> {
+  const errors: unknown[] = [];
+  for (const item of items) {
+    try {
+      await step(item);
+    } catch (error) {
+      errors.push(error);
+      if (isTransient(error)) break;
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
