@@ -33,8 +33,8 @@ export type StatusCache = {
   /** Returns the status of a payment. Refuses with `payment_not_found`, also for one of another mode, account or merchant. */
   findStatus(query: PaymentQuery): Promise<Result<PaymentStatus>>;
   /**
-   * Reads the statuses of payments in one query, whoever may read them, and keeps them: a long poll that was answered with one
-   * is followed by the next. Omits unknown ids.
+   * Reads the statuses of payments of any account in one query, and keeps them: a client whose long poll has ended usually
+   * sends the next one. Omits unknown ids.
    */
   readStatuses(paymentIds: readonly string[]): Promise<PaymentStatus[]>;
   /**
