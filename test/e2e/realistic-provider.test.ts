@@ -27,9 +27,9 @@ const FOREIGN_TRANSFERS = 100;
 
 const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
-/** The rules that both endpoints always have. */
+/** The rules that both endpoints always have. The blocks of a round, which are made at once, are more than a query may name. */
 const always: ProviderRules = {
-  logs: { ...limit, blocks: 500, logs: 10_000 },
+  logs: { ...limit, blocks: 100, logs: 10_000 },
   batch: 10,
   nodes: [0, 3, 1],
   refusesFuture: true,
