@@ -1,3 +1,4 @@
+import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
 import { claimObservation } from "../db/queries/observations.ts";
 import { endUnsentTransfer } from "../db/queries/transfer-moves.ts";
@@ -27,12 +28,15 @@ export async function declineTransfer(deps: TransferDeps, row: TransferRow, book
   afterCommit();
 }
 
-/** Includes a transfer that another relayer has already made, if there is an observed movement for it. Returns true then. */
+/**
+ * Includes a transfer that another relayer has already made, if there is an observed movement for it. Returns true then, and for
+ * a transfer that is no longer ready: its movement belongs to it already, or is an exception because the transfer has ended.
+ */
 export async function claimExistingMovement(deps: TransferDeps, row: TransferRow): Promise<boolean> {
-  return deps.db.transaction().execute(async (db) => {
-    if (!(await claimObservation(db, row))) return false;
+  const claimed = await commitIfOk(deps.db, async (db) => {
+    if (!(await claimObservation(db, row))) return { ok: false, isMade: false };
     const detail = { relayedBy: "another relayer" };
-    await moveRows(db, "transfer", {
+    const moved = await moveRows(db, "transfer", {
       ids: [row.id],
       from: "ready",
       to: "included",
@@ -40,6 +44,7 @@ export async function claimExistingMovement(deps: TransferDeps, row: TransferRow
       detail,
       set: { due_at: null, hold_until: null },
     });
-    return true;
+    return { ok: moved.length > 0, isMade: true };
   });
+  return claimed.isMade;
 }

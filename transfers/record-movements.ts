@@ -7,7 +7,7 @@ import { keepBookable } from "../db/queries/failed-bookings.ts";
 import { skipUsedNonces } from "../db/queries/lanes.ts";
 import { formatObservationKey, insertObservations, listClaimed } from "../db/queries/observations.ts";
 import { type EvmTransactionRow, markIncluded } from "../db/queries/transactions.ts";
-import { listAssigned, listByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
+import { listAssigned, lockByAuthorizations, type TransferRow, unassignTransfers } from "../db/queries/transfers.ts";
 import { type RunRows, runInSavepoints } from "../db/savepoint.ts";
 import type { Db } from "../db/tables.ts";
 import { cleanText } from "../runtime/clean-text.ts";
@@ -182,15 +182,16 @@ async function matchTransfers(
   const nonces = seen.flatMap(({ authorizationNonce, candidateNonces = [] }) =>
     [...candidateNonces, authorizationNonce ?? []].flat(),
   );
-  const list = () => listByAuthorizations(db, { chain: chain.chain, nonces });
-  const known = await list();
+  // Locked, because a lane may end a transfer at this moment: its movement would belong to it and never be booked.
+  const lock = () => lockByAuthorizations(db, { chain: chain.chain, nonces });
+  const known = await lock();
   resolveNonces(seen, known);
   const keyed = seen.filter((log) => log.authorizationNonce !== null);
   // Not only movements to the treasury: a payer can pay a merchant directly.
   const fresh = keyed.filter((log) => !known.some((row) => row.authorization_nonce === log.authorizationNonce));
   if (fresh.length === 0) return { known, opened: () => undefined };
   const opened = await unsolicited(db, chain.chain, fresh);
-  return { known: await list(), opened };
+  return { known: await lock(), opened };
 }
 
 /** Returns the gas that each transfer without a log has burned. The members of one transaction share its gas. */

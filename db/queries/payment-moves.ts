@@ -106,7 +106,7 @@ export type ExpiryRules = {
   onDemand: readonly string[];
   /** On such a chain, how long before its block a timestamp may lie, milliseconds. */
   blockSecondMs: number;
-  /** A payment does not wait for an asset that left the networks file before this time. */
+  /** A payment does not wait for an asset that left the networks file before this time, unless it is configured again. */
   goneSince: Date;
 };
 
@@ -125,7 +125,7 @@ export async function moveToExpired(
       where o.payment_id = payment.id and o.chain = any(${rules.chains})
         and (
           (o.asset = any(c.assets) or exists (select from asset_backfill u
-            where u.chain = o.chain and u.asset = o.asset and u.since < ${rules.goneSince}))
+            where u.chain = o.chain and u.asset = o.asset and u.until is null and u.since < ${rules.goneSince}))
           and (c.chain_time > payment.expires_at or (o.chain = any(${rules.onDemand})
             and c.reached_head_at > payment.expires_at + ${rules.blockSecondMs}::float8 * interval '1 millisecond'))
         ) is not true))`;

@@ -198,15 +198,26 @@ export async function hasPushOption(db: Db, paymentId: string): Promise<boolean>
 /** A quote of a locked payment, with the payment's merchant and deadline. */
 export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
 
-/** Locks the live payments that these authorization nonces of a chain name, in the order of their ids. Returns their quotes. */
-export async function lockQuotes(
+/** The members of a quote that money which pays it has, too. `amount` in minor units. */
+type Money = { authorization_nonce: string; token: string; payer: string; receiver: string; amount: bigint };
+
+/**
+ * Returns the quotes of a chain that money pays, and locks their live payments, in the order of their ids. All quotes of a payment
+ * have one authorization nonce, and a holder of its link can request many of them, so the other members count as well.
+ */
+export async function lockPaidQuotes(
   db: Db,
-  args: { chain: string; authorizationNonces: readonly string[] },
+  { chain, money }: { chain: string; money: readonly Money[] },
 ): Promise<LockedQuote[]> {
+  const all = <C extends keyof Money>(column: C) => money.map((one) => one[column]);
   const quotes = await selectCurrent(db)
     .select(["p.expires_at as deadline", "p.merchant_id"])
-    .where("o.chain", "=", args.chain)
-    .where(sql<boolean>`o.authorization_nonce = any(${args.authorizationNonces})`)
+    .where("o.chain", "=", chain)
+    .where(
+      sql<boolean>`(o.authorization_nonce, o.token, o.payer, o.receiver, o.amount) in (
+        select * from unnest(${all("authorization_nonce")}::text[], ${all("token")}::text[], ${all("payer")}::text[],
+          ${all("receiver")}::text[], ${all("amount")}::numeric[]))`,
+    )
     .where("p.mode", "=", "live")
     .orderBy("p.id")
     .forUpdate("p")

@@ -236,19 +236,25 @@ export async function holdTransfer(db: Db, args: { id: string; error: string; no
     .execute();
 }
 
+type Authorizations = { chain: string; nonces: readonly string[] };
+
 /** Returns the transfers with these authorization nonces, to which movements of the chain may belong. */
-export async function listByAuthorizations(
-  db: Db,
-  args: { chain: string; nonces: readonly string[] },
-): Promise<TransferRow[]> {
+export async function listByAuthorizations(db: Db, args: Authorizations): Promise<TransferRow[]> {
+  return args.nonces.length === 0 ? [] : (await selectAuthorized(db, args).execute()).map(readFamilyRow);
+}
+
+/** Returns the same transfers, locked until the commit, so that their states cannot change before movements are assigned to them. */
+export async function lockByAuthorizations(db: Db, args: Authorizations): Promise<TransferRow[]> {
   if (args.nonces.length === 0) return [];
-  const rows = await db
+  return (await selectAuthorized(db, args).orderBy("id").forUpdate().execute()).map(readFamilyRow);
+}
+
+function selectAuthorized(db: Db, { chain, nonces }: Authorizations) {
+  return db
     .selectFrom("transfer")
     .select(transferColumns)
-    .where("chain", "=", args.chain)
-    .where(sql<boolean>`authorization_nonce = ${anyOf(args.nonces)}`)
-    .execute();
-  return rows.map(readFamilyRow);
+    .where("chain", "=", chain)
+    .where(sql<boolean>`authorization_nonce = ${anyOf(nonces)}`);
 }
 
 /** Returns the transfers that are assigned to these nonces of lanes and are in one of `states` (`assigned` when unset). */

@@ -26,7 +26,8 @@ export type Expiry = { decided: true } | { decided: false; waitMs: number };
  * A payment stays undecided while one of these holds:
  * - A confirm waits for verification.
  * - On a chain of one of its options, the watcher has not read past the deadline by the chain's clock.
- * - The watcher does not currently read the asset of one of its options.
+ * - The watcher does not currently read the asset of one of its options, unless the asset left the networks file more than a
+ *   day ago and has not been configured again.
  */
 export async function expirePayment(deps: PaymentDeps, paymentId: string): Promise<Expiry> {
   const at = deps.now();

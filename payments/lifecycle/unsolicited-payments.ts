@@ -3,7 +3,7 @@ import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { findWaitingAttemptOf, insertAttempt, listKeyResults, lockWaitingOf } from "../../db/queries/attempts.ts";
 import { attachToOpenedAttempt } from "../../db/queries/collected-data.ts";
-import { lockQuotes, type OptionRow } from "../../db/queries/payment-options.ts";
+import { lockPaidQuotes, type OptionRow } from "../../db/queries/payment-options.ts";
 import type { TransferSignatures } from "../../db/queries/payment-transfers.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -30,8 +30,10 @@ export async function openUnsolicitedPayments(
   chain: string,
   movements: readonly TokenMovement[],
 ): Promise<() => void> {
-  const authorizationNonces = movements.flatMap((seen) => seen.authorizationNonce ?? []);
-  const locked = await lockQuotes(db, { chain, authorizationNonces });
+  const money = movements.flatMap(({ authorizationNonce, token, payer, receiver, amount }) =>
+    authorizationNonce === null ? [] : [{ authorization_nonce: authorizationNonce, token, payer, receiver, amount }],
+  );
+  const locked = await lockPaidQuotes(db, { chain, money });
   const quotes = await findPaidQuotes(deps, db, { movements, quotes: locked });
   // Lock all attempts at once, ordered by id, before any of them is changed (avoids deadlock).
   await lockWaitingOf(

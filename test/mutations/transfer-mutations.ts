@@ -418,6 +418,39 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/decline-transfer.ts",
+    tests: ["test/integration/transfers/ended-transfers.test.ts"],
+    mutations: [
+      {
+        name: "money is bound to a transfer that has ended, and is never booked",
+        find: "return { ok: moved.length > 0, isMade: true };",
+        replace: "return { ok: true, isMade: true };",
+      },
+    ],
+  },
+  {
+    file: "db/queries/transfers.ts",
+    tests: ["test/integration/transfers/ended-transfers.test.ts"],
+    mutations: [
+      {
+        name: "a transfer ends while the watcher assigns its money to it",
+        find: 'selectAuthorized(db, args).orderBy("id").forUpdate().execute()',
+        replace: "selectAuthorized(db, args).execute()",
+      },
+    ],
+  },
+  {
+    file: "db/queries/payment-moves.ts",
+    tests: ["test/integration/transfers/asset-backfills.test.ts"],
+    mutations: [
+      {
+        name: "a payment expires while an asset is read that was gone for more than a day",
+        find: "and u.until is null and u.since",
+        replace: "and u.since",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/dry-run.ts",
     tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
     mutations: [

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../chains/evm/eip3009.ts";
 import { readEvmRow } from "../../../db/chain-families.ts";
 import { ensureAccountCursor } from "../../../db/queries/account-cursors.ts";
+import { beginBackfills } from "../../../db/queries/asset-backfills.ts";
 import { newSolanaKey } from "../../../local/solana-client.ts";
 import { createBookingHandlers } from "../../../payments/lifecycle/book-transfers.ts";
 import { expirePayment } from "../../../payments/lifecycle/expire-payment.ts";
@@ -77,6 +78,26 @@ test("a transfer that arrived while the networks file lacked its asset is found 
   expect((await fixture.status(id)).state).toBe("succeeded");
   const unread = fixture.db.selectFrom("asset_backfill").select("asset").where("asset", "=", chain.asset);
   expect(await unread.execute()).toEqual([]);
+});
+
+test("a payment waits for an asset that was gone for more than a day, from the moment at which it is read again", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  await fixture.watch();
+  const { id, relay } = await signPayment(chain, fixture);
+  const without = await makeWatcherWithout(chain, fixture.databaseUrl, fixture.clock);
+  await without.watch();
+  await relay();
+  fixture.clock.advance(25 * 60 * MINUTE);
+  await passDeadline(chain, fixture);
+  await without.watch();
+  const cursor = await fixture.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+  const held = { ...cursor, blockId: cursor.block_id, finalNumber: cursor.final_number };
+  await beginBackfills(fixture.db, held, { assets: [chain.asset], at: fixture.clock.now() });
+  expect(await expirePayment(fixture.deps, id)).toMatchObject({ decided: false });
+  await fixture.watch();
+  await fixture.watch();
+  expect((await fixture.status(id)).state).toBe("succeeded");
 });
 
 test("a transfer of an asset that no watcher had yet is found", async () => {
