@@ -183,6 +183,24 @@ export async function findAttemptOpenedByTransfer(db: Db, paymentId: string): Pr
   return row?.id;
 }
 
+/** Returns a payment's verified attempt when the money that pays it moved in this transaction. */
+export async function findAttemptPaidIn(
+  db: Db,
+  { paymentId, txHash }: { paymentId: string; txHash: string },
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("attempt as a")
+    .innerJoin("transfer as t", "t.payment_id", "a.payment_id")
+    .innerJoin("observation as o", "o.transfer_id", "t.id")
+    .select("a.id")
+    .where("a.payment_id", "=", paymentId)
+    .where("a.state", "=", "verified")
+    .where("o.tx_hash", "=", txHash)
+    .where("o.orphaned", "=", false)
+    .executeTakeFirst();
+  return row?.id;
+}
+
 /** An attempt with the rows that its verification needs. */
 export type AttemptWithContext = { attempt: AttemptRow; option: CurrentOption; payment: PaymentRow };
 

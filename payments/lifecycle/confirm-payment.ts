@@ -5,6 +5,7 @@ import {
   findAttempt,
   findAttemptByDigest,
   findAttemptOpenedByTransfer,
+  findAttemptPaidIn,
   findLastMove,
   insertKeyAttempt,
   type NewAttempt,
@@ -84,7 +85,7 @@ async function accept(
     // An unsolicited payment by this option has opened the payment: the wallet gets the payment's status.
     const paying = option && payment.option_id && (await findOption(deps.db, { id: payment.option_id, paymentId }));
     if (!option || !paying || !isSameTransfer(option, paying)) return closed;
-    const opened = await findAttemptOpenedByTransfer(deps.db, paymentId);
+    const opened = (await findAttemptOpenedByTransfer(deps.db, paymentId)) ?? (await findPaidPush(deps, option, args));
     if (opened === undefined) return closed;
     if (validateResults(option, args.results) === undefined) {
       // The payer's signature is public on chain by now, so it does not prove who sent the data.
@@ -138,6 +139,16 @@ async function accept(
   const batching = { ended: args.ended, others: arrive() };
   await deps.enqueue(verifyQueueOf(attempt), [{ data: { attemptIds: [attempt.id] }, ...batching }]);
   return done({ attemptId: attempt.id });
+}
+
+/**
+ * Returns the attempt of a payment that the confirmed push has paid. Another confirm may have waited when the money arrived: one
+ * with an invented hash, or with that of a transaction that the wallet has replaced.
+ */
+async function findPaidPush(deps: PaymentDeps, option: OptionRow, args: Confirm): Promise<string | undefined> {
+  if (option.kind !== "push" || validateResults(option, args.results) !== undefined) return undefined;
+  const txHash = readResults(args.results).proof.toLowerCase();
+  return findAttemptPaidIn(deps.db, { paymentId: args.paymentId, txHash });
 }
 
 /** Logs a push that came too late. The money moves anyway, and the log line helps to find it. */

@@ -78,6 +78,20 @@ test("a push that its wallet never confirms still pays, and a late confirm makes
   expect(unwrap(await fixture.confirm(requested.paymentId, requested.option.id, results))).toEqual({ attemptId: null });
 });
 
+test("a push pays although a confirm with another hash waited when it arrived, and its wallet gets the payment's status", async () => {
+  const buyer = await makeBuyer();
+  const requested = await requestPush(buyer);
+  const invented = await requested.confirm(keccak256("0x01"));
+  const hash = await push(buyer, requested);
+  await fixture.watch();
+  expect(await fixture.verificationResult(invented)).toBe("verified");
+  expect(await requested.confirm(hash), "no further attempt").toBe("");
+  const other = [{ type: "walletRpc" as const, data: [keccak256("0x02")] }];
+  const refused = await fixture.confirm(requested.paymentId, requested.option.id, other);
+  expect(refused).toMatchObject({ ok: false, code: "invalid_state" });
+  expect(await stateOf(requested.paymentId)).toBe("succeeded");
+});
+
 test("a hash unknown to the chain leaves the payment open to all payers and is refused after its waiting time", async () => {
   const buyer = await makeBuyer();
   const requested = await requestPush(buyer);
