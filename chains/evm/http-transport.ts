@@ -1,9 +1,14 @@
-import { Agent, type Dispatcher, request } from "undici";
+import { Agent, type Dispatcher, errors, request } from "undici";
 import { custom, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
 import { z } from "zod";
 
-/** Most bytes of an answer, as many as viem's own transport reads. Compressed answers are not asked for, so this limits what is parsed. */
-const MAX_ANSWER_BYTES = 10 * 2 ** 20;
+/**
+ * Most bytes of an answer. Compressed answers are not asked for, so this limits what is parsed. Any account can fill a receipt
+ * with logs: a transaction of 16.7 million gas, the limit of EIP-7825, makes one of 17 MB.
+ */
+const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+/** The code and text of an answer that exceeds it, as of a node that refuses to send one. */
+const TOO_LARGE = { code: -32_008, message: "response too large" };
 
 /**
  * How long a connection without a call stays open, milliseconds, unless the endpoint announces less. Longer than a block: each
@@ -21,7 +26,8 @@ type Answer = { result?: unknown; error?: unknown };
  * Opens a JSON-RPC endpoint without sending a request. Throws viem's errors, as its own HTTP transport does, but takes a fifth
  * of its processor time, because it makes no Request, no Response and no stream for each call. The status 429 is always a
  * HttpRequestError with the header Retry-After. An answer that is neither a result nor an error with a code and a message is a
- * HttpRequestError too. No error holds the body of a request, which may be signed.
+ * HttpRequestError too. An answer of more than 64 MiB is an error of the call and not of the endpoint: another one would send the
+ * same. No error holds the body of a request, which may be signed.
  */
 export function openHttpTransport(address: string, timeoutMs: number): Send {
   const { url, headers: own } = splitCredentials(address);
@@ -63,6 +69,8 @@ async function post(url: string, { body, method, own, timeoutMs, dispatcher }: P
     return { status: answer.statusCode, retryAfter, text: await answer.body.text() };
   } catch (cause) {
     if (signal.aborted) throw new TimeoutError({ body: { method }, url });
+    if (cause instanceof errors.ResponseExceededMaxSizeError)
+      throw new RpcRequestError({ body: { method }, error: TOO_LARGE, url });
     throw new HttpRequestError({ url, ...(cause instanceof Error ? { cause } : {}) });
   }
 }

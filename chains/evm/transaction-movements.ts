@@ -1,8 +1,13 @@
-import type { Hex } from "viem";
+import { type Hex, pad, type RpcLog } from "viem";
 import { ChainError } from "../errors.ts";
 import type { EvmMovement } from "../token-movement.ts";
+import { AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC } from "./abi.ts";
+import { COLLECTED_TOPIC } from "./collector-contract.ts";
+import { DISBURSED_TOPIC } from "./disburser-contract.ts";
 import { type Receipt, readReceipt } from "./evm-broadcast.ts";
+import { classifyLogError } from "./log-errors.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
+import { type LogFilter, readLogs } from "./read-logs.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
 
 /** Receipts that are asked for at the same time. */
@@ -11,7 +16,8 @@ const CONCURRENT_RECEIPTS = 8;
 /**
  * Returns movements with their natural keys, which other logs of their transactions show. Reads the receipt of each
  * transaction that is not among `known`, and the transaction of each push: the cost depends on these movements, and not
- * on what else the blocks contain. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
+ * on what else the blocks contain. Where the endpoint does not send a receipt because of its size, reads the logs of its block
+ * that name the payers. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
  * @param known receipts that were read already
  */
 export async function readNaturalKeys(
@@ -21,17 +27,17 @@ export async function readNaturalKeys(
 ): Promise<EvmMovement[]> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
   const isPush = ({ token, receiver }: EvmMovement) => kinds.get(token) === "push" && receiver === chain.treasury;
-  const receipts = new Map<string, Receipt>(known.map((receipt) => [receipt.hash, receipt]));
-  const missing = [...new Set(movements.filter((one) => !isPush(one)).map(({ txHash }) => txHash))].filter(
-    (hash) => !receipts.has(hash),
+  const logsOf = new Map<string, readonly RpcLog[]>(known.map(({ hash, logs }) => [hash, logs]));
+  const missing = [...Map.groupBy(movements, ({ txHash }) => txHash)].filter(
+    ([hash, made]) => !logsOf.has(hash) && !made.every(isPush),
   );
   for (let first = 0; first < missing.length; first += CONCURRENT_RECEIPTS) {
-    const hashes = missing.slice(first, first + CONCURRENT_RECEIPTS);
-    for (const receipt of await Promise.all(hashes.map((hash) => readPresent(chain, hash))))
-      receipts.set(receipt.hash, receipt);
+    const some = missing.slice(first, first + CONCURRENT_RECEIPTS);
+    const read = await Promise.all(some.map(([hash, made]) => readLogsOf(chain, hash, made)));
+    for (const [index, [hash]] of some.entries()) logsOf.set(hash, read[index] ?? []);
   }
   const shown = new Map(
-    [...receipts.values()].flatMap(({ logs }) => readTransferLogs(logs, chain).map((log) => [keyOf(log), log])),
+    [...logsOf.values()].flatMap((logs) => readTransferLogs(logs, chain).map((log) => [keyOf(log), log])),
   );
   const keyed = movements.map((movement) => {
     const found = shown.get(keyOf(movement));
@@ -46,10 +52,31 @@ export async function readNaturalKeys(
   return keyed;
 }
 
-async function readPresent(chain: EvmChain, hash: Hex): Promise<Receipt> {
-  const receipt = await readReceipt(chain.rpc, hash);
-  if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
-  return receipt;
+/** Returns the logs of a transaction that can show the natural keys of the movements that it made. */
+async function readLogsOf(chain: EvmChain, hash: Hex, made: readonly EvmMovement[]): Promise<readonly RpcLog[]> {
+  try {
+    const receipt = await readReceipt(chain.rpc, hash);
+    if (!receipt) throw new ChainError("rpc_behind", { detail: `receipt of ${hash}` });
+    return receipt.logs;
+  } catch (cause) {
+    const [block] = made.map(({ blockId }) => blockId);
+    if (block === undefined || classifyLogError(cause).kind !== "too_large") throw cause;
+    const logs = await readLogs(chain.rpc, { blockHash: block }, listKeyFilters(chain, made));
+    return logs.filter(({ transactionHash }) => transactionHash === hash);
+  }
+}
+
+/** Returns the filters that select the movements of these payers, and the logs that show their natural keys. */
+function listKeyFilters({ collector, disburser }: EvmChain, made: readonly EvmMovement[]): LogFilter[] {
+  const tokens = [...new Set(made.map(({ token }) => token))];
+  const payers = [...new Set(made.map(({ payer }) => pad(payer)))];
+  return [
+    { address: tokens, topics: [[TRANSFER_TOPIC, AUTHORIZATION_USED_TOPIC], payers] },
+    {
+      address: [collector, disburser],
+      topics: [[COLLECTED_TOPIC, DISBURSED_TOPIC], tokens.map((token) => pad(token))],
+    },
+  ];
 }
 
 /** Returns the place of a movement: its block, transaction and log. */

@@ -418,6 +418,28 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/evm/http-transport.ts",
+    tests: ["test/integration/chains/evm/http-transport.test.ts"],
+    mutations: [
+      {
+        name: "an answer that is too large suspends its endpoint",
+        find: "if (cause instanceof errors.ResponseExceededMaxSizeError)",
+        replace: "if (cause === errors)",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/transaction-movements.ts",
+    tests: ["test/integration/transfers/evm/large-receipts.test.ts"],
+    mutations: [
+      {
+        name: "a receipt that the endpoint refuses as too large holds up the watcher",
+        find: 'if (block === undefined || classifyLogError(cause).kind !== "too_large") throw cause;',
+        replace: "if (block !== undefined) throw cause;",
+      },
+    ],
+  },
+  {
     file: "transfers/decline-transfer.ts",
     tests: ["test/integration/transfers/ended-transfers.test.ts"],
     mutations: [

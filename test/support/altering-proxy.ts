@@ -5,6 +5,16 @@ import { listen } from "./listen.ts";
 /** Returns the result that the caller receives in place of the chain's result. */
 export type Alter = (method: string, params: unknown[], result: unknown) => unknown;
 
+/** A result of `Alter` for which the caller receives an error. */
+export class RpcRefusal {
+  readonly code: number;
+  readonly message: string;
+  constructor(code: number, message: string) {
+    this.code = code;
+    this.message = message;
+  }
+}
+
 /** Starts a JSON-RPC proxy for single calls that can alter results, as a lagging or forgetful node does. */
 export async function startAlteringProxy({ target }: { target: string }) {
   let alter: Alter | undefined;
@@ -19,7 +29,8 @@ export async function startAlteringProxy({ target }: { target: string }) {
     if (text === undefined) return void request.socket.resetAndDestroy();
     const answer = JSON.parse(text) as { result?: unknown };
     if (alter && "result" in answer) answer.result = alter(method, params, answer.result);
-    response.writeHead(200, headers).end(JSON.stringify(answer));
+    const given = answer.result instanceof RpcRefusal ? { error: { ...answer.result } } : answer;
+    response.writeHead(200, headers).end(JSON.stringify(given));
   });
   const url = await listen(server);
   return {

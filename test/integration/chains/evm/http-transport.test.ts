@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import { BaseError, HttpRequestError, RpcRequestError, TimeoutError } from "viem";
 import { expect, test } from "vitest";
 import { openHttpTransport } from "../../../../chains/evm/http-transport.ts";
+import { classifyLogError } from "../../../../chains/evm/log-errors.ts";
 import { listen } from "../../../support/listen.ts";
 
 type Given = { status?: number; headers?: Record<string, string>; body: string };
@@ -45,9 +46,16 @@ test.each([
   { body: "null" },
   { body: '"0x1"' },
   { body: JSON.stringify({ error: "busy" }) },
-  { body: `{"result":"${"0".repeat(11 * 2 ** 20)}"}` },
 ])("an answer without a result and without such an error counts as none: $status %#", async (given) => {
   expect(causeOf(await findError(given), HttpRequestError)).toBeDefined();
+});
+
+test("an answer of 20 MB is read, and one of more than 64 MiB is an error of the call, which suspends no endpoint", async () => {
+  const filled = (bytes: number) => JSON.stringify({ result: "0".repeat(bytes) });
+  expect(await findError({ body: filled(20_000_000) }, 30_000)).toEqual({ result: "0".repeat(20_000_000) });
+  const error = await findError({ body: filled(65 * 2 ** 20) }, 30_000);
+  expect(causeOf(error, RpcRequestError)?.details).toBe("response too large");
+  expect(classifyLogError(error)).toMatchObject({ kind: "too_large" });
 });
 
 test("a refusal of too many calls says how long to wait, also when its body is a JSON-RPC error", async () => {
