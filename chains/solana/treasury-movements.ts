@@ -12,7 +12,10 @@ export type Treasury = { owner: string; accounts: ReadonlyMap<string, string> };
 /** Tokens that moved into or out of the treasury. */
 export type Movement = {
   mint: string;
-  /** The owners of the token accounts; empty if unknown. */
+  /**
+   * The owners of the token accounts; empty if unknown. The treasury's owner is only ever the owner of a listed account,
+   * so one of the two is the treasury and the other one is not.
+   */
   payer: string;
   receiver: string;
   /** The amount that the treasury received or paid, in the token's smallest unit; never zero. */
@@ -26,9 +29,7 @@ export type Movement = {
   index: number;
 };
 
-/**
- * `into` is the direction. The owners do not show it: the treasury's owner may also own an account that is not listed.
- */
+/** `into` is the direction. */
 type DirectedMovement = Omit<Movement, "memo"> & { into: boolean };
 /** An outer or inner instruction. `index` is the order of execution. */
 type Step = { index: number; program: string; accounts: string[]; data: Uint8Array };
@@ -62,8 +63,7 @@ export function readMovements(tx: VersionedTransactionResponse, treasury: Treasu
   const { staticAccountKeys } = tx.transaction.message;
   const { writable = [], readonly = [] } = meta.loadedAddresses ?? {};
   const addresses = [...staticAccountKeys, ...writable, ...readonly].map((key) => key.toBase58());
-  const balances = [...meta.preTokenBalances, ...meta.postTokenBalances];
-  const owners = new Map(balances.map(({ accountIndex, owner = "" }) => [addresses[accountIndex] ?? "", owner]));
+  const owners = readOwners(meta.preTokenBalances, meta.postTokenBalances, addresses, treasury);
   const steps = listSteps(tx, addresses);
   const found = steps.flatMap((step) => readMovement(step, treasury, owners));
   const before = readHoldings(meta.preTokenBalances, addresses, treasury);
@@ -151,6 +151,26 @@ function readTransfer({ program, accounts, data }: Step): Transfer | undefined {
 
 function readAmount(data: Uint8Array, at: number): bigint {
   return data.length < at + 8 ? 0n : Buffer.from(data).readBigUInt64LE(at);
+}
+
+/**
+ * Returns the owners of token accounts that are not listed; empty where the owner is uncertain. Classic Token accounts can
+ * be given away without the consent of their new owner: an account that changed hands may have been anyone's when tokens
+ * moved, and one that belongs to the treasury's owner may have been a stranger's. What came from it is no payout of ours.
+ */
+function readOwners(
+  before: readonly TokenBalance[],
+  after: readonly TokenBalance[],
+  addresses: readonly string[],
+  treasury: Treasury,
+): Map<string, string> {
+  const owners = new Map<string, string>();
+  for (const { accountIndex, owner = "" } of [...before, ...after]) {
+    const address = addresses[accountIndex] ?? "";
+    const isCertain = (owners.get(address) ?? owner) === owner && owner !== treasury.owner;
+    owners.set(address, isCertain ? owner : "");
+  }
+  return owners;
 }
 
 /** Returns the balances of the treasury's token accounts. */

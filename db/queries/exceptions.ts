@@ -16,7 +16,7 @@ export type ExceptionRow = {
   asset: string;
   /** Minor units; negative for an outflow from the treasury that no transfer explains. */
   amount: bigint;
-  /** Addresses; null when the observation of the movement no longer exists. */
+  /** Addresses; null when they are unknown, or the observation of the movement no longer exists. */
   payer: string | null;
   receiver: string | null;
   /** The payment that the movement refers to, by its transfer or by its natural key. */
@@ -61,7 +61,8 @@ export async function listOpenExceptions(
         and not exists (select from ledger_group r where r.kind = 'exception_resolved' and r.subject = g.id::text)
       order by g.id limit ${args.limit}
     )
-    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, s.payer, s.receiver,
+    select g.id, g.kind as booked, g.at, g.chain, g.tx_hash, e.asset, -e.amount as amount, nullif(s.payer, '') as payer,
+      nullif(s.receiver, '') as receiver,
       p.id as payment_id, p.state as payment_state, o.amount as asked, t.id as transfer_id,
       case when p.id is null then (
         select po.payment_id

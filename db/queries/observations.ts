@@ -138,12 +138,19 @@ export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer:
   return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
 }
 
-/** Returns true when a movement has this number and belongs to no transfer: a payout that a restored database has lost. */
-export async function isNumberUnclaimed(db: Db, args: { chain: string; number: string }): Promise<boolean> {
+/**
+ * Returns true when a movement has this number and belongs to no transfer: a payout that a restored database has lost.
+ * Movements of other payers do not count if `payer` is given, because a stranger's deposit can carry any number.
+ */
+export async function isNumberUnclaimed(
+  db: Db,
+  args: { chain: string; payer: string | undefined; number: string },
+): Promise<boolean> {
   const row = await db
     .selectFrom("observation")
     .select("chain")
     .where("chain", "=", args.chain)
+    .where(args.payer === undefined ? sql<boolean>`true` : sql<boolean>`payer = ${args.payer}`)
     .where(sql<boolean>`authorization_nonce = ${args.number}`)
     .where("transfer_id", "is", null)
     .where("orphaned", "=", false)

@@ -9,9 +9,10 @@ type Row = Selectable<Tables["transaction"]>;
 
 /**
  * A lane's signed transaction on Solana. `nonce` counts the transactions of the lane, and `hash` is the first signature.
+ * `reverted` is true for one that failed, and null before it is included.
  * `unit_price` is the price of a compute unit, micro-lamports.
  */
-export type SolanaTransactionRow = Pick<Row, "lane_id" | "nonce" | "hash" | "bytes" | "state"> &
+export type SolanaTransactionRow = Pick<Row, "lane_id" | "nonce" | "hash" | "bytes" | "state" | "reverted"> &
   Pick<Row, "created_at" | "broadcast_at" | "last_valid_height" | "nonce_account" | "nonce_value" | "nonce_slot"> & {
     slot: number | null;
     compute_units: bigint;
@@ -71,7 +72,7 @@ export async function listUnsettled(
 ): Promise<SolanaTransactionRow[]> {
   return db
     .selectFrom("transaction")
-    .select(["lane_id", "nonce", "hash", "bytes", "state", "created_at", "broadcast_at"])
+    .select(["lane_id", "nonce", "hash", "bytes", "state", "reverted", "created_at", "broadcast_at"])
     .select(["block_number as slot", "gas_limit as compute_units", "max_fee_per_gas as unit_price"])
     .select(["last_valid_height", "nonce_account", "nonce_value", "nonce_slot"])
     .where("chain", "=", args.chain)

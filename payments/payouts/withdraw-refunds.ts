@@ -1,3 +1,4 @@
+import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
@@ -25,7 +26,7 @@ import { chainOf } from "./sign-payout.ts";
  * @param args.owner limits the call to refunds that a merchant's key reaches; unset for operators
  */
 export async function withdrawRefund(
-  deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment"> },
+  deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment" | "chains"> },
   args: { actor: AuditActor; refundId: string; owner?: RefundOwner },
 ): Promise<Result<RefundView>> {
   return inTransaction(deps.db, async (db) => {
@@ -53,7 +54,7 @@ export async function withdrawRefund(
 
 /** Returns the reason if the refund may have been sent before a restore of the database; undefined otherwise. */
 async function findSentReason(
-  { networks }: { networks: Pick<Networks, "deployment"> },
+  { networks }: { networks: Pick<Networks, "deployment" | "chains"> },
   db: Db,
   refund: ReportedRefund,
 ): Promise<string | undefined> {
@@ -62,5 +63,10 @@ async function findSentReason(
   const { merchant_id: merchantId, payment_id: paymentId } = refund;
   if (merchantId === null || paymentId === null) return undefined;
   const number = deriveNonce(networks.deployment, refundKey({ merchantId, paymentId, number: refund.number }));
-  return (await isNumberUnclaimed(db, { chain, number })) ? "the chain shows that the refund was sent" : undefined;
+  const network = networks.chains.find((one) => one.chain === chain);
+  // Without the chain's entry the treasury is unknown, and every movement with the number counts.
+  const payer = network && canonicalAddress(chain, network.treasury.address);
+  return (await isNumberUnclaimed(db, { chain, payer, number }))
+    ? "the chain shows that the refund was sent"
+    : undefined;
 }

@@ -167,6 +167,17 @@ export const bookingMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/exceptions.ts",
+    tests: ["test/integration/payments/accounting/exceptions.test.ts"],
+    mutations: [
+      {
+        name: "money of an unknown sender is sent back to an empty address",
+        find: "nullif(s.payer, '') as payer",
+        replace: "s.payer",
+      },
+    ],
+  },
+  {
     file: "payments/accounting/resolve-exceptions.ts",
     tests: ["test/integration/payments/accounting/exceptions.test.ts"],
     mutations: [

@@ -160,6 +160,22 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/solana/treasury-movements.ts",
+    tests: ["test/unit/chains/solana/treasury-movements.test.ts"],
+    mutations: [
+      {
+        name: "a deposit from an account that is given to the treasury looks like a payout",
+        find: " && owner !== treasury.owner;",
+        replace: ";",
+      },
+      {
+        name: "the owner to whom an account is given afterwards counts as the payer",
+        find: "(owners.get(address) ?? owner) === owner && ",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/end-expired.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
@@ -283,6 +299,22 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/second-endpoint.ts",
+    tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint's word ends a transaction on Solana",
+        find: "if (denying.length === 0 && isAccepted) continue;",
+        replace: "if (status) continue;",
+      },
+      {
+        name: "one endpoint's word about a failure is enough while the other one does not answer",
+        find: "(!status.error && agreeing.length > 0 && isOneEnough)",
+        replace: "(agreeing.length > 0 && isOneEnough)",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/track-statuses.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
@@ -298,6 +330,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         justification:
           "the depth is read from the endpoints again before anything is booked (transfers/solana/second-endpoint.ts)",
         tests: ["test/integration/transfers/solana/slot-pass.test.ts"],
+      },
+      {
+        name: "an outcome that an endpoint had reported wrongly stays recorded",
+        find: '(hasOtherOutcome && status.depth !== "processed")',
+        replace: "false",
+        tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
       },
       {
         name: "a transaction whose slot was rolled back stays included",

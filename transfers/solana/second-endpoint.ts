@@ -1,9 +1,10 @@
-import { type EndpointStatus, readEndpointStatuses } from "../../chains/solana/cluster-state.ts";
+import { type EndpointStatus, readEndpointStatuses, type SignatureStatus } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import { readTransactionFromEach } from "../../chains/solana/transaction-history.ts";
 import { readMovements } from "../../chains/solana/treasury-movements.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Endpoints that must agree. */
 const REQUIRED_ENDPOINTS = 2;
@@ -63,6 +64,67 @@ export async function keepAgreedMovements<M>(
   }
   if (!isBehind) behindSince.delete(chain.rpc);
   return kept;
+}
+
+/**
+ * Returns transactions of ours with the statuses that may be applied. A final status ends the watching of a transaction, and
+ * a failure its payment, so a second endpoint must show the same slot, depth and outcome. Otherwise the transaction gets a
+ * lower depth and is read again: a success `confirmed`, a failure `processed`. A success does not wait for an endpoint that does
+ * not answer or lags for too long; a failure does. Makes one request to each endpoint, and none where there is only one.
+ */
+export async function lowerUnagreed(
+  deps: Pick<TransferDeps, "metrics" | "log" | "now">,
+  chain: SolanaChain,
+  tracked: readonly TrackedTransaction[],
+): Promise<TrackedTransaction[]> {
+  const claims = chain.network.rpc.length < REQUIRED_ENDPOINTS ? [] : tracked.filter(needsAgreement);
+  if (claims.length === 0) return [...tracked];
+  const reports = await readEndpointStatuses(
+    chain,
+    claims.map(({ row }) => row.hash),
+  );
+  const unagreed = new Set<TrackedTransaction>();
+  let isBehind = false;
+  for (const claim of claims) {
+    const { row, status } = claim;
+    if (!status) continue;
+    const reported = reports.get(row.hash) ?? [];
+    const agreeing = reported.filter((one) => one.status && isSameOutcome(one.status, status));
+    const denying = reported.filter((one) => isOtherOutcome(one, status));
+    const isAlone = agreeing.length < REQUIRED_ENDPOINTS;
+    if (isAlone && reported.length >= REQUIRED_ENDPOINTS && denying.length === 0) isBehind = true;
+    const isOneEnough = reported.length < REQUIRED_ENDPOINTS || hasWaitedLongEnough(deps, chain);
+    const isAccepted = !isAlone || (!status.error && agreeing.length > 0 && isOneEnough);
+    if (denying.length === 0 && isAccepted) continue;
+    unagreed.add(claim);
+    for (const { by } of denying) deps.metrics.endpointDisagreements.inc({ chain: chain.chain, endpoint: by });
+    if (denying.length > 0)
+      deps.log.error({ chain: chain.chain, tx: row.hash }, "endpoints disagree about how a transaction of ours ended");
+  }
+  if (!isBehind) behindSince.delete(chain.rpc);
+  return tracked.map((one) => (unagreed.has(one) ? lower(one) : one));
+}
+
+/** Returns true for a status that is final, and for a failure that is not recorded yet. */
+function needsAgreement({ row, status }: TrackedTransaction): boolean {
+  if (!status || status.depth === "processed") return false;
+  const isRecorded = row.state === "included" && row.reverted === true && row.slot === status.slot;
+  return status.depth === "finalized" || (status.error !== undefined && !isRecorded);
+}
+
+function isSameOutcome(status: SignatureStatus, claim: SignatureStatus): boolean {
+  const isDeep = claim.depth === "finalized" ? status.depth === "finalized" : status.depth !== "processed";
+  return isDeep && status.slot === claim.slot && !status.error === !claim.error;
+}
+
+/** Returns true when an endpoint has reached the slot and shows no transaction, or another outcome, there. */
+function isOtherOutcome({ slot, status }: EndpointStatus, claim: SignatureStatus): boolean {
+  if (!status) return slot >= claim.slot;
+  return status.slot !== claim.slot || !status.error !== !claim.error;
+}
+
+function lower({ status, ...one }: TrackedTransaction): TrackedTransaction {
+  return { ...one, status: status && { ...status, depth: status.error ? "processed" : "confirmed" } };
 }
 
 function isSame(chain: SolanaChain, status: NonNullable<EndpointStatus["status"]>, { slot }: Movement): boolean {

@@ -19,7 +19,7 @@ import { WATCH_LEASE_MS } from "../watch-lease.ts";
 import { rebroadcast } from "./broadcast-transactions.ts";
 import { closeOldMarkers } from "./close-markers.ts";
 import { endExpiredTransactions } from "./end-expired.ts";
-import { keepAgreedMovements } from "./second-endpoint.ts";
+import { keepAgreedMovements, lowerUnagreed } from "./second-endpoint.ts";
 import { applyStatuses, isConfirmed, readTrackedTransactions } from "./track-statuses.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 import { waitForSlot } from "./wait-for-slot.ts";
@@ -62,7 +62,7 @@ export async function runSlotPass(
   // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
   const unconfirmed = isFull && chain.network.finality === "confirmed";
   const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
-  const tracked = await readTrackedTransactions(deps, chain, rows);
+  const tracked = await lowerUnagreed(deps, chain, await readTrackedTransactions(deps, chain, rows));
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.

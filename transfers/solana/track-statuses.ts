@@ -53,8 +53,8 @@ export function isConfirmed(chain: SolanaChain, status: SignatureStatus): boolea
 
 /**
  * Applies the statuses of our transactions. A transaction that is at least `confirmed` becomes included, and all its transfers
- * with it unless it failed. The fee of a final transaction is booked. A transaction that disappeared from its slot is
- * reverted, because it can be included again. A step that fails does not stop the others. Throws the first error at the end.
+ * with it unless it failed. The fee of a final transaction is booked. A transaction that disappeared from its slot, or whose
+ * outcome an endpoint had reported wrongly, is reverted, because it can be included again. A step that fails does not stop the others. Throws the first error at the end.
  */
 export async function applyStatuses(
   deps: TransferDeps,
@@ -63,7 +63,7 @@ export async function applyStatuses(
   handlers: BookingHandlers,
 ): Promise<void> {
   const known = tracked.flatMap(({ row, status }) => (status ? [{ row, status }] : []));
-  const moved = known.filter(({ row, status }) => row.state === "included" && status.slot !== row.slot);
+  const moved = known.filter(({ row, status }) => row.state === "included" && isElsewhere(row, status));
   const isNew = (one: KnownTransaction) => one.row.state !== "included" || moved.includes(one);
   const isLanded = (one: KnownTransaction) => one.status.depth !== "processed" && isNew(one);
   const isDeep = ({ status }: KnownTransaction) => !status.error && isConfirmed(chain, status);
@@ -86,6 +86,12 @@ export async function applyStatuses(
     // Last, because it needs two endpoints and no other step must wait for them.
     async () => revert(deps, chain, await listVanished(chain, tracked)),
   ]);
+}
+
+/** Returns true when a transaction is not in the slot where it was recorded, or has another outcome there. */
+function isElsewhere(row: SolanaTransactionRow, status: SignatureStatus): boolean {
+  const hasOtherOutcome = row.reverted !== null && row.reverted === !status.error;
+  return status.slot !== row.slot || (hasOtherOutcome && status.depth !== "processed");
 }
 
 type KnownTransaction = { row: SolanaTransactionRow; status: SignatureStatus };

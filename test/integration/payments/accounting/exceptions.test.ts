@@ -144,6 +144,20 @@ describe("exceptions", () => {
     await expectEven();
   });
 
+  test("unsolicited money whose sender the chain does not show cannot be returned", async () => {
+    const { buyer } = await sendUnknown();
+    await fixture.db
+      .updateTable("observation")
+      .set({ payer: "" })
+      .where("payer", "=", buyer.address.toLowerCase())
+      .where("receiver", "=", treasury.toLowerCase())
+      .execute();
+    const one = await newest();
+    expect(one).toMatchObject({ what: "unknown", payer: null });
+    const refused = { code: "invalid_state", message: "the sender of the money is not on record" };
+    expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject(refused);
+  });
+
   test("unsolicited money from a known payer is listed with that payer's payment of the last week as a guess", async () => {
     const buyer = await fundBuyer(chain);
     await fixture.pay(buyer);

@@ -1,10 +1,11 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
+import { deriveNonce, refundKey } from "../../../../chains/natural-key.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { listRefundViews } from "../../../../payments/payouts/find-refunds.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
-import { fundBuyer, fundBuyers, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -182,5 +183,27 @@ describe("refund withdrawals", () => {
       message: "the chain shows that the refund was sent",
     });
     expect(await stateOf(own, refundId)).toBe("due");
+  });
+
+  test("a refund can be withdrawn although a stranger's deposit carries its number, if the treasury's address is known", async () => {
+    const own = await makeMerchantFixture(chain);
+    const [buyer, stranger] = await fundBuyers(chain, 2);
+    if (!buyer || !stranger) throw new Error("no buyers");
+    const paymentId = await own.pay(buyer);
+    const refundId = await requestRefund(own, paymentId);
+    await sendUsdc(chain, stranger, chain.keys.treasury.address, 7n);
+    await own.watch();
+    const { deployment } = own.deps.networks;
+    const number = deriveNonce(deployment, refundKey({ merchantId: own.merchantId, paymentId, number: 1 }));
+    const { numUpdatedRows } = await own.db
+      .updateTable("observation")
+      .set({ authorization_nonce: number })
+      .where("payer", "=", stranger.address.toLowerCase())
+      .executeTakeFirstOrThrow();
+    expect(numUpdatedRows).toBe(1n);
+    const elsewhere = { ...own, deps: { ...own.deps, networks: { ...own.deps.networks, chains: [] } } };
+    expect(await withdraw(elsewhere, refundId)).toMatchObject({ code: "invalid_state" });
+    expect(await withdraw(own, refundId)).toMatchObject({ ok: true });
+    expect(await stateOf(own, refundId)).toBe("withdrawn");
   });
 });

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { fundTokens } from "../../../../local/spl-tokens.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { moveTokens } from "../../../support/solana-token-moves.ts";
 import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.ts";
 
 const solana = await startTestSolana({ own: true });
@@ -30,6 +32,15 @@ async function startTwoEndpoints() {
 }
 
 type InContext = { context: { slot: number }; value: unknown[] };
+type Status = { confirmationStatus: string; slot: number } | null;
+
+/** The first endpoint reports every transaction that it knows with these members instead of its own. */
+const alterStatuses = (first: Awaited<ReturnType<typeof startAlteringProxy>>, members: object) =>
+  first.alter((method, _params, result) => {
+    if (method !== "getSignatureStatuses") return result;
+    const { context, value } = result as { context: unknown; value: Status[] };
+    return { context, value: value.map((one) => one && { ...one, ...members }) };
+  });
 
 test("a transaction that one endpoint reports as final and another has never seen is not booked", async () => {
   const { first, fixture, accept, stateOf } = await startTwoEndpoints();
@@ -47,7 +58,56 @@ test("a transaction that one endpoint reports as final and another has never see
   fixture.clock.advance(31_000);
   await fixture.watch().catch(() => undefined);
   expect(await stateOf(paymentId)).toBe("processing");
+  // The transaction is still in flight: it is broadcast again, and is booked when both endpoints show it.
   await solana.knobs.drop(0);
+  first.alter(undefined);
+  await fixture.watchUntil(async () => (await stateOf(paymentId)) === "succeeded");
+});
+
+test.each([
+  ["confirmed", "contradicts"],
+  ["finalized", "contradicts"],
+  ["finalized", "does not answer"],
+])(
+  "a payment whose success one endpoint reports as a %s failure, while the other one %s, succeeds once they agree",
+  async (confirmationStatus, other) => {
+    const { first, away, fixture, accept, stateOf } = await startTwoEndpoints();
+    const paymentId = await accept(100n);
+    const confirmations = confirmationStatus === "finalized" ? null : 1;
+    alterStatuses(first, { confirmationStatus, confirmations, err: { InstructionError: [2, { Custom: 1 }] } });
+    away.refuse(other === "does not answer");
+    await fixture.submit();
+    const [transaction] = (await fixture.transactions()).slice(-1);
+    const { connection } = solana.client;
+    const landed = async () => (await connection.getSignatureStatus(transaction?.hash ?? "")).value?.confirmationStatus;
+    await fixture.watchUntil(async () => (await landed()) === "finalized");
+    for (let pass = 0; pass < 8; pass += 1) await fixture.watch(new AbortController().signal);
+    expect(await stateOf(paymentId)).toBe("processing");
+    first.alter(undefined);
+    away.refuse(false);
+    await fixture.watchUntil(async () => (await stateOf(paymentId)) === "succeeded");
+  },
+);
+
+test("a failure that one endpoint reports as a success ends its payment once the endpoints agree", async () => {
+  const { first, fixture, stateOf } = await startTwoEndpoints();
+  const [buyer, other] = [await fundSolanaBuyer(solana, 1_000_000n), newSolanaKey().address];
+  await fundTokens(solana.client, solana.mint, [other], 0n);
+  const paymentId = await fixture.create(100n);
+  await fixture.verify(await fixture.attempt(paymentId, buyer));
+  await solana.knobs.setSlotMs(200);
+  await solana.knobs.hold(100);
+  await fixture.submit();
+  await solana.knobs.hold(0);
+  await moveTokens({ solana, from: buyer, to: other, amount: 1_000_000n });
+  await solana.knobs.jump(100);
+  await solana.knobs.setSlotMs(20);
+  alterStatuses(first, { err: null });
+  await fixture.watchUntil(async () => (await fixture.transfers())[0]?.state === "included");
+  for (let pass = 0; pass < 8; pass += 1) await fixture.watch(new AbortController().signal);
+  expect(await stateOf(paymentId)).toBe("processing");
+  first.alter(undefined);
+  await fixture.watchUntil(async () => (await stateOf(paymentId)) === "expired");
 });
 
 test("an unavailable endpoint delays no small payment, and a large one waits until it is back", async () => {

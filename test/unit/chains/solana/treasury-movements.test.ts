@@ -1,4 +1,5 @@
 import {
+  AuthorityType,
   createApproveInstruction,
   createAssociatedTokenAccountIdempotentInstruction,
   createBurnCheckedInstruction,
@@ -8,6 +9,7 @@ import {
   createMintToCheckedInstruction,
   createMintToInstruction,
   createRecoverNestedInstruction,
+  createSetAuthorityInstruction,
   createSyncNativeInstruction,
   createTransferCheckedInstruction,
   createTransferCheckedWithFeeInstruction,
@@ -65,6 +67,9 @@ const open = (of: string, token = mint, program: TokenProgram = "token") =>
   );
 const move = (from: string, to: string, amount: bigint) =>
   createTransferCheckedInstruction(key(account(from)), key(mint), key(account(to)), key(from), amount, 6);
+/** Gives a token account to another owner, who does not sign. */
+const give = (from: string, to: string) =>
+  createSetAuthorityInstruction(key(account(from)), key(from), AuthorityType.AccountOwner, key(to));
 /** Recovers tokens that were sent to the associated account of the treasury's own token account. */
 const recover = () => {
   const [nested, own] = [key(account(account(owner.address))), key(account(owner.address))];
@@ -136,6 +141,32 @@ describe("an incoming movement", () => {
     const [from, to] = [key(account(buyer.address)), key(account(owner.address))];
     expect(await movementsOf(createTransferInstruction(from, to, key(relayer.address), 4n))).toMatchObject([
       { payer: buyer.address, amount: 4n, memo: undefined },
+    ]);
+  });
+
+  test("an incoming movement from an account that is given to the treasury afterwards has no payer", async () => {
+    const [deposit, given] = [move(buyer.address, owner.address, 1n), give(buyer.address, owner.address)];
+    expect(await movementsOf(deposit, memo("N"), given)).toEqual([
+      { mint, payer: "", receiver: owner.address, amount: 1n, memo: "N", index: 0 },
+    ]);
+  });
+
+  test("an incoming movement from an account that is made and given to the treasury has no payer", async () => {
+    const made = [open(relayer.address), move(buyer.address, relayer.address, 5n)];
+    const [deposit, given] = [move(relayer.address, owner.address, 1n), give(relayer.address, owner.address)];
+    expect(await movementsOf(...made, deposit, given)).toMatchObject([{ payer: "", amount: 1n }]);
+  });
+
+  test("an incoming movement from an account that is given to someone else afterwards has no payer", async () => {
+    const [deposit, given] = [move(buyer.address, owner.address, 1n), give(buyer.address, merchant)];
+    expect(await movementsOf(deposit, given)).toMatchObject([{ payer: "", receiver: owner.address, amount: 1n }]);
+  });
+
+  test("an incoming movement from an unlisted account of the treasury's owner has no payer", async () => {
+    await run(give(buyer.address, owner.address));
+    const [from, to] = [key(account(buyer.address)), key(account(owner.address))];
+    expect(await movementsOf(createTransferInstruction(from, to, key(owner.address), 4n))).toMatchObject([
+      { payer: "", receiver: owner.address, amount: 4n },
     ]);
   });
 
@@ -272,7 +303,12 @@ describe("an outgoing movement", () => {
     }
   });
 
-  test("an outgoing movement to an unlisted account of the same owner is outgoing", async () => {
+  test("an outgoing movement to an account that is given away afterwards has no receiver", async () => {
+    const [payout, given] = [move(owner.address, buyer.address, 4n), give(buyer.address, merchant)];
+    expect(await movementsOf(payout, given)).toMatchObject([{ payer: owner.address, receiver: "", amount: 4n }]);
+  });
+
+  test("an outgoing movement to an unlisted account of the same owner has no receiver", async () => {
     const { accounts } = treasury;
     const only = { owner: owner.address, accounts: new Map([...accounts].filter(([, one]) => one === mint)) };
     const other = makeSigner();
@@ -290,7 +326,7 @@ describe("an outgoing movement", () => {
       6,
     );
     expect(readMovements(await run(out), only)).toEqual([
-      { mint, payer: owner.address, receiver: owner.address, amount: 4n, memo: undefined, index: 0 },
+      { mint, payer: owner.address, receiver: "", amount: 4n, memo: undefined, index: 0 },
     ]);
   });
 });
