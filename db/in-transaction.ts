@@ -1,4 +1,4 @@
-import type { Transaction } from "kysely";
+import { sql, type Transaction } from "kysely";
 import type { Db, Pool, Tables } from "./tables.ts";
 
 /** Runs `work` in the open transaction, or in a new transaction when none is open. */
@@ -8,6 +8,14 @@ export function inTransaction<T>(db: Db, work: (db: Transaction<Tables>) => Prom
 
 function isTransaction(db: Db): db is Transaction<Tables> {
   return db.isTransaction;
+}
+
+/**
+ * Limits for how long each statement of the transaction waits for a lock, milliseconds. A statement that waits longer fails
+ * with SQLSTATE 55P03.
+ */
+export async function limitLockWaits(db: Transaction<Tables>, ms: number): Promise<void> {
+  await sql`select set_config('lock_timeout', ${String(ms)}, true)`.execute(db);
 }
 
 /**

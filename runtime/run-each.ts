@@ -1,6 +1,9 @@
+import { isOneRows } from "./transient-errors.ts";
+
 /**
  * Runs a step for each item, one after the other. An item that fails does not keep the next ones from running: the first error
- * is thrown after them. A transient error ends the run, because the next items would wait for the same store and fail, too.
+ * is thrown after them. A store that is unavailable ends the run, because the next items would wait for it and fail, too. A
+ * transient error that one row may have caused does not end it: the same item may be the first of every run.
  * @param isTransient returns true for an error of a store or an endpoint that is unavailable
  */
 export async function runEach<T>(
@@ -14,7 +17,7 @@ export async function runEach<T>(
       await step(item);
     } catch (error) {
       errors.push(error);
-      if (isTransient(error)) break;
+      if (isTransient(error) && !isOneRows(error)) break;
     }
   }
   if (errors.length > 0) throw errors[0];

@@ -3,6 +3,8 @@
  * that a failover has made read-only, and statements that a pooler has not passed on as prepared.
  */
 const transientSqlStates = /^(08|53|57P|40001|40P01|55P03|57014|25P03|25006|26000|42P05)/;
+/** Those of them that one row may cause while the store serves others: a conflict, a deadlock, a lock that is held for long. */
+const sqlStatesOfOneRow = /^(40001|40P01|55P03|57014)$/;
 const transientSystemCodes = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -30,4 +32,10 @@ export function createTransientCheck(isTransientChainError: (error: unknown) => 
     if (error.name === "MaxRetriesPerRequestError" || transientMessages.test(error.message)) return true;
     return error.cause !== undefined && isTransient(error.cause);
   };
+}
+
+/** Returns true for a transient error that a single row may have caused. Work on other rows may succeed meanwhile. */
+export function isOneRows(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ("code" in error && sqlStatesOfOneRow.test(String(error.code))) || isOneRows(error.cause);
 }

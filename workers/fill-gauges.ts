@@ -1,11 +1,12 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
 import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
-import { readSystemStatus } from "../payments/maintenance/system-gauges.ts";
+import { createSystemReads, type SystemReads } from "../payments/maintenance/system-gauges.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
+import { readInSequence } from "./read-in-sequence.ts";
 
 type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & { queues: readonly Queue[]; metrics: Metrics };
 
@@ -26,123 +27,177 @@ const FILL_TIMEOUT_MS = 3_000;
 /** The sums of the ledger are repeated for so many times as long as it took to read them. */
 const MONEY_PACE = 20;
 
+/** The groups of gauges that are read apart: those of `createSystemReads`, the jobs in Redis and the sums of the ledger. */
+type Group = keyof SystemReads | "jobs" | "money";
+
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
- * the same values, even an idle one. A gauge that cannot be read is absent from the scrape. The sums of the ledger may be
- * older than the scrape.
+ * the same values, even an idle one. A gauge that cannot be read is absent from the scrape, and the gauges of other groups
+ * stay. `gaugesRead` says when each group was last filled. The sums of the ledger may be older than the scrape.
  */
 export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;
-  // All gauges of one scrape are filled concurrently and share one read.
-  const read = shareRuns(() => readSystemStatus(deps));
+  // All gauges of one scrape are filled concurrently, and those of a group share one read.
+  const read = readInSequence(() => createSystemReads(deps));
   // Sums over all history: apart, so that the other gauges stay when they take too long. A late sum is in the next scrape.
   const readMoney = shareRuns(pace(() => readMoneyStatus(deps), MONEY_PACE));
+  const mark = (group: Group) => metrics.gaugesRead.set({ group }, deps.now().getTime() / 1000);
+  // The start counts as a read: a group that is never read must not be absent.
+  const systemGroups = Object.keys(createSystemReads(deps)) as (keyof SystemReads)[];
+  for (const group of [...systemGroups, "jobs", "money"] as const) mark(group);
 
-  onScrape(metrics.queueJobs, async (set) => {
+  const fill = <G extends keyof SystemReads, L extends string>(
+    gauge: Gauge<L>,
+    group: G,
+    write: (set: SetValue<L>, status: Awaited<ReturnType<SystemReads[G]>>) => void,
+  ) =>
+    onScrape(
+      gauge,
+      () => read(group) as Promise<Awaited<ReturnType<SystemReads[G]>>>,
+      () => mark(group),
+      write,
+    );
+
+  const countJobs = async () => {
     const states = ["waiting", "active", "delayed", "prioritized", "failed"] as const;
+    const counts: { queue: string; state: string; count: number }[] = [];
     for (const queue of queues)
       for (const [state, count] of Object.entries(await queue.getJobCounts(...states)))
-        set({ queue: queue.name, state }, count);
+        counts.push({ queue: queue.name, state, count });
+    return counts;
+  };
+  onScrape(
+    metrics.queueJobs,
+    countJobs,
+    () => mark("jobs"),
+    (set, counts) => {
+      for (const { queue, state, count } of counts) set({ queue, state }, count);
+    },
+  );
+  fill(metrics.queueOldestSeconds, "overdue", (set, { overdue }) => {
+    for (const { table, seconds } of overdue) set({ queue: queueOf[table] }, seconds);
   });
-  onScrape(metrics.queueOldestSeconds, async (set) => {
-    for (const { table, seconds } of (await read()).overdue) set({ queue: queueOf[table] }, seconds);
+  fill(metrics.transfers, "transfers", (set, { transfers }) => {
+    for (const { chain, state, count } of transfers) set({ chain, state }, count);
   });
-  onScrape(metrics.transfers, async (set) => {
-    for (const { chain, state, count } of (await read()).transfers) set({ chain, state }, count);
+  fill(metrics.payoutsHeld, "held", (set, { heldPayouts }) => {
+    for (const { chain, count } of heldPayouts) set({ chain }, count);
   });
-  onScrape(metrics.payoutsHeld, async (set) => {
-    for (const { chain, count } of (await read()).heldPayouts) set({ chain }, count);
+  fill(metrics.paymentsHeld, "held", (set, { heldPayments }) => {
+    for (const { chain, count } of heldPayments) set({ chain }, count);
   });
-  onScrape(metrics.paymentsHeld, async (set) => {
-    for (const { chain, count } of (await read()).heldPayments) set({ chain }, count);
+  fill(metrics.payoutsBlocked, "payouts", (set, { blocked }) => {
+    for (const { kind, obstacle, count } of blocked) set({ kind, obstacle }, count);
   });
-  onScrape(metrics.payoutsBlocked, async (set) => {
-    for (const { kind, obstacle, count } of (await read()).blocked) set({ kind, obstacle }, count);
+  fill(metrics.destinationChangesWaiting, "destinations", (set, { destinationChanges }) => {
+    for (const { mode, change, count } of destinationChanges) set({ mode, change: `${change}` }, count);
   });
-  onScrape(metrics.destinationChangesWaiting, async (set) => {
-    for (const { mode, change, count } of (await read()).destinationChanges) set({ mode, change: `${change}` }, count);
+  fill(metrics.cursorBlock, "chains", (set, { chains }) => {
+    for (const { chain, cursor } of chains) set({ chain }, cursor);
   });
-  onScrape(metrics.cursorBlock, async (set) => {
-    for (const { chain, cursor } of (await read()).chains) set({ chain }, cursor);
+  fill(metrics.cursorLagSeconds, "chains", (set, { chains }) => {
+    for (const { chain, lagSeconds } of chains) set({ chain }, lagSeconds);
   });
-  onScrape(metrics.cursorLagSeconds, async (set) => {
-    for (const { chain, lagSeconds } of (await read()).chains) set({ chain }, lagSeconds);
+  fill(metrics.historyUnread, "history", (set, { history }) => {
+    for (const { chain, unread } of history) set({ chain }, unread);
   });
-  onScrape(metrics.historyUnread, async (set) => {
-    for (const { chain, unread } of (await read()).history) set({ chain }, unread);
+  fill(metrics.historyUnreadable, "history", (set, { history }) => {
+    for (const { chain, unreadable } of history) set({ chain }, unreadable);
   });
-  onScrape(metrics.historyUnreadable, async (set) => {
-    for (const { chain, unreadable } of (await read()).history) set({ chain }, unreadable);
+  fill(metrics.ledgerDifference, "reconciliations", (set, { differences }) => {
+    for (const { chain, asset, difference } of differences) set({ chain, asset }, Number(difference));
   });
-  onScrape(metrics.ledgerDifference, async (set) => {
-    for (const { chain, asset, difference } of (await read()).differences) set({ chain, asset }, Number(difference));
+  fill(metrics.ledgerReconciliationAgeSeconds, "reconciliations", (set, { differences }) => {
+    for (const { chain, ageSeconds } of differences) set({ chain }, ageSeconds);
   });
-  onScrape(metrics.ledgerReconciliationAgeSeconds, async (set) => {
-    for (const { chain, ageSeconds } of (await read()).differences) set({ chain }, ageSeconds);
+  fill(metrics.ledgerFindings, "ledger_checks", (set, { findings }) => {
+    for (const { kind, count } of findings) set({ kind }, count);
   });
-  onScrape(metrics.ledgerFindings, async (set) => {
-    for (const { kind, count } of (await read()).findings) set({ kind }, count);
+  fill(metrics.ledgerCheckAgeSeconds, "ledger_checks", (set, { ledgerCheckSeconds }) => set({}, ledgerCheckSeconds));
+  onScrape(
+    metrics.ledgerBalance,
+    readMoney,
+    () => mark("money"),
+    (set, { balances }) => {
+      for (const { account, asset, amount } of balances)
+        set({ account, chain: asset.slice(0, asset.indexOf("/")), asset }, Number(amount));
+    },
+  );
+  onScrape(
+    metrics.exceptionsOpen,
+    readMoney,
+    () => mark("money"),
+    (set, { exceptions }) => {
+      for (const { kind, count } of exceptions) set({ kind }, count);
+    },
+  );
+  fill(metrics.refundsUnfinished, "refunds", (set, { refunds }) => {
+    for (const { state, count } of refunds) set({ state }, count);
   });
-  onScrape(metrics.ledgerCheckAgeSeconds, async (set) => set({}, (await read()).ledgerCheckSeconds));
-  onScrape(metrics.ledgerBalance, async (set) => {
-    for (const { account, asset, amount } of (await readMoney()).balances)
-      set({ account, chain: asset.slice(0, asset.indexOf("/")), asset }, Number(amount));
+  fill(metrics.oldestUnfinishedSeconds, "payments", (set, { oldestPaymentSeconds }) => set({}, oldestPaymentSeconds));
+  fill(metrics.failedBookings, "bookings", (set, { failedBookings }) => {
+    for (const { chain, count } of failedBookings) set({ chain }, count);
   });
-  onScrape(metrics.exceptionsOpen, async (set) => {
-    for (const { kind, count } of (await readMoney()).exceptions) set({ kind }, count);
+  fill(metrics.databaseLostCommits, "database", (set, { steppedBackAt }) => {
+    if (steppedBackAt) set({}, steppedBackAt.getTime() / 1000);
   });
-  onScrape(metrics.refundsUnfinished, async (set) => {
-    for (const { state, count } of (await read()).refunds) set({ state }, count);
+  fill(metrics.databaseWalPosition, "database", (set, { walBytes }) => set({}, walBytes));
+  fill(metrics.chainRereadPending, "database", (set, { unread }) => {
+    for (const { chain, unread: isUnread } of unread) set({ chain }, Number(isUnread));
   });
-  onScrape(metrics.oldestUnfinishedSeconds, async (set) => set({}, (await read()).oldestPaymentSeconds));
-  onScrape(metrics.failedBookings, async (set) => {
-    for (const { chain, count } of (await read()).failedBookings) set({ chain }, count);
+  fill(metrics.webhookOldestSeconds, "webhooks", (set, { oldestEventSeconds }) => set({}, oldestEventSeconds));
+  fill(metrics.auditHeadAgeSeconds, "audit", (set, { auditHeadSeconds }) => set({}, auditHeadSeconds));
+  fill(metrics.auditEntryAgeSeconds, "audit", (set, { auditEntrySeconds }) => set({}, auditEntrySeconds));
+  fill(metrics.signerLogContradicted, "signer_log", (set, { isSignerLogContradicted }) =>
+    set({}, Number(isSignerLogContradicted)),
+  );
+  fill(metrics.retentionBehindSeconds, "retention", (set, { retention }) => {
+    for (const { relation, behindSeconds } of retention) set({ relation }, behindSeconds);
   });
-  onScrape(metrics.databaseLostCommits, async (set) => {
-    const at = (await read()).steppedBackAt;
-    if (at) set({}, at.getTime() / 1000);
+  fill(metrics.retentionFailing, "retention", (set, { retention }) => {
+    for (const { relation, failing } of retention) set({ relation }, failing);
   });
-  onScrape(metrics.databaseWalPosition, async (set) => set({}, (await read()).walBytes));
-  onScrape(metrics.chainRereadPending, async (set) => {
-    for (const { chain, unread } of (await read()).unread) set({ chain }, Number(unread));
+  fill(metrics.laneNextNonce, "lanes", (set, { lanes }) => {
+    for (const { chain, lane, nextNonce } of lanes) set({ chain, lane }, nextNonce);
   });
-  onScrape(metrics.webhookOldestSeconds, async (set) => set({}, (await read()).oldestEventSeconds));
-  onScrape(metrics.auditHeadAgeSeconds, async (set) => set({}, (await read()).auditHeadSeconds));
-  onScrape(metrics.auditEntryAgeSeconds, async (set) => set({}, (await read()).auditEntrySeconds));
-  onScrape(metrics.signerLogContradicted, async (set) => set({}, Number((await read()).isSignerLogContradicted)));
-  onScrape(metrics.retentionBehindSeconds, async (set) => {
-    for (const { relation, behindSeconds } of (await read()).retention) set({ relation }, behindSeconds);
+  fill(metrics.laneInFlight, "lanes", (set, { lanes }) => {
+    for (const { chain, lane, inFlight } of lanes) set({ chain, lane }, inFlight);
   });
-  onScrape(metrics.retentionFailing, async (set) => {
-    for (const { relation, failing } of (await read()).retention) set({ relation }, failing);
+  fill(metrics.laneOldestSeconds, "lanes", (set, { lanes }) => {
+    for (const { chain, lane, oldestSeconds } of lanes) set({ chain, lane }, oldestSeconds);
   });
-  onScrape(metrics.laneNextNonce, async (set) => {
-    for (const { chain, lane, nextNonce } of (await read()).lanes) set({ chain, lane }, nextNonce);
+  fill(metrics.laneMaxFee, "lanes", (set, { lanes }) => {
+    for (const { chain, lane, maxFee } of lanes) if (maxFee !== undefined) set({ chain, lane }, Number(maxFee));
   });
-  onScrape(metrics.laneInFlight, async (set) => {
-    for (const { chain, lane, inFlight } of (await read()).lanes) set({ chain, lane }, inFlight);
-  });
-  onScrape(metrics.laneOldestSeconds, async (set) => {
-    for (const { chain, lane, oldestSeconds } of (await read()).lanes) set({ chain, lane }, oldestSeconds);
-  });
-  onScrape(metrics.laneMaxFee, async (set) => {
-    for (const { chain, lane, maxFee } of (await read()).lanes)
-      if (maxFee !== undefined) set({ chain, lane }, Number(maxFee));
-  });
-  onScrape(metrics.laneAtFeeCeiling, async (set) => {
-    for (const { chain, lane, held } of (await read()).lanes) set({ chain, lane }, Number(held));
+  fill(metrics.laneAtFeeCeiling, "lanes", (set, { lanes }) => {
+    for (const { chain, lane, held } of lanes) set({ chain, lane }, Number(held));
   });
 }
 
 type SetValue<L extends string> = (labels: Record<L, string>, value: number) => void;
 
-/** Refills a gauge at each scrape. A gauge that cannot be filled is left empty, so it is absent from the scrape. */
-function onScrape<L extends string>(gauge: Gauge<L>, fill: (set: SetValue<L>) => Promise<void>): void {
+/**
+ * Refills a gauge at each scrape. A gauge that cannot be read is left empty, so it is absent from the scrape.
+ * @param filled is called after a read that succeeded
+ */
+function onScrape<L extends string, T>(
+  gauge: Gauge<L>,
+  read: () => Promise<T>,
+  filled: () => void,
+  write: (set: SetValue<L>, status: T) => void,
+): void {
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
-    const filled = fill((labels, value) => found.push([labels, value]));
-    await withTimeout(filled, FILL_TIMEOUT_MS, "a gauge").catch(() => found.splice(0));
+    try {
+      const status = await withTimeout(read(), FILL_TIMEOUT_MS, "a gauge");
+      write((labels, value) => found.push([labels, value]), status);
+      filled();
+    } catch {
+      found.splice(0);
+    }
     gauge.reset();
+    // The reset of a gauge without labels sets it to 0, which would say that nothing is wrong.
+    gauge.remove({});
     for (const [labels, value] of found) gauge.set(labels, value);
   };
   Object.assign(gauge, { collect });

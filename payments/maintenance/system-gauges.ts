@@ -26,6 +26,8 @@ import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { isSignerLogContradicted } from "./signer-log.ts";
 
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
+
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemStatus = {
   overdue: { table: OverdueTable; seconds: number }[];
@@ -83,97 +85,160 @@ export type SystemStatus = {
 /** States of an unfinished transfer. Each is reported, also with a count of 0. */
 const unfinished = ["ready", "assigned", "included"];
 
+/** Reads the gauges of a group. */
+export type SystemReads = ReturnType<typeof createSystemReads>;
+
 /**
- * Reads the gauges that every worker reports with the same values. Runs one statement after the other, so that a scrape
- * uses one connection. Omits chains that have left the networks file, but not lanes: a removed lane may still have a
- * transaction in flight.
+ * Returns the reads of the gauges that every worker reports with the same values, by group: one that fails takes no gauge of
+ * another group with it. Those of money come first. Create them anew for each scrape. Omits chains that have left the networks file, but not lanes: a
+ * removed lane may still have a transaction in flight.
  */
-export async function readSystemStatus(deps: Pick<PaymentDeps, "db" | "chains" | "now">): Promise<SystemStatus> {
+export function createSystemReads(deps: Deps) {
+  const { db } = deps;
   const now = deps.now();
+  const configured = [...deps.chains.keys()];
   const secondsSince = (at: Date | null) => (at === null ? 0 : Math.max(0, now.getTime() - at.getTime()) / 1000);
-  const overdue = await listOldestOverdue(deps.db, now);
-  const counts = await countUnfinished(deps.db);
-  const held = await countHeld(deps.db);
-  const heldOf = (isPayment: boolean) =>
-    [...deps.chains.keys()].map((chain) => {
-      const found = held.find((one) => one.chain === chain && one.is_payment === isPayment);
-      return { chain, count: found?.count ?? 0 };
-    });
-  const lanes = await listLaneStatuses(deps.db);
-  const differences = (await listDifferences(deps.db)).filter(({ chain }) => deps.chains.has(chain));
-  const findings = await countFindings(deps.db);
-  const checkedAt = await findLastCheck(deps.db);
-  const failures = await countFailures(deps.db);
-  const refunds = await countOpenRefunds(deps.db);
-  const oldestPayment = await findOldestUnfinishedPayment(deps.db);
-  const entries = await countEntries(deps.db, { unreadable: MAX_READ_ATTEMPTS });
-  const oldestEvent = await findOldestPendingEvent(deps.db);
-  const auditHead = await findOldestUnexportedHead(deps.db);
-  const auditEntry = await findOldestOpenEntry(deps.db);
-  const blocked = await countBlockedQueues(deps.db);
-  const changes = await countWaitingChanges(deps.db);
-  const { rewoundAt, walBytes } = await readDatabaseStatus(deps.db);
-  const unread = new Set(await listUnreadChains(deps.db));
-  const ages = await listRetentionAges(deps.db);
-  const isLaneHeld = (lane: LaneStatus, status: ChainStatus | undefined) => {
-    const chain = deps.chains.get(lane.chain);
-    return chain !== undefined && getTransferDriver(chain).isLaneHeld(lane, status);
+  /** Reads the chains once, for two groups. */
+  let statuses: Promise<ChainStatus[]> | undefined;
+  const readChains = () => {
+    statuses ??= listChainStatuses(db, now).then((rows) => rows.filter(({ chain }) => deps.chains.has(chain)));
+    return statuses;
   };
-  const chains = (await listChainStatuses(deps.db, now)).filter(({ chain }) => deps.chains.has(chain));
   return {
-    steppedBackAt: rewoundAt,
-    walBytes,
-    findings: findingKinds.map((kind) => ({ kind, count: findings.find((one) => one.kind === kind)?.count ?? 0 })),
-    ledgerCheckSeconds: secondsSince(checkedAt),
-    unread: [...deps.chains.keys()].map((chain) => ({ chain, unread: unread.has(chain) })),
-    overdue: overdue.map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
-    transfers: [
-      ...[...deps.chains.keys()].flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
-      ...counts,
-    ],
-    heldPayouts: heldOf(false),
-    heldPayments: heldOf(true),
-    lanes: lanes.map((lane) => ({
-      chain: lane.chain,
-      lane: lane.address,
-      nextNonce: lane.next_nonce,
-      inFlight: lane.in_flight,
-      oldestSeconds: secondsSince(lane.oldest_at),
-      maxFee: lane.newest_max_fee ?? undefined,
-      held: isLaneHeld(
-        lane,
-        chains.find(({ chain }) => chain === lane.chain),
-      ),
-    })),
-    chains: chains.map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
-      chain,
-      cursor,
-      lagSeconds: secondsSince(reachedHeadAt),
-    })),
-    differences: differences.map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
-    refunds: openRefundStates.map((state) => refunds.find((one) => one.state === state) ?? { state, count: 0 }),
-    oldestPaymentSeconds: secondsSince(oldestPayment),
-    failedBookings: [...new Set([...deps.chains.keys(), ...failures.map(({ chain }) => chain)])].map((chain) => ({
-      chain,
-      count: failures.find((one) => one.chain === chain)?.count ?? 0,
-    })),
-    blocked: [
-      ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-      ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
-      ...blocked,
-    ],
-    destinationChanges: changes,
-    history: listChainsWithHistory(deps).map(
-      (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
-    ),
-    oldestEventSeconds: secondsSince(oldestEvent),
-    auditHeadSeconds: secondsSince(auditHead),
-    auditEntrySeconds: secondsSince(auditEntry),
-    retention: ages.map(({ relation, days, next_at, failing }) => ({
-      relation,
-      behindSeconds: days === null ? 0 : Math.max(0, secondsSince(next_at) - days * 86_400),
-      failing,
-    })),
-    isSignerLogContradicted: await isSignerLogContradicted(deps),
+    bookings: async () => {
+      const failures = await countFailures(db);
+      return {
+        failedBookings: [...new Set([...configured, ...failures.map(({ chain }) => chain)])].map((chain) => ({
+          chain,
+          count: failures.find((one) => one.chain === chain)?.count ?? 0,
+        })),
+      };
+    },
+    reconciliations: async () => ({
+      differences: (await listDifferences(db))
+        .filter(({ chain }) => deps.chains.has(chain))
+        .map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
+    }),
+    ledger_checks: async () => {
+      const findings = await countFindings(db);
+      return {
+        findings: findingKinds.map((kind) => ({ kind, count: findings.find((one) => one.kind === kind)?.count ?? 0 })),
+        ledgerCheckSeconds: secondsSince(await findLastCheck(db)),
+      };
+    },
+    signer_log: async () => ({ isSignerLogContradicted: await isSignerLogContradicted(deps) }),
+    database: async () => {
+      const { rewoundAt, walBytes } = await readDatabaseStatus(db);
+      const unread = new Set(await listUnreadChains(db));
+      return {
+        steppedBackAt: rewoundAt,
+        walBytes,
+        unread: configured.map((chain) => ({ chain, unread: unread.has(chain) })),
+      };
+    },
+    overdue: async () => ({
+      overdue: (await listOldestOverdue(db, now)).map(({ table, since }) => ({ table, seconds: secondsSince(since) })),
+    }),
+    transfers: async () => ({
+      transfers: [
+        ...configured.flatMap((chain) => unfinished.map((state) => ({ chain, state, count: 0 }))),
+        ...(await countUnfinished(db)),
+      ],
+    }),
+    held: async () => {
+      const held = await countHeld(db);
+      const heldOf = (isPayment: boolean) =>
+        configured.map((chain) => {
+          const found = held.find((one) => one.chain === chain && one.is_payment === isPayment);
+          return { chain, count: found?.count ?? 0 };
+        });
+      return { heldPayouts: heldOf(false), heldPayments: heldOf(true) };
+    },
+    chains: async () => ({
+      chains: (await readChains()).map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
+        chain,
+        cursor,
+        lagSeconds: secondsSince(reachedHeadAt),
+      })),
+    }),
+    lanes: async () => {
+      const chains = await readChains();
+      const isHeld = (lane: LaneStatus) => {
+        const chain = deps.chains.get(lane.chain);
+        const status = chains.find((one) => one.chain === lane.chain);
+        return chain !== undefined && getTransferDriver(chain).isLaneHeld(lane, status);
+      };
+      return {
+        lanes: (await listLaneStatuses(db)).map((lane) => ({
+          chain: lane.chain,
+          lane: lane.address,
+          nextNonce: lane.next_nonce,
+          inFlight: lane.in_flight,
+          oldestSeconds: secondsSince(lane.oldest_at),
+          maxFee: lane.newest_max_fee ?? undefined,
+          held: isHeld(lane),
+        })),
+      };
+    },
+    payments: async () => ({ oldestPaymentSeconds: secondsSince(await findOldestUnfinishedPayment(db)) }),
+    refunds: async () => {
+      const refunds = await countOpenRefunds(db);
+      return {
+        refunds: openRefundStates.map((state) => refunds.find((one) => one.state === state) ?? { state, count: 0 }),
+      };
+    },
+    payouts: async () => ({
+      blocked: [
+        ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+        ...["balance_short", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
+        ...(await countBlockedQueues(db)),
+      ],
+    }),
+    destinations: async () => ({ destinationChanges: await countWaitingChanges(db) }),
+    history: async () => {
+      const entries = await countEntries(db, { unreadable: MAX_READ_ATTEMPTS });
+      return {
+        history: listChainsWithHistory(deps).map(
+          (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
+        ),
+      };
+    },
+    webhooks: async () => ({ oldestEventSeconds: secondsSince(await findOldestPendingEvent(db)) }),
+    audit: async () => ({
+      auditHeadSeconds: secondsSince(await findOldestUnexportedHead(db)),
+      auditEntrySeconds: secondsSince(await findOldestOpenEntry(db)),
+    }),
+    retention: async () => ({
+      retention: (await listRetentionAges(db)).map(({ relation, days, next_at, failing }) => ({
+        relation,
+        behindSeconds: days === null ? 0 : Math.max(0, secondsSince(next_at) - days * 86_400),
+        failing,
+      })),
+    }),
+  } satisfies Record<string, () => Promise<Partial<SystemStatus>>>;
+}
+
+/** Reads the gauges of all groups, one statement after the other. Throws the error of a group that cannot be read. */
+export async function readSystemStatus(deps: Deps): Promise<SystemStatus> {
+  const read = createSystemReads(deps);
+  return {
+    ...(await read.overdue()),
+    ...(await read.transfers()),
+    ...(await read.held()),
+    ...(await read.chains()),
+    ...(await read.lanes()),
+    ...(await read.bookings()),
+    ...(await read.reconciliations()),
+    ...(await read.ledger_checks()),
+    ...(await read.payments()),
+    ...(await read.refunds()),
+    ...(await read.payouts()),
+    ...(await read.destinations()),
+    ...(await read.history()),
+    ...(await read.webhooks()),
+    ...(await read.audit()),
+    ...(await read.signer_log()),
+    ...(await read.database()),
+    ...(await read.retention()),
   };
 }

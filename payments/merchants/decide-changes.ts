@@ -1,3 +1,4 @@
+import { limitLockWaits } from "../../db/in-transaction.ts";
 import type { AuditActor } from "../../db/queries/audit-entries.ts";
 import {
   type ChangeFilter,
@@ -9,6 +10,7 @@ import {
 } from "../../db/queries/destination-changes.ts";
 import { findOwner, hasMerchant } from "../../db/queries/merchants.ts";
 import { runEach } from "../../runtime/run-each.ts";
+import { isOneRows } from "../../runtime/transient-errors.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { isTransient } from "../is-transient.ts";
 import { type Page, readCursor, toPage } from "../pagination.ts";
@@ -43,6 +45,9 @@ export type ChangeView = {
 
 /** Changes applied in one run of `applyDueChanges`. */
 const LIMIT = 100;
+
+/** How long a due change waits for the lock on its merchant, milliseconds. The sweep waits meanwhile, and tries again. */
+const LOCK_WAIT_MS = 1_000;
 
 /** Lists the changes of a merchant's destinations, newest first. Refuses with `merchant_not_found`. */
 export async function listChanges(
@@ -139,15 +144,20 @@ function isRepeated(
 
 /**
  * Applies waiting changes whose time has come. Any worker can run it at any time: a guarded move decides. A change that
- * cannot be applied does not keep the others waiting: its error is thrown after them.
+ * cannot be applied does not keep the others waiting: its error is thrown after them. The other changes of a merchant whose
+ * row is locked wait for the next run.
  */
 export async function applyDueChanges(deps: Deps): Promise<void> {
   const due = await listDueChanges(deps.db, { now: deps.now(), limit: LIMIT });
-  const apply = (change: DueChange) =>
-    applyDueChange(deps, change).catch((err: unknown) => {
+  const locked = new Set<string>();
+  const apply = async (change: DueChange) => {
+    if (locked.has(change.merchant_id)) return;
+    await applyDueChange(deps, change).catch((err: unknown) => {
+      if (isOneRows(err)) locked.add(change.merchant_id);
       deps.log.error({ change: change.id, merchant: change.merchant_id, err }, "destination change cannot be applied");
       throw err;
     });
+  };
   await runEach(due, apply, { isTransient });
 }
 
@@ -158,9 +168,12 @@ async function applyDueChange(deps: Deps, { id, merchant_id: merchantId }: DueCh
   if (!owner) throw new Error(`there is no merchant ${merchantId}`);
   const args = { accountId: owner.account_id, mode: owner.mode, evenDeleted: true, merchantId } as const;
   const actor = { kind: "worker", id: "destination-changes", address: null } as const;
-  await withDestinationLock(deps, args, async (locked) =>
-    done(await applyChanges(locked, { ids: [id], from: "requested", actor })),
-  );
+  await deps.db.transaction().execute(async (db) => {
+    await limitLockWaits(db, LOCK_WAIT_MS);
+    await withDestinationLock({ ...deps, db }, args, async (locked) =>
+      done(await applyChanges(locked, { ids: [id], from: "requested", actor })),
+    );
+  });
 }
 
 function toChangeView(row: DestinationChangeRow): ChangeView {

@@ -20,6 +20,11 @@ export const createDatabaseMetrics = ({ counter, gauge, histogram, systemGauge }
     "Age of the data of the replica, to a second; infinite while it cannot be measured; absent without a replica",
     ["serves"],
   ),
+  gaugesRead: gauge(
+    "pay_gauges_read_timestamp_seconds",
+    "Time when this worker last read a group of the system-wide gauges, or of its start",
+    ["group"],
+  ),
   databaseWalPosition: systemGauge("pay_database_wal_position_bytes", "Bytes of WAL that the primary has ever written"),
   databaseLostCommits: systemGauge(
     "pay_database_lost_commits_timestamp_seconds",

@@ -4,6 +4,22 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
+    file: "workers/read-in-sequence.ts",
+    tests: ["test/unit/workers/read-in-sequence.test.ts"],
+    mutations: [
+      {
+        name: "one statement that waits for a lock takes the gauges of all alerts with it",
+        find: "if (!earlier) await withTimeout(result, WAIT_MS, group).catch(() => undefined);",
+        replace: "await result;",
+      },
+      {
+        name: "a scrape uses every connection of the pool",
+        find: "if (!earlier) while (running.size >= MOST) await Promise.race(running.values()).catch(() => undefined);",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "db/queries/ended-payments.ts",
     tests: ["test/integration/db/queries/payment-sums.test.ts"],
     mutations: [

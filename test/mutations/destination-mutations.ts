@@ -94,6 +94,33 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/merchants/decide-changes.ts",
+    tests: ["test/integration/workers/handlers.test.ts"],
+    mutations: [
+      {
+        name: "the sweep waits for a locked merchant until the statement times out",
+        find: "await limitLockWaits(db, LOCK_WAIT_MS);",
+        replace: "",
+      },
+      {
+        name: "the sweep waits for a locked merchant once for each of its changes",
+        find: "if (isOneRows(err)) locked.add(change.merchant_id);",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "runtime/run-each.ts",
+    tests: ["test/unit/runtime/run-each.test.ts", "test/integration/workers/handlers.test.ts"],
+    mutations: [
+      {
+        name: "a lock on one row ends the sweep",
+        find: "if (isTransient(error) && !isOneRows(error)) break;",
+        replace: "if (isTransient(error)) break;",
+      },
+    ],
+  },
+  {
     file: "payments/merchants/verify-decision.ts",
     tests: calls,
     mutations: [

@@ -110,23 +110,45 @@ test("an idle worker has no statement that waits for a connection, also while it
   }
 });
 
-test("a scrape waits three seconds for rows that cannot be read, and returns the other metrics", async () => {
+test("a table that is locked takes only the gauges of its rows from a scrape, which says since when", async () => {
   const locker = new pg.Client({ connectionString: fleet.databaseUrl });
   await locker.connect();
   await locker.query("begin");
-  // The sums of the ledger have a read of their own.
-  await locker.query("lock table ledger_day in access exclusive mode");
+  /** Returns when each group was last read. */
+  const readTimes = async () => {
+    const times = (await scrape(idle.metricsUrl)).filter(({ name }) => name === "pay_gauges_read_timestamp_seconds");
+    return Object.fromEntries(times.map(({ labels, value }) => [labels["group"], value]));
+  };
   expect(await readIdle("pay_lane_at_fee_ceiling")).toBe(0);
-  await locker.query("lock table lane in access exclusive mode");
+  expect(await readIdle("pay_webhook_oldest_pending_age_seconds")).toBe(0);
+  // The sums of the ledger have a read of their own.
+  await locker.query("lock table ledger_day, lane, webhook_fanout in access exclusive mode");
+  const before = await readTimes();
   const began = Date.now();
   const samples = await scrape(idle.metricsUrl);
   expect(Date.now() - began, "without the limit, until the statement times out after 15 s").toBeLessThan(10_000);
   expect(sumOf(samples, "pay_lane_at_fee_ceiling")).toBeUndefined();
-  expect(sumOf(samples, "pay_queue_jobs")).toBeDefined();
+  expect(sumOf(samples, "pay_exceptions_open")).toBeUndefined();
+  // A gauge without labels is absent, too, and not 0.
+  expect(sumOf(samples, "pay_webhook_oldest_pending_age_seconds")).toBeUndefined();
+  for (const name of [
+    "pay_failed_bookings",
+    "pay_chain_cursor_lag_seconds",
+    "pay_ledger_check_age_seconds",
+    "pay_signer_log_contradicted",
+    "pay_retention_behind_seconds",
+    "pay_queue_jobs",
+  ])
+    expect(sumOf(samples, name), name).toBeDefined();
   const build = samples.find(({ name }) => name === "pay_build_info");
   expect(build?.labels).toMatchObject({ version: "0.1.0", revision: "unknown", schema: "1" });
+  const after = await readTimes();
+  const { lanes, bookings = 0 } = before;
+  expect(after).toMatchObject({ lanes });
+  expect(after["bookings"]).toBeGreaterThan(bookings);
   await locker.end();
   await waitFor(async () => (await readIdle("pay_lane_at_fee_ceiling")) === 0, { within: 10_000 });
+  await waitFor(async () => Number((await readTimes())["lanes"]) > Number(lanes), { within: 10_000 });
 });
 
 test("unpaid payments expire, and do not count as lost jobs", async () => {

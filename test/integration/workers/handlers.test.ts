@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import { lockMerchant } from "../../../db/queries/merchants.ts";
 import { newKey } from "../../../local/networks-document.ts";
 import { isTransient } from "../../../payments/is-transient.ts";
 import { readSystemStatus } from "../../../payments/maintenance/system-gauges.ts";
-import { changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
+import { addDestinations, changeDestination, listDestinations } from "../../../payments/merchants/destinations.ts";
 import { type JobData, queueNames } from "../../../queues/catalog.ts";
 import { createHandlers } from "../../../workers/handlers.ts";
 import { fundBuyer, startChain } from "../../support/evm-chain.ts";
@@ -166,6 +167,42 @@ test("a sweep runs its other parts although one of them fails, and needs an oper
   await expect(failed).rejects.toThrow("a bad row");
   const queues = enqueued.map(({ queue }) => queue);
   expect(queues).toEqual(expect.arrayContaining(["report-destinations", "sum-payments", "check-pages"]));
+});
+
+test("a sweep waits for one locked merchant for a short time, and applies the changes of others and runs its other parts", async () => {
+  const { enqueue, enqueued } = recordEnqueued();
+  const databaseUrl = await createDatabase();
+  const [held, other] = [
+    await makeMerchantFixture(chain, { databaseUrl, destinationWaitingHours: 1 }),
+    await makeMerchantFixture(chain, { databaseUrl, destinationWaitingHours: 1 }),
+  ];
+  /** Requests a change of each of the two destinations of a merchant. */
+  const setUp = async ({ deps, accountId, merchantId, mode, destination: account }: typeof held) => {
+    const owner = { accountId, merchantId, mode };
+    const settlements = [{ asset: `${chain.id}/erc20:${newKey().address}`, destination: `${chain.id}:${account}` }];
+    unwrap(await addDestinations(deps, { ...owner, actor: testActor, settlements }));
+    const list = async () => unwrap(await listDestinations(deps, owner)).map((one) => one.destination);
+    const destination = `${chain.id}:${newKey().address}`;
+    for (const { id } of unwrap(await listDestinations(deps, owner)))
+      unwrap(await changeDestination(deps, { ...owner, id, actor: testActor, destination }));
+    return { list, before: await list(), after: [destination, destination] };
+  };
+  const [first, second] = [await setUp(held), await setUp(other)];
+  const { deps } = other;
+  other.clock.advance(3_600_000);
+  const { sweep } = createHandlers({ ...deps, enqueue, isTransient });
+  await held.db.transaction().execute(async (transaction) => {
+    await lockMerchant(transaction, held);
+    await expect(sweep({ at: 1_900_000_080 }, aborted)).rejects.toMatchObject({ code: "55P03" });
+    expect(await second.list()).toEqual(second.after);
+    const queues = enqueued.map(({ queue }) => queue);
+    expect(queues).toEqual(expect.arrayContaining(["report-destinations", "reconcile", "sum-payments", "move-excess"]));
+    expect(await first.list()).toEqual(first.before);
+    const waits = other.lines.filter((line) => line.includes("destination change cannot be applied"));
+    expect(waits, "the sweep waits once for each merchant").toHaveLength(1);
+  });
+  await sweep({ at: 1_900_000_081 }, aborted);
+  expect(await first.list()).toEqual(first.after);
 });
 
 test("every queue has a handler", () => {
