@@ -284,8 +284,20 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a replacement is sent without being stored",
-        find: "await insertTransaction(deps.db, next);",
+        find: "await insertTransaction(db, next);",
         replace: "",
+      },
+      {
+        name: "a watcher that another one has overtaken stores a replacement",
+        find: "if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return false;",
+        replace: "",
+        tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
+      },
+      {
+        name: "a replacement that was stored after its original became final blocks its lane",
+        find: 'if (twins.some(({ state }) => state === "final")) {',
+        replace: "if (twins.length < 0) {",
+        tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
       },
     ],
   },
