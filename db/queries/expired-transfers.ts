@@ -7,15 +7,23 @@ import type { EvmTransferRow, SolanaTransferRow } from "./transfers.ts";
 /** An unfinished transfer whose authorization has expired. */
 export type ExpiredTransfer = EvmTransferRow & { state: "ready" | "assigned" | "awaited" };
 
-/** Returns unfinished transfers of an EVM chain whose authorization has expired at a time, Unix seconds. */
+/** The last transfer of a page; the next page begins after it. */
+export type ExpiredPage = Pick<ExpiredTransfer, "valid_before" | "id">;
+
+/**
+ * Returns unfinished transfers of an EVM chain whose authorization has expired at a time, Unix seconds, in pages by that
+ * time.
+ */
 export async function listExpiredAuthorizations(
   db: Db,
-  args: { chain: string; at: number; limit: number },
+  args: { chain: string; at: number; limit: number; after: ExpiredPage | undefined },
 ): Promise<ExpiredTransfer[]> {
   const rows = await selectEndable(db, args.chain)
     .where("state", "in", ["ready", "assigned", "awaited"])
     .where("valid_before", "<=", args.at)
+    .where(sql<boolean>`(valid_before, id) > (${args.after?.valid_before ?? -1}, ${args.after?.id ?? ""})`)
     .orderBy("valid_before")
+    .orderBy("id")
     .limit(args.limit)
     .$narrowType<Pick<ExpiredTransfer, "state">>()
     .execute();

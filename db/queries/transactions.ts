@@ -82,12 +82,15 @@ export async function listByNonce(db: Db, key: { lane_id: string; nonce: number 
   return rows.map(readEvmTransaction);
 }
 
-/** SQL: no transaction with this nonce is in a block. */
+/**
+ * SQL: no transaction with this nonce is in a block that is not final. When one is final, the others are replaced, or were
+ * stored after that and must be listed, so that they are marked as replaced too.
+ */
 const nowhereIncluded = sql<boolean>`not exists (
   select from transaction twin
   where twin.lane_id = transaction.lane_id and twin.nonce = transaction.nonce and twin.state = 'included')`;
 
-/** Returns the newest transaction of each nonce that is in no block yet, lowest nonce first. */
+/** Returns the newest unfinished transaction of each nonce of which none is included, lowest nonce first. */
 export async function listUnincluded(db: Db, args: { chain: string; limit: number }): Promise<EvmTransactionRow[]> {
   const rows = await db
     .selectFrom("transaction")
@@ -210,7 +213,7 @@ export async function finishTransactions(
   return rows;
 }
 
-/** Marks the transactions of a nonce as replaced, after a final transaction that is not ours has used the nonce. */
+/** Marks the unfinished transactions of a nonce as replaced, because no block can include them. */
 export async function markReplaced(db: Db, key: { lane_id: string; nonce: number }): Promise<void> {
   const unfinished: TransactionState[] = ["signed", "broadcast", "accepted"];
   await db

@@ -3,7 +3,11 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { type Cursor, findBlock } from "../../db/queries/chain-cursors.ts";
-import { type ExpiredTransfer, listExpiredAuthorizations } from "../../db/queries/expired-transfers.ts";
+import {
+  type ExpiredPage,
+  type ExpiredTransfer,
+  listExpiredAuthorizations,
+} from "../../db/queries/expired-transfers.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";
@@ -16,6 +20,12 @@ import { findTransferMovement, readUsedAuthorizations } from "./authorization-us
 const MAX_CHECKED = 50;
 /** Endpoints that are asked whether an authorization was used. */
 const ASKED_ENDPOINTS = 2;
+
+/**
+ * The last transfer that the previous pass of this process has checked, by chain, when it left some for this one: transfers
+ * that cannot be decided must not take the turn of later ones.
+ */
+const lastChecked = new WeakMap<EvmChain["endpoints"], ExpiredPage>();
 
 /**
  * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
@@ -34,7 +44,11 @@ export async function endExpiredAuthorizations(
     chain: chain.chain,
     at: Math.floor(final.at.getTime() / 1000),
     limit: MAX_CHECKED,
+    after: lastChecked.get(chain.endpoints),
   });
+  const last = expired.at(-1);
+  if (last && expired.length === MAX_CHECKED) lastChecked.set(chain.endpoints, last);
+  else lastChecked.delete(chain.endpoints);
   if (expired.length === 0) return;
   const views = await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber));
   const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));

@@ -5,7 +5,7 @@ import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { keccak256 } from "../../chains/keccak256.ts";
-import { type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
+import { advanceCursor, type Cursor, findBaseFee } from "../../db/queries/chain-cursors.ts";
 import { addressOfLane } from "../../db/queries/lanes.ts";
 import {
   type EvmTransactionRow,
@@ -18,6 +18,7 @@ import { listAssigned, unassignTransfers } from "../../db/queries/transfers.ts";
 import { attemptAll } from "../attempt-all.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { WATCH_LEASE_MS } from "../watch-lease.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
 import { priceReplacement } from "./price-transaction.ts";
@@ -78,7 +79,7 @@ async function recoverLane(
   for (const row of due) {
     if (row.nonce < used) continue;
     const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isTipTooLow(deps, chain, row));
-    const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, baseFee))) || row;
+    const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, { baseFee, cursor: reading.cursor }))) || row;
     await storeBroadcastResult(deps, chain, bytes, await broadcastBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
   }
 }
@@ -91,10 +92,12 @@ function isDue(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, base
 }
 
 /**
- * Ends the transactions of nonces that the account has used. One that a block includes, and that the reading of the block
- * did not contain, is recorded. When the account's nonce is past one at the height that the watcher has read and confirmed,
- * and no endpoint has a receipt of our hashes, a foreign transaction has used it: its transfers are unassigned. Before that,
- * our bytes may still be included, or be in a block that is final and not read yet: an endpoint that lacks a receipt may lag.
+ * Ends the transactions of nonces that the account has used. Those whose nonce a final transaction of ours has used were
+ * stored too late to be marked as replaced with the others, and are marked now. One that a block includes, and that the
+ * reading of the block did not contain, is recorded. When the account's nonce is past one at the height that the watcher has
+ * read and confirmed, and no endpoint has a receipt of our hashes, a foreign transaction has used it: its transfers are
+ * unassigned. Before that, our bytes may still be included, or be in a block that is final and not read yet: an endpoint that
+ * lacks a receipt may lag.
  */
 async function endUsedNonces(
   deps: TransferDeps,
@@ -104,6 +107,10 @@ async function endUsedNonces(
   for (const row of passed) {
     const address = addressOfLane(row.lane_id);
     const twins = await listByNonce(deps.db, row);
+    if (twins.some(({ state }) => state === "final")) {
+      await markReplaced(deps.db, row);
+      continue;
+    }
     const found = await findReceipts(chain, twins);
     if (found.length > 0) {
       await recordMissedReceipts(deps, chain, { ...reading, found });
@@ -166,16 +173,16 @@ function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow
 }
 
 /**
- * Replaces a transaction. Returns undefined when the signing service is unavailable, so that transactions that are already
- * signed, in this and other lanes, are still broadcast.
+ * Replaces a transaction. Returns undefined when the signing service is unavailable or another watcher has the cursor, so
+ * that transactions that are already signed, in this and other lanes, are still broadcast.
  */
 async function replaceOrKeep(
   deps: TransferDeps,
   chain: EvmChain,
   row: EvmTransactionRow,
-  baseFee: bigint,
+  at: { baseFee: bigint; cursor: Cursor },
 ): Promise<EvmTransactionRow | undefined> {
-  return replace(deps, chain, row, baseFee).catch((err: unknown) => {
+  return replace(deps, chain, row, at).catch((err: unknown) => {
     if (!(err instanceof ChainError)) throw err;
     deps.log.error(
       { err, chain: chain.chain, lane: row.lane_id, nonce: row.nonce },
@@ -185,12 +192,16 @@ async function replaceOrKeep(
   });
 }
 
-/** Signs the same content with a higher fee and stores it. Returns undefined when the fee ceiling forbids it. */
+/**
+ * Signs the same content with a higher fee and stores it. Returns undefined when the fee ceiling forbids it. Throws
+ * ChainError `rpc_behind` when another watcher has taken the cursor: it may have made the original final, after which nothing
+ * would mark the replacement as replaced.
+ */
 async function replace(
   deps: TransferDeps,
   chain: EvmChain,
   row: EvmTransactionRow,
-  baseFee: bigint,
+  { baseFee, cursor }: { baseFee: bigint; cursor: Cursor },
 ): Promise<EvmTransactionRow | undefined> {
   const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
@@ -219,7 +230,13 @@ async function replace(
     created_at: deps.now(),
     broadcast_at: null,
   };
-  await insertTransaction(deps.db, next);
+  const stored = await deps.db.transaction().execute(async (db) => {
+    // Keeps other watchers from taking the cursor until the replacement is stored.
+    if (!(await advanceCursor(db, cursor, { ...cursor, leaseMs: WATCH_LEASE_MS }))) return false;
+    await insertTransaction(db, next);
+    return true;
+  });
+  if (!stored) throw new ChainError("rpc_behind", { detail: `another watcher has moved the cursor of ${chain.chain}` });
   deps.metrics.transactions.inc({ chain: chain.chain, state: "replacing" });
   return next;
 }

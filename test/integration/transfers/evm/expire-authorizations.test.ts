@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { OptionView } from "../../../../payments/views.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, signOption, walletActions } from "../../../support/merchant-fixture.ts";
+import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
 const abi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
@@ -121,4 +122,28 @@ test("a token that no longer responds does not keep the transfers of other token
   await mine(chain, 2);
   await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
   expect([(await fixture.status(broken)).state, (await fixture.status(fine)).state]).toEqual(["processing", "expired"]);
+});
+
+test("transfers that cannot be decided, more than one pass checks, do not keep later ones from ending", async () => {
+  const chain = await startChain();
+  const fixture = await makeTransfersFixture(chain);
+  const buyer = await fundBuyer(chain);
+  const soon = Number((await chain.client.getBlock()).timestamp) + 1_000;
+  const broken: string[] = [];
+  for (let count = 0; count < 51; count += 1) broken.push((await fixture.sign(buyer, 1n, { validBefore: soon })).id);
+  const fine = await fixture.sign(buyer, 1n, { validBefore: soon + 1 });
+  const setToken = (token: string) =>
+    fixture.db.updateTable("transfer").set({ token }).where("id", "in", broken).execute();
+  const [{ token = "" } = {}] = await fixture.rowsOf([fine.id]);
+  await setToken(`0x${"de".repeat(20)}`);
+  await chain.client.increaseTime({ seconds: 1_100 });
+  await mine(chain, 2);
+  for (let pass = 0; pass < 2; pass += 1) await expect(fixture.watch()).rejects.toMatchObject({ code: "rpc_answer" });
+  expect(new Set(await fixture.statesOf(broken))).toEqual(new Set(["ready"]));
+  expect(await fixture.statesOf([fine.id])).toEqual(["ended"]);
+
+  // They have their turn again.
+  await setToken(token);
+  for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
+  expect(new Set(await fixture.statesOf(broken))).toEqual(new Set(["ended"]));
 });
