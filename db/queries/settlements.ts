@@ -117,12 +117,18 @@ export async function listPayoutSchedules(db: Db, merchantIds: readonly string[]
 /**
  * Closes accumulating settlements, to which nothing is added from then on. Skips settlements of a merchant whose payouts
  * are held, and settlements below their minimum. A deleted merchant has no minimum, because nothing more will be added.
+ * @param options.isPaid the chain has paid the settlements, so there is no minimum either
  */
-export async function closeAccumulating(db: Db, ids: readonly string[], at: Date): Promise<void> {
+export async function closeAccumulating(
+  db: Db,
+  ids: readonly string[],
+  at: Date,
+  { isPaid = false } = {},
+): Promise<void> {
   const where = sql`exists (select from merchant m where m.id = merchant_id and m.payouts_held_at is null)
-    and not exists (select from settlement_destination d join merchant m on m.id = d.merchant_id
+    and (${isPaid} or not exists (select from settlement_destination d join merchant m on m.id = d.merchant_id
       where d.merchant_id = settlement.merchant_id and d.asset = settlement.asset and d.minimum > settlement.amount
-        and m.deleted_at is null)`;
+        and m.deleted_at is null))`;
   await moveRows(db, "settlement", { ids, from: "accumulating", to: "due", at, where, set: { closed_at: at } });
 }
 
@@ -158,17 +164,18 @@ export async function listDueSettlements(db: Db, ids: readonly string[]): Promis
     .execute();
 }
 
-/** Returns the unpaid settlements of a merchant and asset, with their numbers. */
+/** Returns the unpaid settlements of a merchant and asset, in the order of their numbers. */
 export async function listOpenNumbers(
   db: Db,
   args: { merchantId: string; asset: string },
-): Promise<{ id: string; number: number }[]> {
+): Promise<Pick<SettlementRow, "id" | "number" | "state">[]> {
   return db
     .selectFrom("settlement")
-    .select(["id", "number"])
+    .select(["id", "number", "state"])
     .where("merchant_id", "=", args.merchantId)
     .where("asset", "=", args.asset)
     .where("state", "in", ["due", "accumulating", "paying"])
+    .orderBy("number")
     .execute();
 }
 

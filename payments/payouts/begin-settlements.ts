@@ -18,7 +18,7 @@ import { settlementBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
-import { listBlockedByForgottenPayouts } from "./paid-before-restore.ts";
+import { findForgottenPayouts } from "./paid-before-restore.ts";
 import { enqueueRefunds } from "./refund-payment.ts";
 import { chainOf, listCaughtUp, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
@@ -43,23 +43,26 @@ type Payout = { settlement: SettlementWithDestination; transfer: NewTransfer };
 /**
  * Begins payouts. The treasury signs an authorization to each merchant's destination, and in one database transaction
  * the amounts move from the merchants' balances to in transit. The nonce names the settlement, so the chain rejects a
- * second payout of it. Returns outcomes in the order of `settlementIds`.
+ * second payout of it. Settlements whose payouts a restored database has forgotten begin too, when the given ones wait for
+ * them. Returns outcomes in the order of `settlementIds`.
  */
 export async function beginSettlements(deps: Deps, settlementIds: readonly string[]): Promise<SettleOutcome[]> {
   await closeAccumulating(deps.db, settlementIds, deps.now());
-  const due = await listDueSettlements(deps.db, settlementIds);
+  const wanted = await listDueSettlements(deps.db, settlementIds);
   const outcomes = new Map<string, SettleOutcome>();
   const caughtUp = await listCaughtUp(
     deps,
-    due.map(({ asset }) => chainOf(asset)),
+    wanted.map(({ asset }) => chainOf(asset)),
   );
-  const [known, unknown] = splitByKnownAsset(deps, due);
+  const [known, unknown] = splitByKnownAsset(deps, wanted);
   for (const { id, asset } of unknown)
     deps.log.error({ settlement: id, asset }, "settlement waits: its asset is not in the networks file");
-  const behind = await listBlockedByForgottenPayouts(deps, known);
+  const unblocked = known.filter((settlement) => !findObstacle(settlement, caughtUp));
+  const { waiting, forgotten } = await findForgottenPayouts(deps, unblocked);
+  const due = [...(await listMissing(deps, forgotten, wanted)), ...wanted];
   const obstacleOf = (settlement: SettlementWithDestination) => {
     if (unknown.includes(settlement)) return "unknown_asset";
-    return findObstacle(settlement, caughtUp) ?? (behind.has(settlement.id) ? "unrecorded_payout" : undefined);
+    return findObstacle(settlement, caughtUp) ?? (waiting.has(settlement.id) ? "unrecorded_payout" : undefined);
   };
   const refused = await screenDestinations(
     deps,
@@ -86,6 +89,21 @@ export async function beginSettlements(deps: Deps, settlementIds: readonly strin
     due.flatMap(({ refunds }) => refunds),
   );
   return settlementIds.map((id) => outcomes.get(id) ?? "begun");
+}
+
+/**
+ * Returns those of these settlements with forgotten payouts that are not among the wanted ones. They may be far behind in
+ * their queue or still accumulate, and the settlements before them wait for their adoption.
+ */
+async function listMissing(
+  deps: Deps,
+  forgotten: readonly string[],
+  wanted: readonly SettlementWithDestination[],
+): Promise<SettlementWithDestination[]> {
+  const ids = forgotten.filter((id) => wanted.every((one) => one.id !== id));
+  if (ids.length === 0) return [];
+  await closeAccumulating(deps.db, ids, deps.now(), { isPaid: true });
+  return listDueSettlements(deps.db, ids);
 }
 
 type Short = { payout: SettlementWithDestination; why: "balance_short" | "inventory_short" };

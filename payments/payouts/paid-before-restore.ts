@@ -7,15 +7,24 @@ import { type CatchUpDeps, chainOf, settlementNonce } from "./sign-payout.ts";
 
 type Settlement = Pick<SettlementRow, "id" | "merchant_id" | "asset">;
 
+/** Forgotten payouts of a merchant and asset that begin in one run. */
+const MOST = 100;
+
+/** `waiting`: ids of settlements that must not begin yet. `forgotten`: ids of those whose payouts the chain shows. */
+type ForgottenPayouts = { waiting: ReadonlySet<string>; forgotten: readonly string[] };
+
 /**
- * Returns the settlements that must not begin yet, because the chain shows a payout of the same merchant and asset that
- * a restored database does not know. That payout may have paid these settlements. They continue once it is adopted.
+ * Returns which of these settlements must not begin yet, because the chain shows a payout of the same merchant and asset
+ * that a restored database does not know. That payout may have paid these settlements. They continue once it is adopted,
+ * which needs its own settlement to begin. So this also returns the unpaid settlements that have the numbers of such
+ * payouts, whether or not they are among the given ones: at most 100 of a merchant and asset, the first ones.
  */
-export async function listBlockedByForgottenPayouts(
+export async function findForgottenPayouts(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks"> & CatchUpDeps,
   settlements: readonly Settlement[],
-): Promise<Set<string>> {
-  const behind = new Set<string>();
+): Promise<ForgottenPayouts> {
+  const waiting = new Set<string>();
+  const forgotten: string[] = [];
   for (const [chain, all] of Map.groupBy(settlements, ({ asset }) => chainOf(asset))) {
     const { treasury } = getChain(deps.chains, chain);
     const made = await listUnclaimedNumbers(deps.db, { chain, payer: treasury });
@@ -23,11 +32,14 @@ export async function listBlockedByForgottenPayouts(
     const groups = groupByBalance(all, ({ merchant_id: merchantId, asset }) => ({ merchantId, asset }));
     for (const { merchantId, asset, items } of groups) {
       const open = await listOpenNumbers(deps.db, { merchantId, asset });
-      const isMade = ({ number }: { number: number }) =>
-        made.has(settlementNonce(deps, { merchant_id: merchantId, asset, number }));
-      const matched = new Set(open.filter(isMade).map(({ id }) => id));
-      if (matched.size > 0) for (const { id } of items) if (!matched.has(id)) behind.add(id);
+      const matched = open.filter(({ number }) =>
+        made.has(settlementNonce(deps, { merchant_id: merchantId, asset, number })),
+      );
+      const ids = new Set(matched.map(({ id }) => id));
+      if (ids.size > 0) for (const { id } of items) if (!ids.has(id)) waiting.add(id);
+      const unbegun = matched.filter(({ state }) => state !== "paying");
+      forgotten.push(...unbegun.slice(0, MOST).map(({ id }) => id));
     }
   }
-  return behind;
+  return { waiting, forgotten };
 }

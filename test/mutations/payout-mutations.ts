@@ -150,8 +150,14 @@ export const payoutMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a settlement overtakes a payout of its merchant whose commit was lost in a restore",
-        find: "if (matched.size > 0) for",
+        find: "if (ids.size > 0) for",
         replace: "if (false) for",
+      },
+      {
+        name: "a forgotten payout that its merchant's settlements wait for is adopted only when its turn comes",
+        find: "forgotten.push(...",
+        replace: "[].push(...",
+        tests: ["test/integration/payments/payouts/restored-backlog.test.ts"],
       },
     ],
   },
