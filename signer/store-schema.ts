@@ -125,7 +125,8 @@ const tables: Readonly<Record<string, string>> = {
     sha256 text,
     state text not null check (state in ('valid', 'paused', 'unusable')),
     at integer not null`,
-  // A time in which no signer ran. Claims that became due in it wait for a while after its end.
+  // A time in which no signer ran. Claims that became due in it wait for a while after its end. One of no length corrects the end of
+  // the stop before it, which a clock that was ahead has recorded.
   stop: `
     id integer primary key,
     from_at integer not null,

@@ -180,6 +180,22 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/stops.ts",
+    tests: ["test/unit/signer/stops.test.ts"],
+    mutations: [
+      {
+        name: "a clock that was ahead holds claims until an hour after its time",
+        find: "(findStopEnd(store) ?? 0) > at.getTime();",
+        replace: "false;",
+      },
+      {
+        name: "a claim is said to wait until an hour after the time of a clock that was ahead",
+        find: "Math.min(end, at.getTime()) + HOLD_MS",
+        replace: "end + HOLD_MS",
+      },
+    ],
+  },
+  {
     file: "payments/maintenance/signer-log.ts",
     tests: ["test/integration/payments/maintenance/signer-log.test.ts"],
     mutations: [
