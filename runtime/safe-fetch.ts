@@ -2,6 +2,7 @@ import { lookup as dnsLookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { Agent, type Dispatcher, errors, request as sendRequest } from "undici";
+import { createNameResolver } from "./name-resolver.ts";
 import { isPublicAddress } from "./public-addresses.ts";
 import { TimeoutError, withTimeout } from "./timeout.ts";
 
@@ -44,12 +45,14 @@ export type SafeFetchResult = ({ ok: true } & Response) | { ok: false; error: Sa
 export type SafeFetch = (request: SafeFetchRequest) => Promise<SafeFetchResult>;
 
 export type SafeFetchOptions = {
-  /** Allows any address, and plain HTTP; for development. */
+  /** Allows any address, every name that the system knows, and plain HTTP; for development. */
   allowPrivate: boolean;
   /** Certificates to trust instead of the usual ones; for tests. */
   ca?: string;
-  /** Resolves a name to addresses; the system's resolver when unset. */
+  /** Resolves a name to addresses; the system when unset and private addresses are allowed, otherwise its name servers. */
   resolve?: (name: string) => Promise<string[]>;
+  /** Addresses of name servers, instead of those of the system; for tests. */
+  nameServers?: readonly string[];
   /** Decides which addresses are public; for tests, whose servers all run on this machine. */
   isPublic?: (address: string) => boolean;
 };
@@ -69,12 +72,16 @@ const CONNECT_MS = 30_000;
 /** How long an unused connection is kept, milliseconds. */
 const IDLE_MS = 30_000;
 
-type Client = SafeFetchOptions & { agents: { once: Agent; kept: Agent } };
+type Checks = Pick<SafeFetchOptions, "allowPrivate" | "isPublic">;
+type Names = Checks & Required<Pick<SafeFetchOptions, "resolve">>;
+type Client = Names & { agents: { once: Agent; kept: Agent } };
 
 /** Returns a client. It opens no connection by itself. */
 export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
-  const { ca } = options;
-  const connect = { lookup: lookupChecked(options), timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
+  const { ca, allowPrivate, nameServers } = options;
+  const resolve = options.resolve ?? (allowPrivate ? lookupName : createNameResolver(nameServers));
+  const names = { ...options, resolve };
+  const connect = { lookup: lookupChecked(names), timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
   const agents = {
     once: new Agent({ connect, allowH2: false, pipelining: 0 }),
     kept: new Agent({ connect, allowH2: false, keepAliveTimeout: IDLE_MS }),
@@ -84,7 +91,7 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       // undici notices the signal of a request only once its connection is made.
-      const response = await withTimeout(follow({ ...options, agents }, request, signal), timeoutMs, "the request");
+      const response = await withTimeout(follow({ ...names, agents }, request, signal), timeoutMs, "the request");
       return { ok: true, ...response };
     } catch (error) {
       if (signal.aborted || error instanceof TimeoutError)
@@ -122,7 +129,7 @@ async function follow(client: Client, request: SafeFetchRequest, signal: AbortSi
   }
 }
 
-function readUrl({ allowPrivate }: SafeFetchOptions, text: string): URL {
+function readUrl({ allowPrivate }: Checks, text: string): URL {
   const url = URL.parse(text);
   if (!url) throw new Unusable("expected a URL");
   if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:"))
@@ -165,39 +172,41 @@ function isConnectionLost(error: unknown): boolean {
   );
 }
 
-/** Connects to an address that was checked when the connection is made: the name is not resolved a second time. */
-function lookupChecked(options: SafeFetchOptions): LookupFunction {
+/** Connects to addresses that were checked when the connection is made: the name is not resolved a second time. */
+function lookupChecked(names: Names): LookupFunction {
   return (name, { all }, callback) => {
-    resolveChecked(options, name).then(
-      (address) => {
-        const family = isIP(address);
-        if (all) callback(null, [{ address, family }]);
-        else callback(null, address, family);
+    resolveChecked(names, name).then(
+      (addresses) => {
+        // Node tries them in turn, so that a machine without IPv6, or without IPv4, reaches those of the other family.
+        if (all) callback(null, addresses.map(withFamily));
+        else callback(null, addresses[0], isIP(addresses[0]));
       },
       (error: Error) => callback(error, ""),
     );
   };
 }
 
-/** Returns the first address of a name; throws Unusable when one of its addresses is private. */
-async function resolveChecked(options: SafeFetchOptions, name: string): Promise<string> {
-  const addresses = await (options.resolve ?? resolveName)(name);
-  const [first] = addresses;
+const withFamily = (address: string) => ({ address, family: isIP(address) });
+
+/** Returns the addresses of a name; throws Unusable when there is none or one of them is private. */
+async function resolveChecked(names: Names, name: string): Promise<[string, ...string[]]> {
+  const [first, ...others] = await names.resolve(name);
   if (first === undefined) throw new Unusable("the name has no address", "unreachable");
-  checkAddresses(options, addresses);
-  return first;
+  checkAddresses(names, [first, ...others]);
+  return [first, ...others];
 }
 
 /** Throws Unusable when one address is private: the owner of a name must not choose which of its addresses is used. */
-function checkAddresses(options: SafeFetchOptions, addresses: readonly string[]): void {
-  if (!options.allowPrivate && !addresses.every(options.isPublic ?? isPublicAddress))
+function checkAddresses({ allowPrivate, isPublic = isPublicAddress }: Checks, addresses: readonly string[]): void {
+  if (!allowPrivate && !addresses.every(isPublic))
     throw new Unusable("is not on the public internet", "private_address");
 }
 
 /** Returns the host without the brackets of an IPv6 address. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
 
-async function resolveName(name: string): Promise<string[]> {
+/** Returns the addresses of a name as the system knows them, also from its file of hosts. */
+async function lookupName(name: string): Promise<string[]> {
   return (await dnsLookup(name, { all: true })).map(({ address }) => address);
 }
 

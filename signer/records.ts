@@ -1,4 +1,3 @@
-import type { SQLOutputValue } from "node:sqlite";
 import type { PaymentDeposit } from "./rules.ts";
 import type { Store } from "./store.ts";
 
@@ -17,7 +16,7 @@ export type Deposit = {
   blockNumber: number;
 };
 
-/** Returns true if the store has a deposit at a place on the chain, whatever payment it belongs to. */
+/** Returns the deposit at a place on the chain, whatever payment it belongs to; undefined if the store has none. */
 export function findDeposit(
   store: Store,
   { chain, txHash, logIndex }: Pick<Deposit, "chain" | "txHash" | "logIndex">,
@@ -54,22 +53,21 @@ export function listDepositPlaces(store: Store): Pick<Deposit, "chain" | "txHash
 
 /** Returns the sum of a merchant's deposits of an asset, minor units. */
 export function sumDeposits(store: Store, { merchantId, asset }: { merchantId: string; asset: string }): bigint {
-  return readOnce(store, depositsOf({ merchantId, asset }), () =>
-    store
-      .prepare(
-        "select merchant_total as total from deposit where merchant_id = ? and asset = ? order by id desc limit 1",
-      )
-      .get(merchantId, asset),
-  );
+  return readOnce(store, depositsOf({ merchantId, asset }), () => {
+    const last = store
+      .prepare("select merchant_total from deposit where merchant_id = ? and asset = ? order by id desc limit 1")
+      .get(merchantId, asset);
+    return toAmount(last?.["merchant_total"]);
+  });
 }
 
 const depositsOf = ({ merchantId, asset }: { merchantId: string; asset: string }) => `deposits ${merchantId} ${asset}`;
 
 /** Returns a sum, which is read once in a transaction. */
-function readOnce(store: Store, key: string, read: () => Record<string, SQLOutputValue> | undefined): bigint {
+function readOnce(store: Store, key: string, read: () => bigint): bigint {
   const known = store.isTransaction ? store.sums.get(key) : undefined;
   if (known !== undefined) return known;
-  const sum = toAmount(read()?.["total"]);
+  const sum = read();
   store.sums.set(key, sum);
   return sum;
 }
@@ -106,6 +104,9 @@ export function insertPayout(store: Store, payout: AuthorizedPayout, at: Date, {
   const { nonce, kind, treasury, asset, amount, counted, receiver, merchantId, paymentId } = payout;
   const assetTotal = sumPayouts(store, { asset }) + (isPast ? 0n : counted);
   const merchantTotal = merchantId === null ? null : sumPayouts(store, { asset, merchantId }) + counted;
+  const before = store.prepare("select signed_at from payout order by id desc limit 1").get()?.["signed_at"];
+  if (typeof before === "number" && before > at.getTime())
+    store.prepare("insert into clock_step (before_at, after_at) values (?, ?)").run(before, at.getTime());
   store
     .prepare(`insert into payout (nonce, kind, treasury, asset, amount, counted, receiver, merchant_id, payment_id, merchant_total,
       asset_total, signed_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -177,32 +178,60 @@ export function isOfTreasury(
 /** The payouts of an asset, or those of one merchant. */
 type Payer = { asset: string; merchantId?: string };
 
-/** Returns the sum of what was counted for payouts up to a time (inclusive), or of all, minor units. */
-function sumPayouts(store: Store, payer: Payer, until?: Date): bigint {
-  return readOnce(store, payoutsOf(payer, until), () => findTotal(store, payer, until));
+/** Returns the sum of what was counted for payouts, minor units. */
+function sumPayouts(store: Store, payer: Payer): bigint {
+  return readOnce(store, payoutsOf(payer), () => {
+    const { total, of, given } = scopeOf(payer);
+    const last = store
+      .prepare(`select ${total} as total from payout where ${of} order by id desc limit 1`)
+      .get(...given);
+    return toAmount(last?.["total"]);
+  });
 }
 
-const payoutsOf = ({ asset, merchantId = "" }: Payer, until?: Date) =>
-  `payouts ${asset} ${merchantId} ${until?.getTime() ?? ""}`;
-
-function findTotal(store: Store, { asset, merchantId }: Payer, until: Date | undefined) {
-  const [column, where] = merchantId === undefined ? ["asset_total", ""] : ["merchant_total", "and merchant_id = ?"];
-  const time = until === undefined ? "" : "and signed_at <= ?";
-  const given = [...(merchantId === undefined ? [] : [merchantId]), ...(until === undefined ? [] : [until.getTime()])];
-  return store
-    .prepare(`select ${column} as total from payout where asset = ? ${where} ${time}
-      order by ${until === undefined ? "" : "signed_at desc,"} id desc limit 1`)
-    .get(asset, ...given);
+/** Returns the part of `sumPayouts` that was signed up to a time (inclusive), minor units. */
+function sumPayoutsUntil(store: Store, payer: Payer, until: number): bigint {
+  return readOnce(store, `${payoutsOf(payer)} ${until}`, () => {
+    const { total, of, given } = scopeOf(payer);
+    // While the clock goes forward, all rows before the first one after `until` are the ones up to it. So the total of that row tells
+    // their sum, and a window costs the same however many payouts it has.
+    if (wentBackSince(store, until)) {
+      const later = store.prepare(`select counted from payout where ${of} and signed_at > ?`).all(...given, until);
+      return later.reduce((sum, row) => sum - toAmount(row["counted"]), sumPayouts(store, payer));
+    }
+    const first = store
+      .prepare(
+        `select ${total} as total, counted from payout where ${of} and signed_at > ? order by signed_at, id limit 1`,
+      )
+      .get(...given, until);
+    return first ? toAmount(first["total"]) - toAmount(first["counted"]) : sumPayouts(store, payer);
+  });
 }
+
+/** Returns true if the clock went back from a time after `until`, so that the order of rows is not that of their times since then. */
+function wentBackSince(store: Store, until: number): boolean {
+  return store.prepare("select 1 from clock_step where before_at > ? limit 1").get(until) !== undefined;
+}
+
+const payoutsOf = ({ asset, merchantId = "" }: Payer) => `payouts ${asset} ${merchantId}`;
+
+/** Returns the column of a payer's totals, and the condition of its rows. */
+const scopeOf = ({ asset, merchantId }: Payer) =>
+  merchantId === undefined
+    ? { total: "asset_total", of: "asset = ?", given: [asset] }
+    : { total: "merchant_total", of: "merchant_id = ? and asset = ?", given: [merchantId, asset] };
 
 /** Returns the sum of what was counted for a merchant's payouts of an asset, minor units. */
 export function sumMerchantPayouts(store: Store, of: { asset: string; merchantId: string }): bigint {
   return sumPayouts(store, of);
 }
 
-/** Returns what was counted within a sliding window that ends now, minor units. */
+/**
+ * Returns what was counted within a sliding window that ends now, minor units. What was signed while the clock was ahead counts until
+ * the window has passed the time that the clock showed.
+ */
 export function sumWindow(store: Store, of: Payer, { at, windowMs }: { at: Date; windowMs: number }): bigint {
-  return sumPayouts(store, of) - sumPayouts(store, of, new Date(at.getTime() - windowMs));
+  return sumPayouts(store, of) - sumPayoutsUntil(store, of, at.getTime() - windowMs);
 }
 
 /** Returns what was counted for refunds of a payment in an asset, minor units. */

@@ -18,7 +18,8 @@ const tables: Readonly<Record<string, string>> = {
     unique (chain, tx_hash, log_index)`,
   // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
   // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest
-  // amount before it. `treasury` would make the transfer: another one has unused nonces, and signs none of these. The totals are sums of `counted` up to this row, which makes a sliding window two index look-ups.
+  // amount before it. `treasury` would make the transfer: another one has unused nonces, and signs none of these. The
+  // totals are sums of `counted` up to this row, so that a sliding window costs a few index look-ups.
   payout: `
     id integer primary key,
     nonce text not null,
@@ -34,6 +35,12 @@ const tables: Readonly<Record<string, string>> = {
     asset_total text not null,
     signed_at integer not null,
     check ((merchant_id is null) = (merchant_total is null))`,
+  // The clock had gone back when a payout was recorded: from the time of the payout before it (`before_at`) to its own. The rows of a
+  // window that begins before `before_at` are not in the order of their times.
+  clock_step: `
+    id integer primary key,
+    before_at integer not null,
+    after_at integer not null`,
   // A transfer of the treasury's excess to the cold address, recorded before it is signed. A number is used once on chain. It has
   // a second row if the limits file names another address before the transfer is made.
   cold_transfer: `
@@ -118,7 +125,8 @@ const tables: Readonly<Record<string, string>> = {
     sha256 text,
     state text not null check (state in ('valid', 'paused', 'unusable')),
     at integer not null`,
-  // A time in which no signer ran. Claims that became due in it wait for a while after its end.
+  // A time in which no signer ran. Claims that became due in it wait for a while after its end. One of no length corrects the end of
+  // the stop before it, which a clock that was ahead has recorded.
   stop: `
     id integer primary key,
     from_at integer not null,
@@ -167,6 +175,7 @@ const indexes = `
   create index if not exists payout_payment on payout (payment_id, asset) where payment_id is not null;
   create index if not exists payout_without_merchant on payout (id) where kind not in ('settlement', 'refund');
   create index if not exists payout_withdrawal on payout (treasury) where kind = 'withdrawal';
+  create index if not exists clock_step_before on clock_step (before_at);
   create index if not exists cold_transfer_asset on cold_transfer (treasury, asset, id);
   create index if not exists destination_merchant on destination (merchant_id, asset, id);
   create index if not exists destination_waited on destination (id) where applies_at is not null;

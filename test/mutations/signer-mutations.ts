@@ -180,6 +180,22 @@ export const signerMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "signer/stops.ts",
+    tests: ["test/unit/signer/stops.test.ts"],
+    mutations: [
+      {
+        name: "a clock that was ahead holds claims until an hour after its time",
+        find: "(findStopEnd(store) ?? 0) > at.getTime();",
+        replace: "false;",
+      },
+      {
+        name: "a claim is said to wait until an hour after the time of a clock that was ahead",
+        find: "Math.min(end, at.getTime()) + HOLD_MS",
+        replace: "end + HOLD_MS",
+      },
+    ],
+  },
+  {
     file: "payments/maintenance/signer-log.ts",
     tests: ["test/integration/payments/maintenance/signer-log.test.ts"],
     mutations: [
@@ -452,6 +468,18 @@ export const signerMutations: readonly MutationGroup[] = [
         name: "a log that a request names twice counts twice in a merchant's funds",
         find: "if (insert.run(chain, txHash, logIndex, ...paid, at.getTime()).changes === 1) total += amount;",
         replace: "insert.run(chain, txHash, logIndex, ...paid, at.getTime());\n      total += amount;",
+        tests: ["test/unit/signer/records.test.ts"],
+      },
+      {
+        name: "a clock that has gone back is not noted",
+        find: 'if (typeof before === "number" && before > at.getTime())',
+        replace: "if (false)",
+        tests: ["test/unit/signer/records.test.ts"],
+      },
+      {
+        name: "a window trusts the order of payouts although the clock has gone back",
+        find: "if (wentBackSince(store, until)) {",
+        replace: "if (false) {",
         tests: ["test/unit/signer/records.test.ts"],
       },
     ],

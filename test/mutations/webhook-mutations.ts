@@ -76,4 +76,36 @@ export const webhookMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "runtime/safe-fetch.ts",
+    tests: ["test/unit/runtime/safe-fetch.test.ts"],
+    mutations: [
+      {
+        name: "names that callers choose are looked up on the threads that all connections share",
+        find: "(allowPrivate ? lookupName : createNameResolver(nameServers))",
+        replace: "(nameServers ? lookupName : lookupName)",
+      },
+      {
+        name: "a name with a public address may have private ones",
+        find: "!addresses.every(isPublic)",
+        replace: "!addresses.some(isPublic)",
+      },
+    ],
+  },
+  {
+    file: "runtime/name-resolver.ts",
+    tests: ["test/unit/runtime/safe-fetch.test.ts"],
+    mutations: [
+      {
+        name: "the private IPv6 address of a name is not found",
+        find: "[resolver.resolve4(name), resolver.resolve6(name)]",
+        replace: "[resolver.resolve4(name)]",
+      },
+      {
+        name: "each request asks the name servers, although an answer is awaited",
+        find: "running.get(name) ?? resolveName(",
+        replace: "resolveName(",
+      },
+    ],
+  },
 ];

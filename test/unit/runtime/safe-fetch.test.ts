@@ -1,7 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
 import { createSafeFetch, type SafeFetchRequest } from "../../../runtime/safe-fetch.ts";
+import { addCleanup } from "../../support/cleanups.ts";
 import { startHttps } from "../../support/https-server.ts";
+import { startNameServer } from "../../support/name-server.ts";
 
 let serve: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end("hello");
 let requests = 0;
@@ -199,5 +203,91 @@ describe("a keep-alive connection", () => {
     address = "127.0.0.1";
     expect(await careful(request({ keepAlive: true }))).toMatchObject({ ok: false, error: "private_address" });
     expect(ports).toHaveLength(1);
+  });
+});
+
+describe("a name is resolved by its name servers", () => {
+  /** What the name server answers; it never answers a question for another name. */
+  const records: Record<string, readonly string[]> = {};
+  const questions: string[] = [];
+  let answers: (name: string, family: 4 | 6) => readonly string[] | undefined = (name) => records[name];
+  const nameServers = startNameServer((name, family) => {
+    questions.push(`${name} ${family}`);
+    return answers(name, family);
+  }).then((address) => [address]);
+  const isPublic = (address: string) => address === "127.0.0.2";
+  const open = async (more: { isPublic?: typeof isPublic } = {}) =>
+    createSafeFetch({ allowPrivate: false, ca: server.ca, nameServers: await nameServers, ...more });
+
+  test("while other work occupies all of the process's threads", async () => {
+    records["logo.test"] = ["127.0.0.2"];
+    serve = hello;
+    // A lookup by the system would wait for the thread, which derives a key for minutes.
+    const code = `
+      import { pbkdf2 } from "node:crypto";
+      import { createSafeFetch } from ${JSON.stringify(new URL("../../../runtime/safe-fetch.ts", import.meta.url).href)};
+      const options = ${JSON.stringify({ allowPrivate: false, ca: server.ca, nameServers: await nameServers })};
+      const safeFetch = createSafeFetch({ ...options, isPublic: (address) => address === "127.0.0.2" });
+      let isFree = false;
+      pbkdf2("", "", 1_000_000_000, 64, "sha512", () => { isFree = true; });
+      const { ok, error } = await safeFetch(${JSON.stringify(request())});
+      console.log(JSON.stringify({ ok, error, isFree }));`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+      env: { ...process.env, UV_THREADPOOL_SIZE: "1" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    addCleanup(() => child.kill("SIGKILL"));
+    const [line] = await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    expect(JSON.parse(String(line))).toEqual({ ok: true, isFree: false });
+  });
+
+  test.each([
+    ["a private address", ["127.0.0.1"]],
+    ["a public address and a private one of IPv6", ["93.184.216.34", "fd00::1"]],
+    ["a public address of IPv6 and a private one", ["2606:2800:220:1::1", "10.0.0.1"]],
+    ["a private address of IPv4 that is mapped to IPv6", ["::ffff:127.0.0.1"]],
+  ])("and refused with %s", async (_what, addresses) => {
+    records["logo.test"] = addresses;
+    const before = requests;
+    expect(await (await open())(request())).toMatchObject({ ok: false, error: "private_address" });
+    expect(requests).toBe(before);
+  });
+
+  test("and connected to at its second address when the first one refuses connections", async () => {
+    records["logo.test"] = ["127.0.0.3", "127.0.0.2"];
+    const second = await startHttps(["logo.test"], hello, "127.0.0.2");
+    const careful = createSafeFetch({
+      allowPrivate: false,
+      ca: second.ca,
+      nameServers: await nameServers,
+      isPublic: () => true,
+    });
+    expect(await careful(request({ url: `https://logo.test:${second.port}/` }))).toMatchObject({ ok: true });
+  });
+
+  test("once for all requests that wait for it, and again for a later one", async () => {
+    const asked = Promise.withResolvers<void>();
+    answers = (name) => {
+      asked.resolve();
+      return name === "logo.test" ? undefined : records[name];
+    };
+    questions.length = 0;
+    records["other.test"] = ["127.0.0.2"];
+    serve = hello;
+    const careful = await open({ isPublic });
+    const hanging = Array.from({ length: 20 }, () => careful(request({ timeoutMs: 500 })));
+    await asked.promise;
+    expect(await careful(request({ url: `https://other.test:${server.port}/` }))).toMatchObject({ ok: true });
+    expect((await Promise.all(hanging)).map((result) => !result.ok && result.error)).toEqual(Array(20).fill("timeout"));
+    expect(questions.filter((one) => one.startsWith("logo.test")).sort()).toEqual(["logo.test 4", "logo.test 6"]);
+    await careful(request({ url: `https://other.test:${server.port}/` }));
+    expect(questions.filter((one) => one === "other.test 4")).toHaveLength(2);
+    answers = (name) => records[name];
+  });
+
+  test("and reported as unreachable when it has no address", async () => {
+    records["logo.test"] = [];
+    expect(await (await open({ isPublic }))(request())).toMatchObject({ ok: false, error: "unreachable" });
   });
 });

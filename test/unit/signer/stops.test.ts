@@ -111,3 +111,35 @@ test("a request that arrives before a suspended machine has noticed its stop let
   expect(report(fresh)).toEqual({ state: "waiting", appliesAt: now() + HOUR });
   expect(isApplied()).toBe(false);
 });
+
+test("a clock that was a day ahead holds claims for an hour after its correction", () => {
+  const { report, tick, runFor, stopFor, now } = setUp();
+  stopFor(24 * HOUR);
+  tick();
+  stopFor(-24 * HOUR);
+  const corrected = now();
+  // A request may arrive before the process has noticed the correction.
+  expect(report(fresh, "mrch_2")).toEqual({ state: "waiting", appliesAt: corrected + HOUR });
+  runFor(59 * MINUTE);
+  expect(report(fresh, "mrch_2")).toEqual({ state: "waiting", appliesAt: corrected + HOUR });
+  runFor(MINUTE);
+  expect(report(fresh, "mrch_2")).toEqual({ state: "applied", appliesAt: null });
+});
+
+test("a clock that goes back during the hour after a stop does not shorten it, and one that goes back at another time holds nothing", () => {
+  const { lines, report, tick, runFor, stopFor } = setUp();
+  stopFor(80 * HOUR);
+  tick();
+  stopFor(-2 * HOUR);
+  runFor(59 * MINUTE);
+  expect(report(fresh, "mrch_2")?.state).toBe("waiting");
+  runFor(MINUTE);
+  expect(report(fresh, "mrch_2")?.state).toBe("applied");
+  const before = lines.length;
+  // The stop is older than the time that the clock goes back to.
+  runFor(2 * HOUR);
+  stopFor(-HOUR);
+  tick();
+  expect(report(fresh, "mrch_3")?.state).toBe("applied");
+  expect(lines.slice(before).join("")).not.toContain("nothing that waits applies");
+});
