@@ -111,12 +111,20 @@ export type FinalizedState = { slot: number; height: number };
 
 const EpochInfo = z.object({ absoluteSlot: z.number(), blockHeight: z.number() });
 
-/** Returns the newest final slot and block height. Blockhashes expire by block height. */
-export async function readFinal(chain: SolanaChain): Promise<FinalizedState> {
-  const { absoluteSlot, blockHeight } = await chain.rpc.ask("getEpochInfo", async (_connection, call) =>
-    EpochInfo.parse(await call("getEpochInfo", [{ commitment: "finalized" }])),
-  );
+const askFinal = async (call: Call): Promise<FinalizedState> => {
+  const { absoluteSlot, blockHeight } = EpochInfo.parse(await call("getEpochInfo", [{ commitment: "finalized" }]));
   return { slot: absoluteSlot, height: blockHeight };
+};
+
+/** Returns the newest final slot and block height. Blockhashes expire by block height. */
+export function readFinal(chain: SolanaChain): Promise<FinalizedState> {
+  return chain.rpc.ask("getEpochInfo", (_connection, call) => askFinal(call));
+}
+
+/** Returns the highest final block height that two endpoints have reached. Throws ChainError `rpc_unreachable` if only one answers. */
+export async function readAgreedHeight(chain: SolanaChain): Promise<number> {
+  const answers = await chain.rpc.queryAll("getEpochInfo", (_connection, call) => askFinal(call));
+  return answers.map(({ height }) => height).toSorted((one, other) => other - one)[1] ?? 0;
 }
 
 /** Returns the cluster's time of a final slot in whole seconds, or undefined if the endpoint does not know it. */

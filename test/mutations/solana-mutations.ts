@@ -181,13 +181,18 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a Solana transaction is marked expired one height early",
-        find: "last !== null && last < final.height",
-        replace: "last !== null && last <= final.height",
+        find: "last !== null && last < height",
+        replace: "last !== null && last <= height",
       },
       {
-        name: "an unsubmitted transaction is marked expired one height early",
-        find: "height: final.height,",
-        replace: "height: final.height + 1,",
+        name: "one endpoint's height ends an unsubmitted transaction",
+        find: "const rows = await keepExpired(chain, ready, final);",
+        replace: "const rows = ready;",
+      },
+      {
+        name: "one endpoint's height ends a transaction in flight",
+        find: "Math.min(final.height, await readAgreedHeight(chain))",
+        replace: "final.height",
       },
       {
         name: "a Solana transaction is marked expired although an endpoint may have seen it",

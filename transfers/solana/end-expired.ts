@@ -1,4 +1,4 @@
-import { type FinalizedState, listNeverSeen } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, listNeverSeen, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
 import { readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -18,8 +18,8 @@ import type { TrackedTransaction } from "./tracked-transaction.ts";
 const MAX_CHECKED = 100;
 
 /**
- * Ends transactions that can no longer be included: the final block height is past the lifetime of their blockhash, or another
- * transaction used their durable nonce, and two endpoints with full history do not know them. A buyer's transfer ends then;
+ * Ends transactions that can no longer be included: the final block height of two endpoints is past the lifetime of their
+ * blockhash, or another transaction used their durable nonce, and two endpoints with full history do not know them. A buyer's transfer ends then;
  * a payout is signed again. Nothing else ends an accepted transfer.
  */
 export async function endExpiredTransactions(
@@ -29,11 +29,26 @@ export async function endExpiredTransactions(
 ): Promise<void> {
   await endNeverSubmitted(deps, chain, { final, book });
   const unseen = tracked.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
-  const expired = unseen.filter(({ last_valid_height: last }) => last !== null && last < final.height);
+  const expired = await keepExpired(chain, unseen, final);
   const { slot, usedUp } = await listUsedUp(chain, unseen);
   const dead = [...expired, ...usedUp].map(({ hash }) => hash);
   const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
   if (never.size > 0) await endTransactions(deps, chain, [...never], book);
+}
+
+/**
+ * Returns those of these rows whose last height two endpoints have passed: one endpoint could end everything in flight by the
+ * height that it reports. Asks the second endpoint only when the first one has passed a height. Throws ChainError.
+ */
+async function keepExpired<R extends { last_valid_height: number | null }>(
+  chain: SolanaChain,
+  rows: readonly R[],
+  final: FinalizedState,
+): Promise<R[]> {
+  const listPast = (height: number) => rows.filter(({ last_valid_height: last }) => last !== null && last < height);
+  const expired = listPast(final.height);
+  if (expired.length === 0 || chain.network.rpc.length < 2) return expired;
+  return listPast(Math.min(final.height, await readAgreedHeight(chain)));
 }
 
 /**
@@ -84,8 +99,9 @@ async function endNeverSubmitted(
   // A restored database may have lost that a transaction was sent.
   if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
   const reason = "its blockhash expired before it was sent";
+  const rows = await keepExpired(chain, ready, final);
   const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
-  await bookEach(deps, { chain: chain.chain, kind: "ended", rows: ready, subjectOf: ({ id }) => id, book: end });
+  await bookEach(deps, { chain: chain.chain, kind: "ended", rows, subjectOf: ({ id }) => id, book: end });
 }
 
 /**

@@ -259,6 +259,25 @@ describe("a transaction whose blockhash has expired", () => {
     expect((await onlyRow(paymentId)).state).toBe("expired");
   });
 
+  test("a height that one endpoint invents expires neither a transaction in flight nor one that was never submitted", async () => {
+    const sent = await makeAccepted();
+    await solana.knobs.drop("all");
+    await fixture.submit();
+    await solana.knobs.drop(0);
+    const unsent = await makeAccepted();
+    await solana.knobs.drop("all");
+    first.alter((method, _params, result) =>
+      method === "getEpochInfo" ? { ...(result as object), blockHeight: 1_000_000_000 } : result,
+    );
+    for (let pass = 0; pass < 3; pass += 1) expect(await watchLater()).toBeUndefined();
+    await expectInFlight(sent.paymentId);
+    expect((await rowsOf(unsent.paymentId)).transfers).toMatchObject([{ state: "ready" }]);
+    await solana.knobs.drop(0);
+    fixture.clock.advance(2_000);
+    await fixture.submit();
+    for (const { paymentId } of [sent, unsent]) await fixture.watchUntilState(paymentId, "succeeded");
+  });
+
   test("a transaction with an expired blockhash does not delay other payments while an endpoint is unavailable", async () => {
     const { paymentId } = await makeExpired();
     await solana.knobs.drop(0);
