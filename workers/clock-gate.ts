@@ -7,7 +7,8 @@ type Deps = { clock: Pick<Clock, "skewMs">; isTrusted: () => boolean; metrics: M
 
 /**
  * Pauses the workers of this process while its clock differs too much from that of Postgres. Call `update` after each
- * measurement of the clock, and `guard` when the workers run.
+ * measurement of the clock, and `guard` once, when the workers run: until then there is nothing to pause, and workers that begin
+ * while the clock differs are paused at once.
  */
 export function createClockGate({ clock, isTrusted, metrics, log }: Deps): {
   update: () => void;
@@ -32,6 +33,7 @@ export function createClockGate({ clock, isTrusted, metrics, log }: Deps): {
     },
     guard(workers) {
       guarded = workers;
+      if (!trusted) for (const worker of guarded) void worker.pause(true);
     },
   };
 }

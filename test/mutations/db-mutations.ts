@@ -4,6 +4,17 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of guarded transitions and updates. */
 export const dbMutations: readonly MutationGroup[] = [
   {
+    file: "workers/clock-gate.ts",
+    tests: ["test/unit/workers/clock-gate.test.ts"],
+    mutations: [
+      {
+        name: "workers that begin after the clock was found wrong take jobs",
+        find: "if (!trusted) for (const worker of guarded) void worker.pause(true);",
+        replace: "",
+      },
+    ],
+  },
+  {
     file: "workers/read-in-sequence.ts",
     tests: ["test/unit/workers/read-in-sequence.test.ts"],
     mutations: [
