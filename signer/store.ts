@@ -56,6 +56,20 @@ function openFile(path: string): Store {
   return store;
 }
 
+/**
+ * Runs synchronous reads on the store as it is at the first of them, whatever another process writes meanwhile, which it does not
+ * keep from writing.
+ */
+export function inReadTransaction<T>(store: Store, read: () => T): T {
+  if (store.isTransaction) return read();
+  store.exec("begin");
+  try {
+    return read();
+  } finally {
+    store.exec("rollback");
+  }
+}
+
 /** Runs synchronous statements in one transaction, which an error rolls back. Joins a transaction that is open. */
 export function inStoreTransaction<T>(store: Store, work: () => T): T {
   if (store.isTransaction) return work();

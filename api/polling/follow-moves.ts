@@ -22,8 +22,11 @@ type Deps = {
   listMovesAfter: (after: number) => Promise<RecentMoves>;
   /** Called once for each move. */
   onMove: (paymentId: string) => void;
-  /** Called when the database has fewer events than before, as after a restore. */
-  onRewind: () => void;
+  /**
+   * Called when moves may not be reported: the database has fewer events than before, as after a restore, or could not be read for so
+   * long that reading all moves since then would cost too much.
+   */
+  onReset: () => void;
   log: Pick<Log, "warn">;
 };
 
@@ -32,9 +35,10 @@ export type MovesFollower = { isRecent(): boolean; close(): void };
 
 /**
  * Reads the moves of all payments once a second, in one statement whatever the number of payments and long polls. It finds
- * what no message has announced.
+ * what no message has announced. A statement never reads the moves of more than a minute: after a longer time without the
+ * database the caller has to read every payment again.
  */
-export function followMoves({ findEventBefore, listMovesAfter, onMove, onRewind, log }: Deps): MovesFollower {
+export function followMoves({ findEventBefore, listMovesAfter, onMove, onReset, log }: Deps): MovesFollower {
   /** The newest event at the time of each of the last reads, oldest first. */
   let marks: { at: number; newest: number }[] = [];
   const seen = new Set<number>();
@@ -43,15 +47,19 @@ export function followMoves({ findEventBefore, listMovesAfter, onMove, onRewind,
 
   async function read(): Promise<void> {
     const began = performance.now();
+    const last = marks.at(-1);
+    const isLost = last !== undefined && began - last.at > COMMIT_WITHIN_MS;
     // The first read goes back as far as the others: an event with a lower id than the newest one may not be committed yet.
-    if (marks.length === 0) marks.push({ at: began, newest: await findEventBefore(COMMIT_WITHIN_MS) });
-    const recent = marks.findLast(({ at }) => at <= began - USUALLY_WITHIN_MS);
-    const from = reads % WHOLE_EVERY === 0 ? marks[0] : (recent ?? marks[0]);
+    const known =
+      last === undefined || isLost ? [{ at: began, newest: await findEventBefore(COMMIT_WITHIN_MS) }] : marks;
+    const recent = known.findLast(({ at }) => at <= began - USUALLY_WITHIN_MS);
+    const from = reads % WHOLE_EVERY === 0 ? known[0] : (recent ?? known[0]);
     const { newest, moves } = await listMovesAfter(from?.newest ?? 0);
     reads += 1;
-    if (newest < (marks.at(-1)?.newest ?? 0)) {
-      onRewind();
-      marks = [];
+    const isRestored = newest < (last?.newest ?? 0);
+    marks = isRestored ? [] : known;
+    if (isLost || isRestored) {
+      onReset();
       seen.clear();
     }
     for (const { id, paymentId } of moves) if (!seen.has(id)) onMove(paymentId);

@@ -21,6 +21,8 @@ export type Waiters = {
   open(args: { paymentId: string; ms: number; onGone: (leave: () => void) => void }): Watch;
   /** Marks a payment as changed. It is read soon, in one query with other changed payments; not read when no request waits. */
   wake(paymentId: string): void;
+  /** Marks every payment as changed for which a request waits. */
+  wakeAll(): void;
   /** Ends all present watches, and every later one at once. */
   drain(): void;
   isDraining(): boolean;
@@ -101,6 +103,10 @@ export function createWaiters(deps: WaiterDeps): Waiters {
     wake(paymentId) {
       if (!watched.has(paymentId)) return;
       changed.add(paymentId);
+      void readChanged();
+    },
+    wakeAll() {
+      for (const paymentId of watched.keys()) changed.add(paymentId);
       void readChanged();
     },
     drain() {

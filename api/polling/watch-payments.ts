@@ -37,7 +37,10 @@ export function watchPayments(deps: WatchDeps): {
       statuses.change(paymentId);
       waiters.wake(paymentId);
     },
-    onRewind: () => statuses.forget(),
+    onReset() {
+      statuses.forget();
+      waiters.wakeAll();
+    },
     log,
   });
   const { catchUp, current } = subscription;

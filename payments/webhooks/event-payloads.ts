@@ -22,7 +22,8 @@ export type PayloadKind = "full" | "thin";
 
 /**
  * Returns events as they are sent, in the order of the rows. Each is a snapshot of its object at the time of the event: all
- * of its values were written by then and never change, so every delivery attempt sends the same bytes.
+ * of its values were written by then, so every delivery attempt sends the same bytes. Only a refund's amount and receiver can
+ * change, after a restore of the database (refund-payload.ts).
  */
 export async function readPayloads(
   { db }: { db: Db },

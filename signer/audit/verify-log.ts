@@ -1,5 +1,5 @@
 import { type AuditHead, createChainCheck, type StoredEntry } from "../../runtime/audit-chain.ts";
-import type { Store } from "../store.ts";
+import { inReadTransaction, type Store } from "../store.ts";
 import { auditedTables, readEntries, subjectOf } from "./entries.ts";
 import { listHeads } from "./heads.ts";
 import { extendSeal, readSeals, SEALED, type Seals, sealedTables } from "./seal-records.ts";
@@ -12,10 +12,15 @@ type LogVerification = { entries: number; head: AuditHead | undefined; findings:
 
 /**
  * Recomputes the hash of every entry, compares the ends of days with their heads, the rows of decisions with the entries that were
- * written with them, and deposits and payouts with the entries that seal them.
+ * written with them, and deposits and payouts with the entries that seal them. Reads the store in one transaction, so that a signer
+ * that runs may write meanwhile.
  * @param exported heads that were stored outside of the store, which also show what was rewritten as a whole
  */
 export function verifyLog(store: Store, exported: readonly AuditHead[]): LogVerification {
+  return inReadTransaction(store, () => verifyAll(store, exported));
+}
+
+function verifyAll(store: Store, exported: readonly AuditHead[]): LogVerification {
   const heads = [...new Map([...listHeads(store), ...exported].map((head) => [head.day, head])).values()];
   const check = createChainCheck(
     heads.sort((a, b) => (a.day < b.day ? -1 : 1)),

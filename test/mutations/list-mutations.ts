@@ -6,6 +6,7 @@ import { destinationMutations } from "./destination-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
+import { pollingMutations } from "./polling-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
 import { retentionMutations } from "./retention-mutations.ts";
 import { secretMutations } from "./secret-mutations.ts";
@@ -30,4 +31,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...destinationMutations,
   ...clientMutations,
   ...consoleMutations,
+  ...pollingMutations,
 ]);

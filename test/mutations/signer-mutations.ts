@@ -162,6 +162,11 @@ export const signerMutations: readonly MutationGroup[] = [
         replace: "return findings;",
       },
       {
+        name: "a verification reports what a signer writes meanwhile",
+        find: "return inReadTransaction(store, () => verifyAll(store, exported));",
+        replace: "return inReadTransaction === undefined ? verifyLog(store, []) : verifyAll(store, exported);",
+      },
+      {
         name: "a changed payout is not found",
         find: "if (extendSeal(store, table, { from: before[table], last }).hash !== hash)",
         replace: "if (false)",

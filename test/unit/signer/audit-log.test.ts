@@ -212,6 +212,28 @@ describe("the signer's audit log", () => {
     copy.close();
   });
 
+  test("a verification beside a signer that runs does not report what the signer writes meanwhile", () => {
+    const file = join(folder, "verified-beside.sqlite");
+    const { claim, findings } = setUp(file);
+    const other = openStore(file);
+    const prepare = other.prepare.bind(other);
+    let claims = 0;
+    other.prepare = (text) => {
+      // The entries have been read, and the rows have not.
+      if (text === "select * from destination order by id") {
+        claim(`0x${"e1".repeat(20)}`);
+        claims += 1;
+      }
+      return prepare(text);
+    };
+    const before = verifyLog(other, []);
+    expect([before.findings, claims]).toEqual([[], 1]);
+    other.prepare = prepare;
+    expect(verifyLog(other, [])).toMatchObject({ findings: [], entries: before.entries + 1 });
+    expect([findings(), other.isTransaction]).toEqual([[], false]);
+    other.close();
+  });
+
   test("a change without its entry cannot commit, nor an entry without its change", () => {
     const { store } = setUp();
     const at = new Date();

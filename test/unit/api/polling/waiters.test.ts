@@ -68,6 +68,15 @@ describe("waiters", () => {
     expect(queries).toEqual([["pay_a", "pay_b"]]);
   });
 
+  test("all payments that a caller waits for are read when their changes may have been missed", async () => {
+    const { waiters, open, queries } = setUp();
+    waiters.wakeAll();
+    const answers = ["pay_a", "pay_b"].map((id) => open(id).next());
+    waiters.wakeAll();
+    expect(await Promise.all(answers)).toEqual([status("pay_a"), status("pay_b")]);
+    expect(queries).toEqual([["pay_a", "pay_b"]]);
+  });
+
   test("a message that arrives between open and next is not lost", async () => {
     const { waiters, open, queries } = setUp();
     const watch = open("pay_a");
