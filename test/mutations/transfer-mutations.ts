@@ -375,8 +375,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer whose authorization was used ends without a search for its movement",
-        find: "used.has(transfer.id) ? await",
-        replace: "used.has(transfer.id) && false ? await",
+        find: "if (!value.used.has(transfer.id)) continue;",
+        replace: "continue;",
       },
       {
         name: "a transfer ends although its token does not report whether it was made",
@@ -388,6 +388,30 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "transfers that cannot be decided take the turn of later ones in every pass",
         find: "after: lastChecked.get(chain.endpoints),",
         replace: "after: undefined,",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement holds the watcher until it is complete",
+        find: "isFirst || (!signal.aborted && now().getTime() < until);",
+        replace: "isFirst || !signal.aborted;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement holds a watcher that must end",
+        find: "(!signal.aborted && now().getTime() < until);",
+        replace: "now().getTime() < until;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement begins again in every pass",
+        find: "ofTransfer.get(rpc) ?? all;",
+        replace: "all;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a transfer ends before all blocks have been searched for its movement",
+        find: "if (left.to >= left.from) return;",
+        replace: "",
         tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
       },
     ],
