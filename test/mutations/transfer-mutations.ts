@@ -367,6 +367,22 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/second-reading.ts",
+    tests: ["test/integration/transfers/evm/second-reading.test.ts"],
+    mutations: [
+      {
+        name: "a second endpoint that is behind for a moment is skipped because it once was",
+        find: "before && witnessed < before.height ? before :",
+        replace: "before ? before :",
+      },
+      {
+        name: "a second endpoint that is stuck stops the chain",
+        find: "return now - since.at >= Math.max(",
+        replace: "return now - since.at < 0 * Math.max(",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/expire-authorizations.ts",
     tests: [
       "test/integration/transfers/evm/missed-logs.test.ts",
