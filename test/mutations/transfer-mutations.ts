@@ -367,6 +367,22 @@ export const transferMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/evm/second-reading.ts",
+    tests: ["test/integration/transfers/evm/second-reading.test.ts"],
+    mutations: [
+      {
+        name: "a second endpoint that is behind for a moment is skipped because it once was",
+        find: "before && witnessed < before.height ? before :",
+        replace: "before ? before :",
+      },
+      {
+        name: "a second endpoint that is stuck stops the chain",
+        find: "return now - since.at >= Math.max(",
+        replace: "return now - since.at < 0 * Math.max(",
+      },
+    ],
+  },
+  {
     file: "transfers/evm/expire-authorizations.ts",
     tests: [
       "test/integration/transfers/evm/missed-logs.test.ts",
@@ -375,8 +391,8 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a transfer whose authorization was used ends without a search for its movement",
-        find: "used.has(transfer.id) ? await",
-        replace: "used.has(transfer.id) && false ? await",
+        find: "if (!value.used.has(transfer.id)) continue;",
+        replace: "continue;",
       },
       {
         name: "a transfer ends although its token does not report whether it was made",
@@ -388,6 +404,30 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "transfers that cannot be decided take the turn of later ones in every pass",
         find: "after: lastChecked.get(chain.endpoints),",
         replace: "after: undefined,",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement holds the watcher until it is complete",
+        find: "isFirst || (!signal.aborted && now().getTime() < until);",
+        replace: "isFirst || !signal.aborted;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement holds a watcher that must end",
+        find: "(!signal.aborted && now().getTime() < until);",
+        replace: "now().getTime() < until;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a long search for a movement begins again in every pass",
+        find: "ofTransfer.get(rpc) ?? all;",
+        replace: "all;",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
+        name: "a transfer ends before all blocks have been searched for its movement",
+        find: "if (left.to >= left.from) return;",
+        replace: "",
         tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
       },
     ],

@@ -5,7 +5,7 @@ import { COLLECTED_TOPIC } from "../../chains/evm/collector-contract.ts";
 import { DISBURSED_TOPIC, disburserAbi } from "../../chains/evm/disburser-contract.ts";
 import { encodeAuthorizationState } from "../../chains/evm/eip3009.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
-import { readRangeInParts } from "../../chains/evm/log-ranges.ts";
+import { type BlockRange, readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import { type Call, type CallOutcome, simulateCalls } from "../../chains/evm/multicall.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type LogFilter, readLogs } from "../../chains/evm/read-logs.ts";
@@ -17,8 +17,8 @@ import { isProof, resolveNonces } from "../match-movements.ts";
 
 type Authorized = Pick<EvmTransferRow, "kind" | "token" | "payer" | "authorization_nonce">;
 
-/** Blocks that are searched forwards at a time, from the newest ones backwards. */
-const SEARCHED_BLOCKS = 5_000;
+/** Blocks that are searched before those that a transfer's age suggests. */
+const MARGIN_BLOCKS = 5_000;
 
 /**
  * Returns which authorizations the chain marks as used or cancelled, at a block no earlier than a height. Reads the newest
@@ -70,19 +70,31 @@ export function decodeUseCheck(transfer: Authorized, answer: CallOutcome | undef
     : mark !== 0n;
 }
 
-/** Returns the movement of a transfer, if there is one. Searches backwards from a block to the transfer's creation. */
+/** Returns the blocks that can hold the movement of a transfer: from its creation to a block. */
+export function listSearchedBlocks(
+  { network }: Pick<EvmChain, "network">,
+  { created_at: createdAt }: Pick<EvmTransferRow, "created_at">,
+  to: { number: number; at: Date },
+): BlockRange {
+  // Blocks can come faster than usual, so twice as many are searched.
+  const blocks = Math.ceil((2 * (to.at.getTime() - createdAt.getTime())) / network.blockMs);
+  return { from: Math.max(0, to.number - blocks - MARGIN_BLOCKS), to: to.number };
+}
+
+/**
+ * Searches blocks for the movement of a transfer, the newest ones first, while `mayRead` returns true. Returns the movement if
+ * there is one. Lowers `left.to` to the highest block that is still to be searched, also when it throws.
+ */
 export async function findTransferMovement(
   chain: EvmChain,
   transfer: EvmTransferRow,
-  from: { number: number; at: Date },
+  { left, mayRead }: { left: BlockRange; mayRead: () => boolean },
 ): Promise<EvmMovement | undefined> {
-  const age = from.at.getTime() - transfer.created_at.getTime();
-  // Blocks can come faster than usual, so twice as many are searched.
-  const oldest = Math.max(0, from.number - Math.ceil((2 * age) / chain.network.blockMs) - SEARCHED_BLOCKS);
-  for (let to = from.number; to >= oldest; to -= SEARCHED_BLOCKS) {
-    const range = { from: Math.max(oldest, to - SEARCHED_BLOCKS + 1), to };
+  const { logRange } = chain.network;
+  while (left.to >= left.from && mayRead()) {
+    const range = { from: Math.max(left.from, left.to - logRange + 1), to: left.to };
     const parts = readRangeInParts(chain.rpc, range, {
-      longest: chain.network.logRange,
+      longest: logRange,
       read: (part) => readLogs(chain.rpc, part, [logFilterOf(chain, transfer)]),
     });
     for await (const { found } of parts) {
@@ -91,6 +103,7 @@ export async function findTransferMovement(
         if (made) return made;
       }
     }
+    left.to = range.from - 1;
   }
   return undefined;
 }

@@ -79,7 +79,7 @@ export async function runBlockPass(
   }
   if (hasUnread)
     await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
-  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, handlers }));
+  await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, signal, handlers }));
   await attempt(() => endUnproductiveTransfers(deps, chain, handlers.failed));
   await attempt(() => recoverLanes(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
   if (errors.length > 0) throw errors[0];

@@ -115,12 +115,14 @@ async function confirmWithOtherEndpoints(
   for (const run of await listBlocksByEndpoint(deps, chain, { from: cursor.finalNumber + 1, to: final })) {
     let disagreement: unknown;
     let hasAnswered = false;
+    let witnessed = -1;
     for (const witness of listOtherEndpoints(chain, run.sourceEndpoint)) {
       if (cursor.finalNumber >= run.to || budget.parts === 0) break;
       try {
         const to = await compareWithEndpoint(deps, chain, witness, run.to);
         hasAnswered = true;
         await confirmFrom(deps, chain, { cursor, to, handlers, budget, rpc: witness.rpc });
+        witnessed = Math.max(witnessed, to);
       } catch (error) {
         if (!(error instanceof ChainError) || !error.transient) throw error;
         if (error.code === "rpc_behind") hasAnswered = true;
@@ -134,7 +136,8 @@ async function confirmWithOtherEndpoints(
     else if (disagreement !== undefined) {
       await recheckFirstReading(deps, chain, { cursor, run });
       throw disagreement;
-    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain)) await confirmAlone(deps, chain, { ...args, run });
+    } else if (!hasAnswered || hasWaitedLongEnough(deps, chain, { wanted: run.to, witnessed }))
+      await confirmAlone(deps, chain, { ...args, run });
     else return;
   }
 }

@@ -1,4 +1,6 @@
 import { ChainError } from "../../chains/errors.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
+import type { BlockRange } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
@@ -14,28 +16,34 @@ import type { BookEnded } from "../booking-handlers.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import { type BookUnsolicited, listRecordable, recordBlocks } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
-import { findTransferMovement, readUsedAuthorizations } from "./authorization-use.ts";
+import { findTransferMovement, listSearchedBlocks, readUsedAuthorizations } from "./authorization-use.ts";
 
 /** Transfers checked in one pass at most. */
 const MAX_CHECKED = 50;
 /** Endpoints that are asked whether an authorization was used. */
 const ASKED_ENDPOINTS = 2;
+/** A pass searches for movements for this long, milliseconds: blocks must still be read. */
+const SEARCH_MS = 1_500;
 
 /**
  * The last transfer that the previous pass of this process has checked, by chain, when it left some for this one: transfers
  * that cannot be decided must not take the turn of later ones.
  */
 const lastChecked = new WeakMap<EvmChain["endpoints"], ExpiredPage>();
+/** The blocks that searches of earlier passes of this process have left, by transfer and endpoint. */
+type Searches = Map<string, Map<Rpc, BlockRange>>;
+const unfinished = new WeakMap<EvmChain["endpoints"], Searches>();
 
 /**
  * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
  * unused, cancelled, or used for something else. Nothing else ends an accepted transfer. A transfer that did happen, and
- * whose log no reading showed, is found here and recorded.
+ * whose log no reading showed, is found here and recorded. A long search for it goes on in later passes, and delays no other
+ * transfer that needs none.
  */
 export async function endExpiredAuthorizations(
   deps: TransferDeps,
   chain: EvmChain,
-  args: { cursor: Cursor; handlers: { ended: BookEnded; unsolicited: BookUnsolicited } },
+  args: { cursor: Cursor; signal: AbortSignal; handlers: { ended: BookEnded; unsolicited: BookUnsolicited } },
 ): Promise<void> {
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
@@ -49,7 +57,10 @@ export async function endExpiredAuthorizations(
   const last = expired.at(-1);
   if (last && expired.length === MAX_CHECKED) lastChecked.set(chain.endpoints, last);
   else lastChecked.delete(chain.endpoints);
-  if (expired.length === 0) return;
+  const searches: Searches = unfinished.get(chain.endpoints) ?? new Map();
+  unfinished.set(chain.endpoints, searches);
+  if (expired.length === 0) return searches.clear();
+  const mayRead = limitReads(deps, args.signal);
   const views = await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber));
   const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));
   const errors: unknown[] = [];
@@ -58,18 +69,47 @@ export async function endExpiredAuthorizations(
       const at = { number: finalNumber, at: final.at };
       // One endpoint can show a movement that the other one omits.
       for (const { chain: view, value } of views) {
-        const made = value.used.has(transfer.id) ? await findTransferMovement(view, transfer, at) : undefined;
-        if (made) return recordFound(deps, chain, made, args.handlers.unsolicited);
+        if (!value.used.has(transfer.id)) continue;
+        const left = openSearch(searches, transfer.id, view.rpc, listSearchedBlocks(chain, transfer, at));
+        const made = await findTransferMovement(view, transfer, { left, mayRead });
+        if (made) {
+          searches.delete(transfer.id);
+          return recordFound(deps, chain, made, args.handlers.unsolicited);
+        }
+        if (left.to >= left.from) return;
       }
       if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
         throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
       await endOne(deps, transfer, args.handlers.ended);
+      searches.delete(transfer.id);
     };
     // A transfer that cannot be decided now must not keep the others from ending.
     await end().catch((error: unknown) => errors.push(error));
   }
   if (unknown.size > 0) errors.push(new ChainError("rpc_answer", { detail: "whether authorizations are used" }));
   if (errors.length > 0) throw errors[0];
+}
+
+/**
+ * Returns a function that says whether a pass may search another part. Each pass searches at least one, so that every search
+ * ends.
+ */
+function limitReads({ now }: Pick<TransferDeps, "now">, signal: AbortSignal): () => boolean {
+  const until = now().getTime() + SEARCH_MS;
+  let isFirst = true;
+  return () => {
+    const may = isFirst || (!signal.aborted && now().getTime() < until);
+    isFirst = false;
+    return may;
+  };
+}
+
+/** Returns the blocks that an endpoint's search for a transfer has left: at first `all` of them. */
+function openSearch(searches: Searches, id: string, rpc: Rpc, all: BlockRange): BlockRange {
+  const ofTransfer = searches.get(id) ?? new Map<Rpc, BlockRange>();
+  const left = ofTransfer.get(rpc) ?? all;
+  searches.set(id, ofTransfer.set(rpc, left));
+  return left;
 }
 
 /** Reads from each of the first endpoints that answer, and from any endpoint when none of them does. */

@@ -13,8 +13,8 @@ export type EndpointRun = BlockRange & { sourceEndpoint: string | null };
 const MAX_BEHIND_BLOCKS = 10;
 const MIN_WAIT_MS = 30_000;
 
-/** Since when the second endpoints of a chain have been behind the blocks to confirm. */
-const behindSince = new WeakMap<EvmChain["endpoints"], number>();
+/** Since when (Unix milliseconds) the second endpoints of a chain have not reached a height that was to be confirmed. */
+const behindSince = new WeakMap<EvmChain["endpoints"], { at: number; height: number }>();
 
 /** Returns the blocks of a range, grouped by the endpoint that they were read from. */
 export async function listBlocksByEndpoint(
@@ -97,11 +97,19 @@ export function recordSecondReading({ endpoints }: Pick<EvmChain, "endpoints">):
 
 /**
  * Returns true when second endpoints have been behind for too long. An endpoint that is a few blocks behind only delays the
- * chain; one that is stuck must not stop it.
+ * chain; one that is stuck must not stop it. The time begins again once a second endpoint has confirmed the height that it was
+ * waited for: this process may have been told nothing of that, because other workers watch the chain in between.
+ * @param wanted the height to confirm
+ * @param witnessed the height up to which a second endpoint has confirmed blocks in this pass; -1 when none has
  */
-export function hasWaitedLongEnough(deps: Pick<TransferDeps, "now">, chain: EvmChain): boolean {
+export function hasWaitedLongEnough(
+  deps: Pick<TransferDeps, "now">,
+  chain: EvmChain,
+  { wanted, witnessed }: { wanted: number; witnessed: number },
+): boolean {
   const now = deps.now().getTime();
-  const since = behindSince.get(chain.endpoints) ?? now;
+  const before = behindSince.get(chain.endpoints);
+  const since = before && witnessed < before.height ? before : { at: now, height: wanted };
   behindSince.set(chain.endpoints, since);
-  return now - since >= Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * chain.network.blockMs);
+  return now - since.at >= Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * chain.network.blockMs);
 }

@@ -1,6 +1,10 @@
 import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type TypedDataDefinition } from "viem";
 import { describe, expect, test } from "vitest";
+import { AUTHORIZATION_USED_TOPIC } from "../../../../chains/evm/abi.ts";
+import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import type { OptionView } from "../../../../payments/views.ts";
+import { watchChain } from "../../../../transfers/watch-pass.ts";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, signOption, walletActions } from "../../../support/merchant-fixture.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
@@ -146,4 +150,61 @@ test("transfers that cannot be decided, more than one pass checks, do not keep l
   await setToken(token);
   for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
   expect(new Set(await fixture.statesOf(broken))).toEqual(new Set(["ended"]));
+});
+
+/** A chain whose logs are read five blocks at a time, an expired payment whose authorization is cancelled, and another one. */
+async function startLongSearch() {
+  const chain = await startChain();
+  const proxy = await startAlteringProxy({ target: chain.url });
+  const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url], change: { logRange: 5 } });
+  const buyer = await fundBuyer(chain);
+  const [cancelled, unused] = [await fixture.create(100n), await fixture.create(200n)];
+  const [option] = await fixture.offer(cancelled, buyer);
+  if (!option) throw new Error("there is no way to pay");
+  for (const id of [cancelled, unused]) await fixture.verify(await fixture.attempt(id, buyer));
+  await cancel(chain, option, buyer);
+  await chain.client.increaseTime({ seconds: 7_200 });
+  await mine(chain, 60);
+  const statesOf = (ids: readonly string[]) => Promise.all(ids.map(async (id) => (await fixture.status(id)).state));
+  const searched: number[] = [];
+  /** Calls `on` before each answer to a search, and notes from which block on it searched. */
+  const watchSearches = (on: () => void) =>
+    proxy.alter((method, [filter], result) => {
+      const { topics, fromBlock } = (filter ?? {}) as { topics?: string[][]; fromBlock?: Hex };
+      if (method === "eth_getLogs" && topics?.[0]?.[0] === AUTHORIZATION_USED_TOPIC) {
+        searched.push(Number(fromBlock));
+        on();
+      }
+      return result;
+    });
+  return { chain, fixture, cancelled, unused, statesOf, searched, watchSearches };
+}
+
+test("a long search for a movement takes one call of a pass that must end, goes on in the next one, and delays no other transfer", async () => {
+  const { fixture, cancelled, unused, statesOf, searched, watchSearches } = await startLongSearch();
+  watchSearches(() => undefined);
+  await fixture.watch();
+  expect(await statesOf([cancelled, unused])).toEqual(["processing", "expired"]);
+  expect(searched).toHaveLength(1);
+  for (let pass = 2; (await statesOf([cancelled]))[0] === "processing"; pass += 1) {
+    await fixture.watch();
+    expect(searched).toHaveLength(pass);
+  }
+  expect(await statesOf([cancelled])).toEqual(["expired"]);
+  expect(searched.at(-1)).toBe(0);
+  expect(searched).toEqual([...new Set(searched)].sort((a, b) => b - a));
+  expect(searched.length).toBeGreaterThan(10);
+});
+
+test("a long search for a movement ends after a time in each pass", async () => {
+  const { chain, fixture, cancelled, statesOf, searched, watchSearches } = await startLongSearch();
+  await fixture.watch();
+  watchSearches(() => fixture.clock.advance(1_000));
+  await watchChain(fixture.deps, {
+    chain: chain.id,
+    signal: new AbortController().signal,
+    handlers: createBookingHandlers(fixture.deps),
+  });
+  expect(searched).toHaveLength(2);
+  expect(await statesOf([cancelled])).toEqual(["processing"]);
 });

@@ -34,7 +34,7 @@ async function startTwoEndpoints(change: Record<string, unknown> = {}, options: 
     );
   const count = async (metric: "endpointDisagreements" | "agreementWaits" | "singleEndpointConfirmations") =>
     (await fixture.deps.metrics[metric].get()).values.reduce((sum, { value }) => sum + value, 0);
-  return { chain, away, firstAway, first, second, fixture, isConfirmed, watch, watchUntilConfirmed, count };
+  return { chain, rpcUrls, away, firstAway, first, second, fixture, isConfirmed, watch, watchUntilConfirmed, count };
 }
 type TwoEndpoints = Awaited<ReturnType<typeof startTwoEndpoints>>;
 
@@ -271,6 +271,41 @@ describe("a second endpoint that lags", () => {
     await mine(chain);
     await watch();
     expect(await isConfirmed(large.id)).toBe(false);
+
+    // The next payments do not wait for it again.
+    const next = await fixture.sign(await fundBuyer(chain));
+    await relayByThirdParty(chain, next.call);
+    await watch();
+    await watch();
+    expect(await isConfirmed(next.id)).toBe(true);
+  });
+
+  test("a second endpoint that is behind for a moment is waited for, although another worker's pass saw it catch up before", async () => {
+    const two = await startTwoEndpoints();
+    const { chain, second, fixture, isConfirmed, watch, watchUntilConfirmed, count } = two;
+    const { databaseUrl, clock } = fixture;
+    const other = await makeTransfersFixture(chain, { rpcUrls: two.rpcUrls, databaseUrl, clock });
+    const relayBehind = async () => {
+      const one = await fixture.sign(await fundBuyer(chain));
+      stickAt(second, Number(await chain.client.getBlockNumber()));
+      await relayByThirdParty(chain, one.call);
+      await watch();
+      await watch();
+      expect(await isConfirmed(one.id)).toBe(false);
+      second.alter(undefined);
+      return one;
+    };
+    const one = await relayBehind();
+    await waitFor(
+      async () => {
+        await other.watch().catch((error: unknown) => expect(error).toMatchObject({ transient: true }));
+        return isConfirmed(one.id);
+      },
+      { within: 20_000 },
+    );
+    clock.advance(31_000);
+    await watchUntilConfirmed((await relayBehind()).id);
+    expect(await count("singleEndpointConfirmations")).toBe(0);
   });
 });
 
