@@ -49,3 +49,20 @@ export async function runInSavepoints<R, T>(
   const before = await runInSavepoints(db, rows.slice(0, middle), { work, fail });
   return [...before, ...(await runInSavepoints(db, rows.slice(middle), { work, fail }))];
 }
+
+/** Runs one step of an open transaction. Returns what it throws, after a rollback to the state before the step. */
+export async function trySavepoint<T>(
+  db: Db,
+  work: () => Promise<T>,
+): Promise<{ ok: true; value: T } | { ok: false; error: unknown }> {
+  await sql`savepoint step`.execute(db);
+  try {
+    const value = await work();
+    await sql`release savepoint step`.execute(db);
+    return { ok: true, value };
+  } catch (error) {
+    await sql`rollback to savepoint step`.execute(db);
+    await sql`release savepoint step`.execute(db);
+    return { ok: false, error };
+  }
+}

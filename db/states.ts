@@ -2,7 +2,7 @@ import { memberNames } from "../runtime/member-names.ts";
 
 /**
  * Every state machine as data: machine → state → states it may move to. `new` is the state before a row exists. `migrate`
- * copies the moves into the table `transition`, which a foreign key of `event` references: no client, not even psql, can
+ * copies the moves into the table `transition`, which the trigger `event_known_moves` reads: no client, not even psql, can
  * record a move that is not listed here.
  */
 export const machines = {

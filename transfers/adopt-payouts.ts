@@ -8,6 +8,7 @@ import {
 } from "../db/queries/observations.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
+import { holdUnprocessable } from "./hold-unprocessable.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
@@ -20,7 +21,8 @@ export type BookAdopted = (db: Db, transfer: TransferRow, movement: ObservationR
 /**
  * Returns the payouts that the chain does not show as paid, and adopts or holds the others. When the treasury has moved
  * tokens under a payout's number, a restored database has lost the payout, and it must not be sent again. This holds for
- * any amount and receiver, and also when the movement is booked as an exception.
+ * any amount and receiver, and also when the movement is booked as an exception. A payout whose adoption throws is held,
+ * and the other transfers of the batch continue.
  * @param rows ready transfers out of the treasury
  */
 export async function keepUnpaidPayouts<Row extends TransferRow>(
@@ -30,7 +32,9 @@ export async function keepUnpaidPayouts<Row extends TransferRow>(
 ): Promise<Row[]> {
   const made = await listUsedNumbers(deps.db, rows);
   if (made.size === 0) return [...rows];
-  for (const row of rows) if (made.has(row.authorization_nonce)) await adopt(deps, row, book);
+  for (const row of rows)
+    if (made.has(row.authorization_nonce))
+      await adopt(deps, row, book).catch((error: unknown) => holdUnprocessable(deps, row, error));
   return rows.filter((row) => !made.has(row.authorization_nonce));
 }
 

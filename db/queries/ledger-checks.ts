@@ -17,11 +17,17 @@ export async function takeLedgerCheck(db: Db, args: { now: Date; nextAt: Date })
 export async function replaceFindings(db: Db, findings: readonly Finding[], at: Date): Promise<void> {
   await db.updateTable("ledger_check").set({ checked_at: at }).execute();
   await db.deleteFrom("ledger_finding").execute();
-  if (findings.length > 0)
-    await db
-      .insertInto("ledger_finding")
-      .values(findings.map((finding) => ({ ...finding, at })))
-      .execute();
+  await addFindings(db, findings, at);
+}
+
+/** Adds findings to those of the previous check, of which it keeps all. */
+export async function addFindings(db: Db, findings: readonly Finding[], at: Date): Promise<void> {
+  if (findings.length === 0) return;
+  await db
+    .insertInto("ledger_finding")
+    .values(findings.map((finding) => ({ ...finding, at })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }
 
 /** Returns the number of findings of each kind in the newest check. */

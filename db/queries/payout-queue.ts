@@ -11,7 +11,8 @@ export type PayoutKind = "settlement" | "refund";
  * - `not_served`: screening refuses the destination.
  * - `refund_pending`: a refund from the same balance comes first.
  * - `minimum`: the settlement is below the destination's minimum.
- * - `unrecorded_payout`: the chain shows another payout of the merchant that a restored database has lost.
+ * - `unrecorded_payout`: the chain shows another payout of the merchant, or a later refund of the same payment, that a
+ *   restored database has lost.
  * - `unknown_asset`: the networks file does not contain the asset.
  * - `balance_short`, `inventory_short`: the merchant's balance, or the treasury's inventory of the asset, is too low.
  * Any other obstacle is the reason of the signer that refuses the payout (signer/refusals.ts).

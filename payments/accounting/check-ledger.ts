@@ -1,14 +1,28 @@
 import type { Finding } from "../../db/findings.ts";
 import { type CheckScope, findWrongBalances, findWrongSums } from "../../db/queries/balance-findings.ts";
-import { replaceFindings, takeLedgerCheck } from "../../db/queries/ledger-checks.ts";
+import { addFindings, replaceFindings, takeLedgerCheck } from "../../db/queries/ledger-checks.ts";
 import {
   findUnbookedSettlements,
   findUnexplainedSettlements,
   findWrongPayoutTransfers,
   findWrongRefunds,
 } from "../../db/queries/payout-findings.ts";
+import { trySavepoint } from "../../db/savepoint.ts";
 import type { Db, Pool } from "../../db/tables.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+
+/** The parts of the check. */
+const finders: readonly ((db: Db, scope: CheckScope) => Promise<Finding[]>)[] = [
+  findWrongBalances,
+  findWrongSums,
+  findUnexplainedSettlements,
+  findUnbookedSettlements,
+  findWrongRefunds,
+  findWrongPayoutTransfers,
+];
+
+/** What a check found, and what its parts that failed have thrown. */
+type Check = { findings: Finding[]; failures: unknown[] };
 
 /**
  * Compares the rows that payouts depend on with each other: balances, settlements, refunds and transfers with the ledger,
@@ -18,20 +32,29 @@ import type { PaymentDeps } from "../payment-deps.ts";
  * database cannot deceive the signer, which checks payouts on the chain; this check reports that someone has written them.
  */
 export function checkLedger(db: Pool, scope: CheckScope): Promise<Finding[]> {
-  const transaction = db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only");
-  return transaction.execute((trx) => findContradictions(trx, scope));
+  return inSnapshot(db, (trx) => findContradictions(trx, scope));
+}
+
+function inSnapshot<T>(db: Pool, work: (trx: Db) => Promise<T>): Promise<T> {
+  return db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(work);
 }
 
 /** Does the same in a transaction of the caller's. */
 export async function findContradictions(db: Db, scope: CheckScope): Promise<Finding[]> {
-  return [
-    ...(await findWrongBalances(db)),
-    ...(await findWrongSums(db, scope)),
-    ...(await findUnexplainedSettlements(db, scope)),
-    ...(await findUnbookedSettlements(db, scope)),
-    ...(await findWrongRefunds(db)),
-    ...(await findWrongPayoutTransfers(db, scope)),
-  ];
+  const { findings, failures } = await runFinders(db, scope);
+  if (failures.length > 0) throw failures[0];
+  return findings;
+}
+
+/** Runs each part of the check. A part that fails, by a timeout for instance, hides no finding of the others. */
+async function runFinders(db: Db, scope: CheckScope): Promise<Check> {
+  const check: Check = { findings: [], failures: [] };
+  for (const find of finders) {
+    const found = await trySavepoint(db, () => find(db, scope));
+    if (found.ok) check.findings.push(...found.value);
+    else check.failures.push(found.error);
+  }
+  return check;
 }
 
 /** Interval between checks, milliseconds. */
@@ -40,14 +63,17 @@ const DAY_MS = 24 * 60 * 60_000;
 
 /**
  * Checks the ledger when it is due, in one process of the fleet. Reads what is unfinished, and what was booked or paid
- * since the beginning of yesterday (UTC). Stores and logs the findings.
+ * since the beginning of yesterday (UTC). Stores and logs the findings. When a part of the check fails, adds what the other
+ * parts have found to the former findings, and throws: the check then counts as not made.
  */
 export async function checkLedgerIfDue(deps: Pick<PaymentDeps, "db" | "now" | "log">): Promise<void> {
   const now = deps.now();
   const nextAt = new Date(now.getTime() + CHECK_EVERY_MS);
   if (!(await takeLedgerCheck(deps.db, { now, nextAt }))) return;
   const since = new Date(Math.floor(now.getTime() / DAY_MS - 1) * DAY_MS);
-  const findings = await checkLedger(deps.db, { since });
-  await deps.db.transaction().execute((db) => replaceFindings(db, findings, now));
+  const { findings, failures } = await inSnapshot(deps.db, (trx) => runFinders(trx, { since }));
+  if (failures.length > 0) await addFindings(deps.db, findings, now);
+  else await deps.db.transaction().execute((db) => replaceFindings(db, findings, now));
   for (const finding of findings) deps.log.error({ ...finding }, "rows of the ledger contradict each other");
+  if (failures.length > 0) throw failures[0];
 }

@@ -277,7 +277,7 @@ export function overpaidGroup(transfer: { id: string; asset: string }, movement:
   };
 }
 
-/** Returns the group that reduces a refund in transit and credits the difference to its merchant again. */
+/** Returns the group that reduces a refund in transit and credits `back`, which can be zero, to its merchant again. */
 export function refundLessenedGroup(refund: {
   id: string;
   asset: string;
@@ -288,7 +288,7 @@ export function refundLessenedGroup(refund: {
   const { back, ...less } = refund;
   const group = refundBegunGroup({ ...less, drawn: back });
   const entries = group.entries.map((entry) => ({ ...entry, amount: -entry.amount }));
-  return { ...group, kind: "refund_reduced", entries };
+  return { ...group, kind: "refund_reduced", entries: entries.filter(({ amount }) => amount !== 0n) };
 }
 
 /** Returns the group of a refund that has arrived: from the treasury, clearing in transit. */

@@ -16,8 +16,9 @@ const worker: AuditActor = { kind: "worker", id: "signer-log", address: null };
 
 /**
  * Compares the signer's audit log with the entry that was reported before, and writes the newest one to the service's audit log.
- * Writes once when they contradict each other: an alert fires until an operator accepts the signer's log, or the former log is
- * back. Does nothing while the signer does not answer, or keeps no log: the metric of the last comparison stands still.
+ * When they contradict each other, it writes that instead, again each time the signer's newest entry has changed: an alert fires
+ * until an operator accepts the signer's log, or the former log is back. Does nothing while the signer does not answer, or keeps
+ * no log: the metric of the last comparison stands still.
  */
 export async function recordSignerHead(
   deps: Pick<PaymentDeps, "db" | "now" | "log" | "metrics"> & { signer: Pick<TreasurySigner, "readAuditHead"> },

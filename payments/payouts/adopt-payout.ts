@@ -129,7 +129,10 @@ async function lockCovering(db: Db, of: Parameters<typeof chooseNotBegun>[1]): P
   }
 }
 
-/** Creates a new refund for the unsent part of a refund, drawn on the merchant's balance. */
+/**
+ * Creates a new refund for the unsent part of a refund, drawn on the merchant's balance. The merchant is credited what the
+ * sent part did not draw. Both parts of a refund in another asset draw their shares rounded up, so the credit can be zero.
+ */
 async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint): Promise<void> {
   const { id, payment_id: paymentId, merchant_id: merchantId, owed_asset, owed_amount } = refund;
   if (paymentId === null || merchantId === null) throw new Error(`refund ${id} is drawn on no balance`);
@@ -149,15 +152,17 @@ async function splitRefund(deps: Deps, db: Db, refund: RefundRow, rest: bigint):
     asset: refund.asset,
     amount: rest,
     owed_asset,
-    owed_amount: owedRest,
+    owed_amount: owedRest === 0n ? 1n : owedRest,
     receiver: refund.receiver,
     state: "due",
     created_at: at,
     due_at: at,
   });
-  const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
-  const settlement = { id: newId("stl", at), merchantId, mode: "live" as const, ...back, number, dueAt: at };
-  await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
+  if (back.amount > 0n) {
+    const [number = 0] = await creditMerchants(db, [{ merchantId, ...back, settlements: 1 }]);
+    const settlement = { id: newId("stl", at), merchantId, mode: "live" as const, ...back, number, dueAt: at };
+    await insertSettlements(db, [{ ...settlement, converted: owed_asset !== null }], at);
+  }
   await insertGroups(db, [refundLessenedGroup({ id, asset: refund.asset, amount: rest, merchantId, back })], at);
 }
 

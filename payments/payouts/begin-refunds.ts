@@ -15,6 +15,7 @@ import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/ledger-groups.ts";
 import { enqueueRelays } from "../lifecycle/relay-transfers.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { listBehindForgottenRefunds } from "./paid-before-restore.ts";
 import { chainOf, listCaughtUp, type Payout, type PayoutDeps, signPayouts, splitByKnownAsset } from "./sign-payout.ts";
 import { type Draw, splitByCover } from "./split-by-cover.ts";
 
@@ -22,6 +23,7 @@ import { type Draw, splitByCover } from "./split-by-cover.ts";
 export type RefundOutcome =
   | "begun"
   | "watcher_behind"
+  | "unrecorded_payout"
   | "unknown_asset"
   | "not_served"
   | "balance_short"
@@ -33,7 +35,8 @@ type Deps = PaymentDeps & PayoutDeps;
  * amount moves from the merchant's balance to in transit. The transfer's nonce names the refund, so the chain rejects a
  * second one. A refund that exceeds its merchant's balance waits until the balance covers it, and the merchant's
  * settlements of that asset wait behind it. It never uses another merchant's money. A refund whose receiver fails
- * screening is held until an operator decides. Returns outcomes in the order of `refundIds`.
+ * screening is held until an operator decides. A refund waits when the chain shows a later one of its payment that the
+ * database does not know. Returns outcomes in the order of `refundIds`.
  */
 export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Promise<RefundOutcome[]> {
   const [due, unknown] = splitByKnownAsset(deps, await listDueRefunds(deps.db, refundIds));
@@ -48,8 +51,15 @@ export async function beginRefunds(deps: Deps, refundIds: readonly string[]): Pr
   }
   const failures: unknown[] = [];
   const payable: DueRefund[] = [];
+  const ready = due.filter(({ asset }) => caughtUp.has(chainOf(asset)));
+  const waiting = await listBehindForgottenRefunds(deps, ready);
   for (const refund of due) {
     try {
+      if (waiting.has(refund.id)) {
+        deps.log.error({ refund: refund.id }, "refund waits: the chain shows a later refund that the database lacks");
+        outcomes.set(refund.id, "unrecorded_payout");
+        continue;
+      }
       const obstacle = caughtUp.has(chainOf(refund.asset)) ? await hold(deps, refund) : "watcher_behind";
       if (obstacle) outcomes.set(refund.id, obstacle);
       else payable.push(refund);

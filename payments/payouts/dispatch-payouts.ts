@@ -99,7 +99,7 @@ async function reportOutcomes(
     if (!first) continue;
     const all = [first, ...others];
     const found = all.map(({ id }) => ({ id, outcome: outcomes.get(id) ?? "begun" }));
-    const short = found.filter(({ outcome }) => mustDefer(outcome));
+    const short = found.filter(({ outcome }) => mustDefer(first.kind, outcome));
     if (short.length > 0) await deferRows(deps.db, { kind: first.kind, ids: short.map(({ id }) => id) });
     const key: QueueKey & { now: Date } = { ...first, now: deps.now() };
     if (found.some(({ outcome }) => outcome === "begun")) {
@@ -113,9 +113,14 @@ async function reportOutcomes(
   }
 }
 
-/** Returns true when the payouts behind this one in its queue may go first: another amount, or another decision of the signer. */
-const mustDefer = (outcome: Outcome): boolean =>
-  amountObstacles.some((obstacle) => obstacle === outcome) || (isRefusal(outcome) && !isTransientRefusal(outcome));
+/**
+ * Returns true when the payouts behind this one in its queue may go first: another amount, another decision of the signer, or
+ * refunds of other payments.
+ */
+const mustDefer = (kind: PayoutKind, outcome: Outcome): boolean =>
+  amountObstacles.some((obstacle) => obstacle === outcome) ||
+  (kind === "refund" && outcome === "unrecorded_payout") ||
+  (isRefusal(outcome) && !isTransientRefusal(outcome));
 const isRefusal = (outcome: Outcome): outcome is RefusalReason => refusalReasons.some((reason) => reason === outcome);
 
 const isObstacle = (outcome: Outcome): outcome is Obstacle => outcome !== "begun" && outcome !== "watcher_behind";

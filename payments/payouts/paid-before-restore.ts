@@ -1,5 +1,7 @@
+import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
 import { listUnclaimedNumbers } from "../../db/queries/observations.ts";
+import type { RefundRow } from "../../db/queries/refunds.ts";
 import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { groupByBalance } from "./group-by-balance.ts";
@@ -42,4 +44,32 @@ export async function findForgottenPayouts(
     }
   }
   return { waiting, forgotten };
+}
+
+/** How many numbers above a refund's own are looked for on the chain. */
+const LATER_NUMBERS = 16;
+
+/**
+ * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
+ * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
+ * They continue when the later refund is requested again and adopted, which may need their withdrawal.
+ */
+export async function listBehindForgottenRefunds(
+  deps: Pick<PaymentDeps, "db" | "chains" | "networks">,
+  refunds: readonly RefundRow[],
+): Promise<Set<string>> {
+  const waiting = new Set<string>();
+  for (const [chain, all] of Map.groupBy(refunds, ({ asset }) => chainOf(asset))) {
+    const { treasury } = getChain(deps.chains, chain);
+    const made = await listUnclaimedNumbers(deps.db, { chain, payer: treasury });
+    if (made.size === 0) continue;
+    for (const { id, merchant_id: merchantId, payment_id: paymentId, number } of all) {
+      if (merchantId === null || paymentId === null) continue;
+      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) {
+        const key = refundKey({ merchantId, paymentId, number: later });
+        if (made.has(deriveNonce(deps.networks.deployment, key))) waiting.add(id);
+      }
+    }
+  }
+  return waiting;
 }

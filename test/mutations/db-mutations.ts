@@ -137,6 +137,17 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/accounting/check-ledger.ts",
+    tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
+    mutations: [
+      {
+        name: "a part of the ledger check that fails hides what the others find",
+        find: "if (failures.length > 0) await addFindings(deps.db, findings, now);",
+        replace: "if (failures.length > 0) throw failures[0];",
+      },
+    ],
+  },
+  {
     file: "db/queries/payout-findings.ts",
     tests: ["test/integration/payments/accounting/check-ledger.test.ts"],
     mutations: [

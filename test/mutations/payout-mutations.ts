@@ -159,6 +159,12 @@ export const payoutMutations: readonly MutationGroup[] = [
         replace: "[].push(...",
         tests: ["test/integration/payments/payouts/restored-backlog.test.ts"],
       },
+      {
+        name: "a refund that a restore has revived is sent beside its replacement",
+        find: "refundKey({ merchantId, paymentId, number: later })",
+        replace: "refundKey({ merchantId, paymentId, number })",
+        tests: ["test/integration/payments/payouts/revived-refunds.test.ts"],
+      },
     ],
   },
 ];

@@ -596,6 +596,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "return rows.filter((row) => !made.has(row.authorization_nonce));",
         replace: "return [...rows];",
       },
+      {
+        name: "an adoption that throws stops the other transfers of its chain",
+        find: ".catch((error: unknown) => holdUnprocessable(deps, row, error))",
+        replace: "",
+        tests: ["test/integration/payments/payouts/failing-adoption.test.ts"],
+      },
     ],
   },
   {

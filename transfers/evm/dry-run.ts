@@ -7,10 +7,10 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Signer } from "../../chains/evm/signers/signer.ts";
 import { simulateTransaction } from "../../chains/evm/simulate-transaction.ts";
 import { type EvmTransferRow, holdTransfer, markAsWallets } from "../../db/queries/transfers.ts";
-import { cleanText } from "../../runtime/clean-text.ts";
 import { keepUnpaidPayouts } from "../adopt-payouts.ts";
 import type { SendHandlers } from "../booking-handlers.ts";
 import { claimExistingMovement, declineTransfer } from "../decline-transfer.ts";
+import { holdUnprocessable } from "../hold-unprocessable.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { buildPayload } from "./multicall-batch.ts";
 import { inspectScreened, screenByOracle, simulateScreened } from "./oracle-screening.ts";
@@ -58,20 +58,6 @@ export async function dryRunBatch(
     }
   }
   return good;
-}
-
-/**
- * Holds a transfer that cannot be processed, so that the rest of its batch continues and it is not picked first again.
- * Throws database errors.
- */
-export async function holdUnprocessable(
-  deps: TransferDeps,
-  { id, chain }: EvmTransferRow,
-  error: unknown,
-): Promise<void> {
-  deps.log.error({ transfer: id, chain, err: error }, "transfer cannot be processed and is held for a retry");
-  const message = error instanceof Error ? error.message : "unknown error";
-  await holdTransfer(deps.db, { id, error: cleanText(`it cannot be processed: ${message}`, 200), now: deps.now() });
 }
 
 /** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */

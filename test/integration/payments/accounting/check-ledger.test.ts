@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import { describe, expect, test } from "vitest";
-import { countFindings } from "../../../../db/queries/ledger-checks.ts";
+import { countFindings, findLastCheck } from "../../../../db/queries/ledger-checks.ts";
 import type { Db } from "../../../../db/tables.ts";
 import { checkLedger, checkLedgerIfDue, findContradictions } from "../../../../payments/accounting/check-ledger.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -230,6 +230,28 @@ test("the check runs once in five minutes, logs and counts what it finds, and fo
   await change(-1n);
   fixture.clock.advance(300_000);
   await run();
+  expect(await counted()).toEqual({});
+});
+
+test("a part of the check that fails hides no finding of the others, and the check counts as not made", async () => {
+  const own = await makeMerchantFixture(chain);
+  await own.pay(await fundBuyer(chain), 100n);
+  const counted = async () => toCounts(await countFindings(own.db));
+  const checkedAt = await findLastCheck(own.db);
+  await sql`update merchant_balance set amount = amount + 1`.execute(own.db);
+  await sql`alter table settlement_deduction rename to moved_away`.execute(own.db);
+  own.clock.advance(300_000);
+  await expect(checkLedgerIfDue(own.deps)).rejects.toThrow("settlement_deduction");
+  expect(await counted()).toEqual({ balance_differs: 1, settlements_differ: 1 });
+  expect(await findLastCheck(own.db)).toEqual(checkedAt);
+  // The next check keeps the findings and stores none twice.
+  own.clock.advance(300_000);
+  await expect(checkLedgerIfDue(own.deps)).rejects.toThrow("settlement_deduction");
+  expect(await counted()).toEqual({ balance_differs: 1, settlements_differ: 1 });
+  await sql`alter table moved_away rename to settlement_deduction`.execute(own.db);
+  await sql`update merchant_balance set amount = amount - 1`.execute(own.db);
+  own.clock.advance(300_000);
+  await checkLedgerIfDue(own.deps);
   expect(await counted()).toEqual({});
 });
 

@@ -1,6 +1,8 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { insertObservations } from "../../../../db/queries/observations.ts";
 import { newKey } from "../../../../local/networks-document.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { listDestinations } from "../../../../payments/merchants/destinations.ts";
 import { setAcceptsOtherAssets } from "../../../../payments/payouts/payout-policies.ts";
 import { type RefundAmount, refundPayment } from "../../../../payments/payouts/refund-payment.ts";
@@ -43,7 +45,8 @@ test("a partial refund in the payment's currency is rounded down to the asset, a
   expect((await refund(fixture, paymentId)).amount).toBe(10_862_086n - 3_613_461n);
 });
 
-test("a refund in another asset is deducted from the merchant's balance rounded up, so that no other merchant pays the fraction", async () => {
+/** Pays one USDC's worth with a token of two more decimals to a merchant that is paid out in USDC. */
+async function payWithFinerToken() {
   // A token with two more decimals than USDC.
   const entries = kinds.change["assets"] as { asset: string }[];
   const finer = entries.map((entry) => (entry.asset === assets.permit ? { ...entry, decimals: 8 } : entry));
@@ -69,7 +72,11 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   const balance = async () =>
     (await fixture.db.selectFrom("merchant_balance").select("amount").executeTakeFirstOrThrow()).amount;
   expect(await balance()).toBe(1_000_000n);
+  return { fixture, paymentId, balance };
+}
 
+test("a refund in another asset is deducted from the merchant's balance rounded up, so that no other merchant pays the fraction", async () => {
+  const { fixture, paymentId, balance } = await payWithFinerToken();
   const part = await refund(fixture, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
   expect(part).toMatchObject({ amount: 150n, owed_asset: assets.usdc, owed_amount: 2n });
   expect(await fixture.refund(part.id)).toEqual(["begun"]);
@@ -86,4 +93,32 @@ test("a refund in another asset is deducted from the merchant's balance rounded 
   const drawn = await execute(asApi, "select owed_asset, owed_amount from refund where id = 'rfnd_second'");
   expect(drawn).toEqual([{ owed_asset: assets.usdc, owed_amount: "2" }]);
   await expect(execute(fixture.databaseUrl, forged.replace(", 2,", ", 3,"))).rejects.toThrow("owed_amount_check");
+});
+
+test("a restored database adopts a converted refund that lacks less than a minor unit of what it draws, and sends the remainder", async () => {
+  const { fixture, paymentId, balance } = await payWithFinerToken();
+  const { db, deps } = fixture;
+  const { id } = await refund(fixture, paymentId, { unit: `caip19/${assets.permit}`, value: 150n });
+  expect(await fixture.refund(id)).toEqual(["begun"]);
+  const transferOf = async (refundId: string) => {
+    const transfer = (await fixture.transfers()).find(({ refund_id }) => refund_id === refundId);
+    if (!transfer) throw new Error("the refund has no transfer");
+    return transfer;
+  };
+  const { token, payer, receiver, authorization_nonce } = await transferOf(id);
+  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token, payer, receiver, amount: 149n, authorization_nonce, booked: true };
+  await insertObservations(db, [{ ...place, ...movement, transfer_id: null, observed_at: deps.now() }]);
+  await fixture.relay();
+  expect(await transferOf(id)).toMatchObject({ state: "included", amount: 149n });
+  // Of the two minor units that were drawn, 149/150 are 1.99.
+  const refunds = await db.selectFrom("refund").selectAll().orderBy("number").execute();
+  expect(refunds).toMatchObject([
+    { id, amount: 149n, owed_amount: 2n, state: "paying" },
+    { amount: 1n, owed_amount: 1n, state: "due" },
+  ]);
+  expect(await balance()).toBe(999_998n);
+  expect(await checkLedger(db, { since: undefined })).toEqual([]);
+  expect(await fixture.refund(refunds[1]?.id ?? "")).toEqual(["begun"]);
+  expect(await balance()).toBe(999_997n);
 });

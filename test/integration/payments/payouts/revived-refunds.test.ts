@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { deriveNonce, refundKey } from "../../../../chains/natural-key.ts";
+import { insertObservations } from "../../../../db/queries/observations.ts";
+import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
+import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
+import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { testActor } from "../../../support/test-actor.ts";
+
+const UNIT = 1_000_000n;
+
+test("a refund that a restore has revived waits while the chain shows its replacement, until it is withdrawn", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps, merchantId } = fixture;
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.pay(buyer, 10_000n);
+  const before = await usdcBalance(chain, buyer.address);
+  const request = async (cents: bigint) => {
+    const amount = { unit: "iso4217/USD", value: cents };
+    return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
+  };
+  const revived = await request(3_000n);
+  // The lost database withdrew it, and sent a second refund of 20 USDC.
+  const number = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 2 }));
+  const payment = (await fixture.transfers()).find(({ purpose }) => purpose === "payment");
+  if (!payment) throw new Error("the payment has no transfer");
+  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const movement = { token: payment.token, payer: payment.receiver, receiver: payment.payer, amount: 20n * UNIT };
+  await insertObservations(db, [
+    { ...place, ...movement, authorization_nonce: number, transfer_id: null, observed_at: deps.now() },
+  ]);
+  const payouts = async () => (await fixture.transfers()).filter(({ purpose }) => purpose === "refund");
+
+  // A refund of another payment does not wait behind it.
+  const other = await fixture.pay(await fundBuyer(chain), 100n);
+  const ofOther = unwrap(await refundPayment(deps, { actor: testActor, paymentId: other, mode: "live" })).refundId;
+  expect(await dispatchRefunds(deps, [revived, ofOther])).toEqual(["unrecorded_payout", "begun"]);
+  expect(await payouts()).toMatchObject([{ refund_id: ofOther }]);
+  const rows = await db.selectFrom("refund").select("due_retries").where("id", "=", revived).execute();
+  expect(rows).toEqual([{ due_retries: 1 }]);
+
+  unwrap(await withdrawRefund(deps, { actor: testActor, refundId: revived }));
+  const replacement = await request(2_000n);
+  expect(await dispatchRefunds(deps, [replacement])).toEqual(["begun"]);
+  await fixture.relay();
+  const adopted = (await payouts()).find(({ refund_id }) => refund_id === replacement);
+  expect(adopted).toMatchObject({ state: "included", amount: 20n * UNIT });
+  expect(await usdcBalance(chain, buyer.address)).toBe(before);
+});
