@@ -12,13 +12,15 @@ import {
   findOldestUnfinishedPayment,
 } from "../../../../db/queries/money-gauges.ts";
 import { listUnmatched } from "../../../../db/queries/observations.ts";
+import { lockPaidQuotes } from "../../../../db/queries/payment-options.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
 import { listNewestPayments } from "../../../../db/queries/payments.ts";
 import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
+import { lockByAuthorizations } from "../../../../db/queries/transfers.ts";
 import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
-import { findContradictions } from "../../../../payments/accounting/check-ledger.ts";
+import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { newId } from "../../../../payments/ids.ts";
 import { listPaymentViews } from "../../../../payments/lifecycle/list-payments.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
@@ -107,6 +109,10 @@ test("the sweep, the watchers and the gauges read all of no table that grows", a
     await takeDueEndpoints(db, { ...due, retryAt: now });
     await listConfirmable(db, { chain, upTo: 2_000_000_000, limit: 100 });
     await listUnmatched(db, { chain, upTo: 2_000_000_000, limit: 100 });
+    const [nonce, account] = [`0x${"ab".repeat(32)}`, `0x${"ab".repeat(20)}`];
+    const money = { authorization_nonce: nonce, token: account, payer: account, receiver: account, amount: 1n };
+    await lockPaidQuotes(db, { chain, money: [money] });
+    await lockByAuthorizations(db, { chain, nonces: [nonce] });
     await listOldestOverdue(db, now);
     await countOpenExceptions(db);
     await countOpenRefunds(db);
@@ -137,7 +143,7 @@ test("operators' lists, reports and checks read all of no table that grows", asy
     await listPaymentsOfPayer(db, { payers: [`0x${"ab".repeat(20)}`], limit: 50 });
     await readPaymentReport({ db }, paymentId);
     await listUnfinishedWork(db, { before: since, now, limit: 200 });
-    await findContradictions(db, { since });
+    await checkLedger(db, { since });
   });
 });
 
