@@ -190,7 +190,11 @@ export function createSystemReads(deps: Deps) {
     payouts: async () => ({
       blocked: [
         ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
-        ...["balance_short", "unrecorded_payout", ...refusalReasons].map((obstacle) => ({ kind: "refund" as const, obstacle, count: 0 })),
+        ...["balance_short", "unrecorded_payout", ...refusalReasons].map((obstacle) => ({
+          kind: "refund" as const,
+          obstacle,
+          count: 0,
+        })),
         ...(await countBlockedQueues(db)),
       ],
     }),
