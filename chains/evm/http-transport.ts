@@ -26,8 +26,8 @@ type Answer = { result?: unknown; error?: unknown };
  * Opens a JSON-RPC endpoint without sending a request. Throws viem's errors, as its own HTTP transport does, but takes a fifth
  * of its processor time, because it makes no Request, no Response and no stream for each call. The status 429 is always a
  * HttpRequestError with the header Retry-After. An answer that is neither a result nor an error with a code and a message is a
- * HttpRequestError too. An answer of more than 64 MiB is an error of the call and not of the endpoint: another one would send the
- * same. No error holds the body of a request, which may be signed.
+ * HttpRequestError too. An answer of more than 64 MiB is an error of the call and not of the endpoint: another one would usually
+ * send as much. No error holds the body of a request, which may be signed.
  */
 export function openHttpTransport(address: string, timeoutMs: number): Send {
   const { url, headers: own } = splitCredentials(address);

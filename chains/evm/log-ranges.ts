@@ -79,7 +79,7 @@ const SLOW_STATUSES = [408, 413, 502, 503, 504, 524];
  * Returns true if an endpoint may have failed because the part was too much for it: it timed out, or the proxy in front of
  * it gave up. The caller may ask another endpoint, so the error is thrown, and only the next part is shorter.
  */
-function isSlow(error: unknown): boolean {
+export function isSlow(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof TimeoutError) return true;
     if (cause instanceof HttpRequestError) return SLOW_STATUSES.includes(cause.status ?? 0);

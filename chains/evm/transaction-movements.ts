@@ -6,6 +6,7 @@ import { COLLECTED_TOPIC } from "./collector-contract.ts";
 import { DISBURSED_TOPIC } from "./disburser-contract.ts";
 import { type Receipt, readReceipt } from "./evm-broadcast.ts";
 import { classifyLogError } from "./log-errors.ts";
+import { isSlow } from "./log-ranges.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { type LogFilter, readLogs } from "./read-logs.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
@@ -16,7 +17,7 @@ const CONCURRENT_RECEIPTS = 8;
 /**
  * Returns movements with their natural keys, which other logs of their transactions show. Reads the receipt of each
  * transaction that is not among `known`, and the transaction of each push: the cost depends on these movements, and not
- * on what else the blocks contain. Where the endpoint does not send a receipt because of its size, reads the logs of its block
+ * on what else the blocks contain. Where a receipt may be too large for the endpoint or the time, reads the logs of its block
  * that name the payers. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
  * @param known receipts that were read already
  */
@@ -60,7 +61,7 @@ async function readLogsOf(chain: EvmChain, hash: Hex, made: readonly EvmMovement
     return receipt.logs;
   } catch (cause) {
     const [block] = made.map(({ blockId }) => blockId);
-    if (block === undefined || classifyLogError(cause).kind !== "too_large") throw cause;
+    if (block === undefined || !(classifyLogError(cause).kind === "too_large" || isSlow(cause))) throw cause;
     const logs = await readLogs(chain.rpc, { blockHash: block }, listKeyFilters(chain, made));
     return logs.filter(({ transactionHash }) => transactionHash === hash);
   }

@@ -5,13 +5,13 @@ import { listen } from "./listen.ts";
 /** Returns the result that the caller receives in place of the chain's result. */
 export type Alter = (method: string, params: unknown[], result: unknown) => unknown;
 
-/** A result of `Alter` for which the caller receives an error. */
+/** A result of `Alter` for which the caller receives an error: one of the call, or an HTTP status. */
 export class RpcRefusal {
-  readonly code: number;
-  readonly message: string;
-  constructor(code: number, message: string) {
-    this.code = code;
-    this.message = message;
+  readonly status: number;
+  readonly error: { code: number; message: string };
+  constructor(error: { code: number; message: string }, status = 200) {
+    this.error = error;
+    this.status = status;
   }
 }
 
@@ -29,8 +29,10 @@ export async function startAlteringProxy({ target }: { target: string }) {
     if (text === undefined) return void request.socket.resetAndDestroy();
     const answer = JSON.parse(text) as { result?: unknown };
     if (alter && "result" in answer) answer.result = alter(method, params, answer.result);
-    const given = answer.result instanceof RpcRefusal ? { error: { ...answer.result } } : answer;
-    response.writeHead(200, headers).end(JSON.stringify(given));
+    const { result } = answer;
+    if (!(result instanceof RpcRefusal)) response.writeHead(200, headers).end(JSON.stringify(answer));
+    else if (result.status === 200) response.writeHead(200, headers).end(JSON.stringify({ error: result.error }));
+    else response.writeHead(result.status).end();
   });
   const url = await listen(server);
   return {

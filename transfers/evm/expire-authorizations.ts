@@ -48,18 +48,21 @@ export async function endExpiredAuthorizations(
   const { finalNumber } = args.cursor;
   const final = await findBlock(deps.db, { chain: chain.chain, number: finalNumber });
   if (!final) return;
+  const after = lastChecked.get(chain.endpoints);
   const expired = await listExpiredAuthorizations(deps.db, {
     chain: chain.chain,
     at: Math.floor(final.at.getTime() / 1000),
     limit: MAX_CHECKED,
-    after: lastChecked.get(chain.endpoints),
+    after,
   });
   const last = expired.at(-1);
   if (last && expired.length === MAX_CHECKED) lastChecked.set(chain.endpoints, last);
   else lastChecked.delete(chain.endpoints);
   const searches: Searches = unfinished.get(chain.endpoints) ?? new Map();
   unfinished.set(chain.endpoints, searches);
-  if (expired.length === 0) return searches.clear();
+  // An empty page after others says nothing about their searches.
+  if (expired.length === 0 && after === undefined) searches.clear();
+  if (expired.length === 0) return;
   const mayRead = limitReads(deps, args.signal);
   const views = await readViews(chain, (view) => readUsedAuthorizations(view, expired, finalNumber));
   const unknown = new Set(views.flatMap(({ value }) => [...value.unknown]));

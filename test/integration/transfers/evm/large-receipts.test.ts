@@ -44,19 +44,25 @@ test("a stranger's deposit in a transaction with a receipt of more than 10 MB ho
   expect((await fixture.status(paymentId)).state).toBe("succeeded");
 });
 
-test("a payment relayed in a transaction whose receipt the endpoint refuses as too large succeeds", async () => {
-  const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url] });
-  const { paymentId, results } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
-  const rows = fixture.db.selectFrom("payment_option").selectAll().where("payment_id", "=", paymentId);
-  const authorization = toAuthorization(readEvmRow(await rows.executeTakeFirstOrThrow()));
-  const hash = await spam(encodeTransfer(authorization, results[0]?.data[0] as Hex));
-  proxy.alter((method, params, result) =>
-    method === "eth_getTransactionReceipt" && params[0] === hash
-      ? new RpcRefusal(-32_008, "response too large")
-      : result,
-  );
-  await fixture.watch();
-  await mine(chain, 1);
-  await fixture.watch();
-  expect((await fixture.status(paymentId)).state).toBe("succeeded");
-});
+const tooLarge = { code: -32_008, message: "response too large" };
+
+test.each([
+  ["with an error of the call", new RpcRefusal(tooLarge)],
+  ["by its proxy", new RpcRefusal(tooLarge, 413)],
+])(
+  "a payment relayed in a transaction whose receipt the endpoint refuses as too large, %s, succeeds",
+  async (_by, refusal) => {
+    const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url] });
+    const { paymentId, results } = await signUnconfirmed(fixture, { chain, buyer: await fundBuyer(chain) });
+    const rows = fixture.db.selectFrom("payment_option").selectAll().where("payment_id", "=", paymentId);
+    const authorization = toAuthorization(readEvmRow(await rows.executeTakeFirstOrThrow()));
+    const hash = await spam(encodeTransfer(authorization, results[0]?.data[0] as Hex));
+    proxy.alter((method, params, result) =>
+      method === "eth_getTransactionReceipt" && params[0] === hash ? refusal : result,
+    );
+    await fixture.watch();
+    await mine(chain, 1);
+    await fixture.watch();
+    expect((await fixture.status(paymentId)).state).toBe("succeeded");
+  },
+);
