@@ -12,6 +12,7 @@ export type TestSigner = {
   signTransfer(lamports?: number, to?: PublicKey): Promise<{ bytes: Buffer; to: PublicKey }>;
   send(bytes: Uint8Array, skipPreflight?: boolean): Promise<string>;
   statusOf(signature: string): ReturnType<typeof readStatus>;
+  /** Waits until a transaction has at least this status. A poll can miss "confirmed", which lasts 150 ms. */
   until(signature: string, wanted: "confirmed" | "finalized"): Promise<true>;
 };
 
@@ -31,7 +32,13 @@ export async function openSigner(solana: TestSolana): Promise<TestSigner> {
     send: (bytes, skipPreflight = false) => connection.sendRawTransaction(bytes, { skipPreflight }),
     statusOf,
     until: (signature, wanted) =>
-      waitFor(async () => (await statusOf(signature))?.confirmationStatus === wanted, { within: 10_000 }),
+      waitFor(
+        async () => {
+          const status = (await statusOf(signature))?.confirmationStatus;
+          return status === wanted || status === "finalized";
+        },
+        { within: 10_000 },
+      ),
   };
 }
 
