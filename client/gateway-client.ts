@@ -79,7 +79,10 @@ export class GatewayClient {
     return this.#call(payment, "/fetch", { method: "POST", body: request }, options);
   }
 
-  /** Hands in the results of an option's actions. A repetition returns the present status. */
+  /**
+   * Hands in the results of an option's actions, and returns the status once they are verified; with `maxPollMs`, when the payment
+   * is final or that time has passed. A repetition returns the present status.
+   */
   confirm(
     payment: string,
     request: GatewayConfirmPaymentRequest,

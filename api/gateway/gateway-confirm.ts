@@ -27,15 +27,15 @@ export const confirmBody = z.object({
 });
 
 /**
- * POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. A repeated confirm returns the present
- * status.
+ * POST /v1/gateway/payment/{id}/confirm: submits what the wallet has signed. The response comes with the verification, or with
+ * `maxPollMs` when the payment is final. A repeated confirm returns the present status.
  */
 export const gatewayConfirm = defineOperation({
   method: "POST",
   path: "/v1/gateway/payment/:id/confirm",
   name: "gatewayConfirmPayment",
   summary:
-    "Confirms a payment with the results of the wallet's actions. A repeated confirm returns the present status.",
+    "Confirms a payment with the results of the wallet's actions. With maxPollMs, the response is held until the payment is final. A repeated confirm returns the present status.",
   access: "gateway",
   scope: "gateway",
   success: 200,
@@ -51,7 +51,11 @@ export const gatewayConfirm = defineOperation({
     const collected = body.collectedData && { fields: body.collectedData.fields, keepMs: deps.collectedDataMs };
     const confirm = { ...paymentQuery, requester, optionId, results, collected };
     const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
-    const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: query.maxPollMs, ...hold });
+    const status = await pollVerification(deps, paymentQuery, accept, {
+      maxPollMs: query.maxPollMs,
+      until: "final",
+      ...hold,
+    });
     return status.ok ? done(toStatusResponse(status.value)) : status;
   },
 });

@@ -49,21 +49,26 @@ export async function waitForStatusChange(
  * With `maxPollMs`, a repeated confirm, which has no result to wait for, is held like a status request.
  * @param accept writes the attempt; runs after the watch is open, so that a fast result is not missed. Receives a promise that
  * settles when the result is known here
+ * @param until `final` holds the confirm further, until the payment is final or `maxPollMs` have passed
  */
 export async function pollVerification(
   deps: ApiDeps,
   query: PaymentQuery,
   accept: (ended: Promise<void>) => Promise<Result<{ attemptId: string | null }>>,
-  { maxPollMs, ...hold }: Hold & { maxPollMs: number | undefined },
+  { maxPollMs, until, ...hold }: Hold & { maxPollMs: number | undefined; until: "verified" | "final" },
 ): Promise<Result<PaymentStatus>> {
   return watchPayment(deps, query.paymentId, { ms: maxPollMs ?? VERIFICATION_WAIT_MS, ...hold }, async (watch) => {
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     const accepted = await accept(ended);
     if (!accepted.ok) return accepted;
     const { attemptId } = accepted.value;
-    if (attemptId !== null) return awaitVerification(deps, query, watch, attemptId).finally(end);
-    const present = await readStatus(deps, query);
-    return present.ok && maxPollMs ? done(await awaitChange(watch, present.value)) : present;
+    const isNew = attemptId !== null;
+    const present = await (isNew
+      ? awaitVerification(deps, query, watch, attemptId).finally(end)
+      : readStatus(deps, query));
+    if (!present.ok || !maxPollMs) return present;
+    if (until === "final") return done(await awaitEnd(watch, present.value));
+    return isNew ? present : done(await awaitChange(watch, present.value));
   });
 }
 
@@ -88,6 +93,16 @@ async function awaitChange(watch: Watch, first: PaymentStatus): Promise<PaymentS
     const next = await watch.next();
     if (next === undefined) return first;
     if (next.stateVersion > first.stateVersion) return next;
+  }
+}
+
+/** Waits until the payment is final. Returns its newest status when the watch ends before that. */
+async function awaitEnd(watch: Watch, first: PaymentStatus): Promise<PaymentStatus> {
+  let newest = first;
+  for (;;) {
+    const next = await awaitChange(watch, newest);
+    if (next === newest || next.isFinal) return next;
+    newest = next;
   }
 }
 

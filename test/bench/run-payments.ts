@@ -68,17 +68,21 @@ export async function runPayments(
   };
 }
 
-/** Confirms a payment and waits until it has succeeded. Throws when it ends otherwise. */
+/**
+ * Confirms a payment and waits until it has succeeded, as native wallets do, which send `maxPollMs` with the confirm. Throws when
+ * it ends otherwise.
+ */
 export async function payOne(ask: SendRequest, { paymentId, optionId, results }: Prepared): Promise<Timing> {
   const sentAt = Date.now();
   const path = `/v1/gateway/payment/${paymentId}`;
-  let end = readStatus(await ask("POST", `${path}/confirm`, JSON.stringify({ optionId, results })));
+  let end = readStatus(await ask("POST", `${path}/confirm?${HOLD}`, JSON.stringify({ optionId, results })));
   while (!end.isFinal && Date.now() - sentAt < GIVEN_UP_MS)
-    end = readStatus(await ask("GET", `${path}/status?maxPollMs=10000`));
+    end = readStatus(await ask("GET", `${path}/status?${HOLD}`));
   if (end.status !== "succeeded") throw new Error(`ended ${end.status}`);
   return { paymentId, sentAt, endedAt: Date.now() };
 }
 
+const HOLD = "maxPollMs=10000";
 /** The longest wait for the end of a payment, milliseconds. */
 const GIVEN_UP_MS = 120_000;
 

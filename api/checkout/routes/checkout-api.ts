@@ -121,7 +121,11 @@ const routes = [
       const { optionId, results } = input;
       const confirm = { ...paymentQuery, requester, optionId, results };
       const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
-      const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
+      const status = await pollVerification(deps, paymentQuery, accept, {
+        maxPollMs: MAX_HOLD_MS,
+        until: "verified",
+        ...hold,
+      });
       if (status.ok) return readStatusPayload(deps, payment);
       if (!isReverted(status)) return status;
       const payload = await readStatusPayload(deps, payment);
@@ -165,7 +169,11 @@ const routes = [
       const { results } = signed.value;
       const confirm = { ...paymentQuery, optionId, results };
       const accept = (ended: Promise<void>) => acceptConfirm(deps, { ...confirm, ended });
-      const status = await pollVerification(deps, paymentQuery, accept, { maxPollMs: MAX_HOLD_MS, ...hold });
+      const status = await pollVerification(deps, paymentQuery, accept, {
+        maxPollMs: MAX_HOLD_MS,
+        until: "verified",
+        ...hold,
+      });
       return status.ok ? readStatusPayload(deps, payment) : status;
     },
   }),

@@ -88,7 +88,7 @@ describe("a confirm", () => {
     expect(performance.now() - began, "the usual wait is 2 s").toBeLessThan(1_900);
   });
 
-  test("a confirm with maxPollMs waits longer than two seconds, until the status changes", async () => {
+  test("a confirm with maxPollMs waits longer than two seconds for its verification", async () => {
     const asked = send(confirm, "?maxPollMs=60000");
     const began = performance.now();
     await waitFor(() => performance.now() - began > 2_500, { within: 20_000 });
@@ -122,6 +122,28 @@ describe("a confirm", () => {
       expect(await listAttempts()).toHaveLength(1);
     },
   );
+
+  test("a confirm with maxPollMs is held until its payment is final, and one without it until verification", async () => {
+    const held = send(confirm, "?maxPollMs=20000");
+    await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
+    const others = [send(confirm), api.get(`/v1/gateway/payment/${id}/status?maxPollMs=20000`, shop.wallet)];
+    await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 3, { within: 20_000 });
+    await movePayment(api, id, "requires_action", "processing");
+    await api.publishPaymentChanges([id]);
+    const processing = { status: 200, body: { status: "processing", isFinal: false, pollInMs: 1000 } };
+    for (const answer of await Promise.all(others)) expect(answer).toMatchObject(processing);
+    await movePayment(api, id, "processing", "succeeded");
+    await api.publishPaymentChanges([id]);
+    expect(await held).toMatchObject(paid());
+  });
+
+  test("a confirm with maxPollMs returns the present status when its payment is not final in time", async () => {
+    const asked = send(confirm, "?maxPollMs=3000");
+    await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
+    await movePayment(api, id, "requires_action", "processing");
+    await api.publishPaymentChanges([id]);
+    expect(await asked).toMatchObject({ status: 200, body: { status: "processing", isFinal: false, pollInMs: 1000 } });
+  });
 
   test("a repeated confirm with maxPollMs is held until the processing payment is final", async () => {
     await send(confirm, "?maxPollMs=0");
