@@ -8,14 +8,13 @@ import type { TransferRow } from "./transfers.ts";
 /** Inserts the movements that were observed in a block. A log that is observed twice is stored once. */
 export async function insertObservations(db: Db, rows: readonly Insertable<Tables["observation"]>[]): Promise<void> {
   // An observation that is not orphaned keeps its transfer, because the second writer may have found none. A movement that
-  // is booked as an exception stays booked.
+  // is booked as an exception stays booked, and belongs to no transfer.
   for (const group of groupByColumns(rows))
     await sql`${insertRows("observation", group)}
       on conflict (chain, block_id, tx_hash, log_index) do update set
         orphaned = false,
-        transfer_id = case when observation.orphaned then excluded.transfer_id
-          else coalesce(observation.transfer_id, excluded.transfer_id) end
-      where not observation.booked`.execute(db);
+        transfer_id = case when observation.booked then null when observation.orphaned then excluded.transfer_id
+          else coalesce(observation.transfer_id, excluded.transfer_id) end`.execute(db);
 }
 
 /** Marks the observations of blocks above a height as orphaned. Returns the transfers that they proved. */

@@ -427,9 +427,15 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a booked movement is stored again",
-        find: "where not observation.booked`",
-        replace: "`",
+        name: "a movement that is booked as an exception also belongs to a transfer when it is observed again",
+        find: "when observation.booked then null ",
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a booked deposit stays missing when its block returns after a reorg",
+        find: "orphaned = false,",
+        replace: "orphaned = observation.orphaned and observation.booked,",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {

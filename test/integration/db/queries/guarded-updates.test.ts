@@ -159,6 +159,16 @@ describe("a movement", () => {
     expect(stored).toMatchObject([{ booked: true, transfer_id: null }]);
   });
 
+  test("a booked movement stays booked when its block returns after a reorg, and belongs to no transfer", async () => {
+    const transfer = await makeTransfer();
+    const row = movementOf(transfer, { booked: true, block_number: 10 });
+    await insertObservations(db, [row]);
+    await orphanObservations(db, { chain: transfer.chain, above: 9 });
+    await insertObservations(db, [{ ...row, booked: false, transfer_id: transfer.id }]);
+    const stored = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
+    expect(stored).toMatchObject([{ orphaned: false, booked: true, transfer_id: null }]);
+  });
+
   test("a movement that a reorg removed is not booked as an exception", async () => {
     const transfer = await makeTransfer();
     const { chain } = transfer;
