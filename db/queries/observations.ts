@@ -248,6 +248,29 @@ export async function markBooked(db: Db, keys: readonly ObservationKey[], dustId
   await db.updateTable("observation").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
 }
 
+/** Returns the booked movements of transactions that a reorg has removed from the chain, locked until the commit. */
+export async function lockOrphanedBookings(
+  db: Db,
+  { chain, hashes }: { chain: string; hashes: readonly string[] },
+): Promise<ObservationRow[]> {
+  return db
+    .selectFrom("observation")
+    .select(observationColumns)
+    .where(sql<boolean>`orphaned and booked`)
+    .where("chain", "=", chain)
+    .where(sql<boolean>`tx_hash = any(${hashes})`)
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .forUpdate()
+    .execute();
+}
+
+/** Marks movements as not booked, because other observations have their bookings. The caller has locked them. */
+export async function unmarkBooked(db: Db, keys: readonly ObservationKey[]): Promise<void> {
+  if (keys.length === 0) return;
+  await db.updateTable("observation").set({ booked: false, dust_id: null }).where(isOneOf(keys)).execute();
+}
+
 /** Returns those of these movements that have been observed and are not orphaned, as `<block id> <transaction> <index>`. */
 export async function listKnownMovements(
   db: Db,

@@ -439,6 +439,24 @@ export const dbMutations: readonly MutationGroup[] = [
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {
+        name: "money takes the booking of an equal movement that is still on the chain",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`booked`",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "money whose block a reorg removed before it was final is never booked",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`orphaned`",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "money takes the booking of a transaction with the same hash on another chain",
+        find: '.where("chain", "=", chain)\n    .where(sql<boolean>`tx_hash = any(${hashes})`)',
+        replace: ".where(sql<boolean>`tx_hash = any(${hashes})`)",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
         name: "a movement that a reorg removed becomes an exception",
         find: "transfer_id is null and not orphaned and not booked",
         replace: "transfer_id is null and not booked",

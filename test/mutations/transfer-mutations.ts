@@ -62,23 +62,23 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a movement of another payer matches a transfer",
-        find: "    log.payer === transfer.payer &&\n",
+        find: "    one.payer === other.payer &&\n",
         replace: "",
         tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
       },
       {
         name: "a movement to another receiver matches a transfer",
-        find: "    log.receiver === transfer.receiver &&\n",
+        find: "    one.receiver === other.receiver &&\n",
         replace: "",
       },
       {
         name: "a movement of another amount matches a transfer",
-        find: "log.amount === transfer.amount",
+        find: "one.amount === other.amount",
         replace: "true",
       },
       {
         name: "a movement of another token matches a transfer",
-        find: "    log.token === transfer.token &&\n",
+        find: "    one.token === other.token &&\n",
         replace: "",
       },
       {
