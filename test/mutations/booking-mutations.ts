@@ -175,6 +175,12 @@ export const bookingMutations: readonly MutationGroup[] = [
         find: "nullif(s.payer, '') as payer",
         replace: "s.payer",
       },
+      {
+        name: "the exception of a payout whose block a reorg has replaced is not found",
+        find: "where s.authorization_nonce = ${authorization_nonce} and",
+        replace: "where not s.orphaned and s.authorization_nonce = ${authorization_nonce} and",
+        tests: ["test/integration/payments/payouts/reorged-payouts.test.ts"],
+      },
     ],
   },
   {

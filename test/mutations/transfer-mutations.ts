@@ -602,6 +602,12 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "",
         tests: ["test/integration/payments/payouts/failing-adoption.test.ts"],
       },
+      {
+        name: "a payout that a reorg has moved is adopted, and its exception stays",
+        find: "movement.booked || (await moveBookings(db, row.chain, [movement])).length > 0",
+        replace: "movement.booked",
+        tests: ["test/integration/payments/payouts/reorged-payouts.test.ts"],
+      },
     ],
   },
   {
