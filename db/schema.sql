@@ -1126,6 +1126,7 @@ CREATE INDEX observation_authorization ON public.observation USING btree (author
 CREATE INDEX observation_block ON public.observation USING btree (chain, block_number);
 CREATE INDEX observation_dust ON public.observation USING btree (dust_id) WHERE (dust_id IS NOT NULL);
 CREATE INDEX observation_exception ON public.observation USING btree (payer) WHERE ((transfer_id IS NULL) AND (dust_id IS NULL));
+CREATE INDEX observation_orphaned_booking ON public.observation USING btree (chain, tx_hash) WHERE (orphaned AND booked);
 CREATE INDEX observation_unclaimed ON public.observation USING btree (chain, payer) WHERE ((transfer_id IS NULL) AND (authorization_nonce IS NOT NULL) AND (NOT orphaned));
 CREATE INDEX observation_unmatched ON public.observation USING btree (chain, block_number) WHERE ((transfer_id IS NULL) AND (NOT orphaned) AND (NOT booked));
 CREATE INDEX operator_login_attempt_address ON public.operator_login_attempt USING btree (address, at);

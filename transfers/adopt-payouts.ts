@@ -9,6 +9,7 @@ import {
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { holdUnprocessable } from "./hold-unprocessable.ts";
+import { moveBookings } from "./move-bookings.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /**
@@ -56,7 +57,8 @@ async function adopt(deps: TransferDeps, row: TransferRow, book: BookAdopted): P
     const detail = { adopted: { ...made, amount: String(made.amount) } };
     const move = { ids: [row.id], from: "ready" as const, to: "included" as const, at: deps.now(), detail };
     if ((await moveRows(db, "transfer", { ...move, set })).length === 0) return { ok: false };
-    const amount = await book(db, row, movement);
+    const booked = movement.booked || (await moveBookings(db, row.chain, [movement])).length > 0;
+    const amount = await book(db, row, { ...movement, booked });
     if (amount === undefined) return { ok: false };
     await assignObservation(db, { movement, transferId: row.id, amount });
     return { ok: true, movement, isExact, amount };

@@ -9,6 +9,7 @@ import {
 } from "../db/queries/observations.ts";
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";
+import { moveBookings } from "./move-bookings.ts";
 import type { TransferDeps } from "./transfer-deps.ts";
 
 /** Books unmatched movements of the treasury, in the database transaction that marks them as booked. */
@@ -23,7 +24,8 @@ const CHUNK = 100;
 /**
  * Books final unmatched movements of the treasury: late, wrong or duplicate payments. Deposits below the dust amount of their
  * asset are only added up by day, see `bookDust`: anyone can make thousands of them at no cost, and each would be a booking,
- * a log line and an exception for an operator to close.
+ * a log line and an exception for an operator to close. A movement that a reorg below the final height has moved to another
+ * block is not booked again, see `moveBookings`.
  * @param args.keepAgreedMovements returns the movements that can be booked now, all by default
  */
 export async function bookUnmatched(
@@ -38,12 +40,18 @@ export async function bookUnmatched(
   const keepAgreedMovements = args.keepAgreedMovements ?? (async (rows) => [...rows]);
   const held: UnmatchedObservation[] = [];
   const book = async (db: Db, listed: readonly UnmatchedObservation[]) => {
-    const rows = await lockUnmatched(db, listed);
+    const locked = await lockUnmatched(db, listed);
+    const moved = await moveBookings(db, chain.chain, locked);
+    const rows = locked.filter((row) => !moved.includes(row));
     const { dust = [], others = [] } = Object.groupBy(rows, (row) => (isDust(chain, row) ? "dust" : "others"));
     await markBooked(db, others, null);
     if (others.length > 0) await args.book(db, others);
     await keepDust(deps, db, chain, dust);
-    return () => logUnmatched(deps, chain, others);
+    return () => {
+      logUnmatched(deps, chain, others);
+      for (const { tx_hash: tx, block_number: block } of moved)
+        deps.log.warn({ chain: chain.chain, tx, block }, "a reorg has moved a booked movement to another block");
+    };
   };
   for (let full = true; full; ) {
     const listed = await listUnmatched(deps.db, { chain: chain.chain, upTo: args.final, limit: CHUNK, except: held });

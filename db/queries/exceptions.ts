@@ -1,6 +1,6 @@
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
 import type { PaymentState } from "../states.ts";
-import type { Db } from "../tables.ts";
+import type { Db, Tables } from "../tables.ts";
 import type { Entry } from "./ledger-groups.ts";
 
 /** An open exception: money in the ledger that is assigned to no owner yet, with everything that the rows know about it. */
@@ -103,20 +103,22 @@ export async function lockException(db: Db, id: number): Promise<void> {
 /** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */
 export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
 
-/** Returns the booking of an unmatched movement and locks it until the commit. Undefined when the movement was never booked. */
+/**
+ * Returns the booking of a payout's movement and locks it until the commit. Undefined when the movement was never booked. A
+ * booking names the block in which the movement was booked, and a reorg can have moved the movement to another one.
+ */
 export async function findExceptionBooking(
   db: Db,
-  place: { chain: string; block_id: string; tx_hash: string; log_index: number },
+  movement: Selectable<Tables["observation"]>,
 ): Promise<ExceptionBooking | undefined> {
-  const { chain, block_id, tx_hash, log_index } = place;
-  const group = await db
-    .selectFrom("ledger_group")
-    .select("id")
-    .where("kind", "=", "unmatched")
-    // Its natural key starts with the block hash on EVM and with the transaction on Solana.
-    .where("subject", "in", [`${chain}/${block_id}/${log_index}`, `${chain}/${tx_hash}/${log_index}`])
-    .where("tx_hash", "=", tx_hash)
-    .executeTakeFirst();
+  const { chain, tx_hash, token, payer, receiver, amount, authorization_nonce } = movement;
+  // The natural key of a booking starts with the block hash on EVM and with the transaction on Solana.
+  const { rows } = await sql<{ id: number }>`
+    select g.id from observation s join ledger_group g on g.kind = 'unmatched' and g.tx_hash = s.tx_hash and g.subject in (
+      s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)
+    where s.authorization_nonce = ${authorization_nonce} and s.chain = ${chain} and s.tx_hash = ${tx_hash}
+      and s.token = ${token} and s.payer = ${payer} and s.receiver = ${receiver} and s.amount = ${amount}`.execute(db);
+  const [group] = rows;
   if (!group) return undefined;
   await lockException(db, group.id);
   const resolution = await db

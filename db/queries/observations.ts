@@ -8,14 +8,13 @@ import type { TransferRow } from "./transfers.ts";
 /** Inserts the movements that were observed in a block. A log that is observed twice is stored once. */
 export async function insertObservations(db: Db, rows: readonly Insertable<Tables["observation"]>[]): Promise<void> {
   // An observation that is not orphaned keeps its transfer, because the second writer may have found none. A movement that
-  // is booked as an exception stays booked.
+  // is booked as an exception stays booked, and belongs to no transfer.
   for (const group of groupByColumns(rows))
     await sql`${insertRows("observation", group)}
       on conflict (chain, block_id, tx_hash, log_index) do update set
         orphaned = false,
-        transfer_id = case when observation.orphaned then excluded.transfer_id
-          else coalesce(observation.transfer_id, excluded.transfer_id) end
-      where not observation.booked`.execute(db);
+        transfer_id = case when observation.booked then null when observation.orphaned then excluded.transfer_id
+          else coalesce(observation.transfer_id, excluded.transfer_id) end`.execute(db);
 }
 
 /** Marks the observations of blocks above a height as orphaned. Returns the transfers that they proved. */
@@ -247,6 +246,29 @@ export async function lockUnmatched(db: Db, keys: readonly ObservationKey[]): Pr
 export async function markBooked(db: Db, keys: readonly ObservationKey[], dustId: number | null): Promise<void> {
   if (keys.length === 0) return;
   await db.updateTable("observation").set({ booked: true, dust_id: dustId }).where(isOneOf(keys)).execute();
+}
+
+/** Returns the booked movements of transactions that a reorg has removed from the chain, locked until the commit. */
+export async function lockOrphanedBookings(
+  db: Db,
+  { chain, hashes }: { chain: string; hashes: readonly string[] },
+): Promise<ObservationRow[]> {
+  return db
+    .selectFrom("observation")
+    .select(observationColumns)
+    .where(sql<boolean>`orphaned and booked`)
+    .where("chain", "=", chain)
+    .where(sql<boolean>`tx_hash = any(${hashes})`)
+    .orderBy("block_number")
+    .orderBy("log_index")
+    .forUpdate()
+    .execute();
+}
+
+/** Marks movements as not booked, because other observations have their bookings. The caller has locked them. */
+export async function unmarkBooked(db: Db, keys: readonly ObservationKey[]): Promise<void> {
+  if (keys.length === 0) return;
+  await db.updateTable("observation").set({ booked: false, dust_id: null }).where(isOneOf(keys)).execute();
 }
 
 /** Returns those of these movements that have been observed and are not orphaned, as `<block id> <transaction> <index>`. */

@@ -175,6 +175,55 @@ export const bookingMutations: readonly MutationGroup[] = [
         find: "nullif(s.payer, '') as payer",
         replace: "s.payer",
       },
+      {
+        name: "the exception of a payout whose block a reorg has replaced is not found",
+        find: "where s.authorization_nonce = ${authorization_nonce} and",
+        replace: "where not s.orphaned and s.authorization_nonce = ${authorization_nonce} and",
+        tests: ["test/integration/payments/payouts/reorged-payouts.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/book-unmatched.ts",
+    tests: ["test/integration/payments/accounting/deep-reorgs.test.ts"],
+    mutations: [
+      {
+        name: "a deposit that a reorg below the final height has moved is booked twice",
+        find: "const moved = await moveBookings(db, chain.chain, locked);",
+        replace: "const moved: typeof locked = [];",
+      },
+    ],
+  },
+  {
+    file: "transfers/move-bookings.ts",
+    tests: ["test/unit/transfers/move-bookings.test.ts"],
+    mutations: [
+      {
+        name: "two equal deposits of one transaction share one booking after a reorg",
+        find: "open.delete(orphan);",
+        replace: "",
+      },
+      {
+        name: "a deposit takes the booking of an equal one in another transaction",
+        find: "one.tx_hash === movement.tx_hash && isSameMovement(one, movement)",
+        replace: "isSameMovement(one, movement)",
+      },
+      {
+        name: "a transaction that moves another amount after a reorg is not booked",
+        find: "one.tx_hash === movement.tx_hash && isSameMovement(one, movement)",
+        replace: "one.tx_hash === movement.tx_hash",
+      },
+      {
+        name: "equal payouts of one transaction exchange their bookings after a reorg",
+        find: "same.find((one) => one.authorization_nonce === movement.authorization_nonce) ?? same[0]",
+        replace: "same[0]",
+      },
+      {
+        name: "a booking that a reorg has moved stays with the former block as well",
+        find: "await unmarkBooked(db, orphans);",
+        replace: "",
+        tests: ["test/integration/payments/accounting/deep-reorgs.test.ts"],
+      },
     ],
   },
   {

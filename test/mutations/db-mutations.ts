@@ -427,9 +427,33 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
-        name: "a booked movement is stored again",
-        find: "where not observation.booked`",
-        replace: "`",
+        name: "a movement that is booked as an exception also belongs to a transfer when it is observed again",
+        find: "when observation.booked then null ",
+        replace: "",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "a booked deposit stays missing when its block returns after a reorg",
+        find: "orphaned = false,",
+        replace: "orphaned = observation.orphaned and observation.booked,",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "money takes the booking of an equal movement that is still on the chain",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`booked`",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "money whose block a reorg removed before it was final is never booked",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`orphaned`",
+        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+      {
+        name: "money takes the booking of a transaction with the same hash on another chain",
+        find: '.where("chain", "=", chain)\n    .where(sql<boolean>`tx_hash = any(${hashes})`)',
+        replace: ".where(sql<boolean>`tx_hash = any(${hashes})`)",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
       {

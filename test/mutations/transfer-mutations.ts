@@ -62,23 +62,23 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a movement of another payer matches a transfer",
-        find: "    log.payer === transfer.payer &&\n",
+        find: "    one.payer === other.payer &&\n",
         replace: "",
         tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
       },
       {
         name: "a movement to another receiver matches a transfer",
-        find: "    log.receiver === transfer.receiver &&\n",
+        find: "    one.receiver === other.receiver &&\n",
         replace: "",
       },
       {
         name: "a movement of another amount matches a transfer",
-        find: "log.amount === transfer.amount",
+        find: "one.amount === other.amount",
         replace: "true",
       },
       {
         name: "a movement of another token matches a transfer",
-        find: "    log.token === transfer.token &&\n",
+        find: "    one.token === other.token &&\n",
         replace: "",
       },
       {
@@ -601,6 +601,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: ".catch((error: unknown) => holdUnprocessable(deps, row, error))",
         replace: "",
         tests: ["test/integration/payments/payouts/failing-adoption.test.ts"],
+      },
+      {
+        name: "a payout that a reorg has moved is adopted, and its exception stays",
+        find: "movement.booked || (await moveBookings(db, row.chain, [movement])).length > 0",
+        replace: "movement.booked",
+        tests: ["test/integration/payments/payouts/reorged-payouts.test.ts"],
       },
     ],
   },

@@ -9,6 +9,7 @@ import {
   insertObservations,
   listUnmatched,
   listUsedNumbers,
+  lockOrphanedBookings,
   lockUnmatched,
   orphanObservations,
 } from "../../../../db/queries/observations.ts";
@@ -157,6 +158,31 @@ describe("a movement", () => {
     await insertObservations(db, [{ ...row, booked: false, transfer_id: transfer.id }]);
     const stored = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
     expect(stored).toMatchObject([{ booked: true, transfer_id: null }]);
+  });
+
+  test("a booked movement stays booked when its block returns after a reorg, and belongs to no transfer", async () => {
+    const transfer = await makeTransfer();
+    const row = movementOf(transfer, { booked: true, block_number: 10 });
+    await insertObservations(db, [row]);
+    await orphanObservations(db, { chain: transfer.chain, above: 9 });
+    await insertObservations(db, [{ ...row, booked: false, transfer_id: transfer.id }]);
+    const stored = await db.selectFrom("observation").selectAll().where("block_id", "=", row.block_id).execute();
+    expect(stored).toMatchObject([{ orphaned: false, booked: true, transfer_id: null }]);
+  });
+
+  test("only a booked movement of the same chain that a reorg removed has a booking to move", async () => {
+    const [transfer, elsewhere] = [await makeTransfer(), await makeTransfer()];
+    const { chain } = transfer;
+    const removed = movementOf(transfer, { booked: true, block_number: 11 });
+    const { tx_hash } = removed;
+    const open = { ...movementOf(transfer, { block_number: 11 }), tx_hash };
+    const current = { ...movementOf(transfer, { booked: true, block_number: 10 }), tx_hash };
+    const foreign = { ...movementOf(elsewhere, { booked: true, block_number: 11 }), tx_hash };
+    const other = movementOf(transfer, { booked: true, block_number: 11 });
+    for (const row of [removed, open, current, foreign, other]) await insertObservations(db, [row]);
+    for (const one of [chain, elsewhere.chain]) await orphanObservations(db, { chain: one, above: 10 });
+    const found = await lockOrphanedBookings(db, { chain, hashes: [tx_hash] });
+    expect(found.map(({ block_id }) => block_id)).toEqual([removed.block_id]);
   });
 
   test("a movement that a reorg removed is not booked as an exception", async () => {

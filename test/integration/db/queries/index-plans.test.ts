@@ -11,7 +11,7 @@ import {
   countOpenRefunds,
   findOldestUnfinishedPayment,
 } from "../../../../db/queries/money-gauges.ts";
-import { listUnmatched } from "../../../../db/queries/observations.ts";
+import { listUnmatched, lockOrphanedBookings } from "../../../../db/queries/observations.ts";
 import { lockPaidQuotes } from "../../../../db/queries/payment-options.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
@@ -109,6 +109,7 @@ test("the sweep, the watchers and the gauges read all of no table that grows", a
     await takeDueEndpoints(db, { ...due, retryAt: now });
     await listConfirmable(db, { chain, upTo: 2_000_000_000, limit: 100 });
     await listUnmatched(db, { chain, upTo: 2_000_000_000, limit: 100 });
+    await lockOrphanedBookings(db, { chain, hashes: [`0x${"ab".repeat(32)}`] });
     const [nonce, account] = [`0x${"ab".repeat(32)}`, `0x${"ab".repeat(20)}`];
     const money = { authorization_nonce: nonce, token: account, payer: account, receiver: account, amount: 1n };
     await lockPaidQuotes(db, { chain, money: [money] });
