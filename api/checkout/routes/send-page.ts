@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Html } from "../../../runtime/html.ts";
 import type { Asset } from "../release/script-bundles.ts";
 import { pickEncoding } from "./pick-encoding.ts";
+import { toUtf8 } from "./to-utf8.ts";
 
 /** Level 2 takes a tenth more processor time and saves 200 bytes of a page, from 7,000. */
 const ZSTD_LEVEL = 1;
@@ -26,10 +27,10 @@ const acceptedBy = ({ headers }: FastifyRequest): string => String(headers["acce
 export function sendPage(request: FastifyRequest, reply: FastifyReply, { markup }: Html): FastifyReply {
   const encoding = pickEncoding(acceptedBy(request), pageEncodings);
   reply.type("text/html; charset=utf-8");
-  if (encoding === undefined) return reply.send(Buffer.from(markup));
+  if (encoding === undefined) return reply.send(toUtf8(markup));
   reply.header("content-encoding", encoding);
   // Less than a tenth of a millisecond; a thread of the pool would cost more.
-  return reply.send(compress[encoding](Buffer.from(markup)));
+  return reply.send(compress[encoding](toUtf8(markup)));
 }
 
 const zstdParams = {
