@@ -17,6 +17,7 @@ import { sendRefusal } from "./http/http-errors.ts";
 import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
+import { readPublicUrl } from "./http/public-url.ts";
 import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
 import { appIdOperations } from "./merchant/app-id-operations.ts";
 import { approvalKeyOperations } from "./merchant/approval-key-operations.ts";
@@ -165,7 +166,7 @@ async function limitPayment(
  * Replaces a payment link in a gateway path by its payment id. Any other text stays as it is and matches no payment.
  */
 function resolveLink({ publicUrl }: ApiDeps, { id = "" }: { id?: string }): { id: string } {
-  return { id: readPaymentId(id, new URL(publicUrl).hostname) ?? id };
+  return { id: readPaymentId(id, readPublicUrl(publicUrl).hostname) ?? id };
 }
 
 function refuseOtherMethods(app: FastifyInstance, path: string): void {

@@ -13,9 +13,9 @@ type Part = Html | string | number | false | undefined | null | readonly Part[];
  * nothing.
  */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  const [first = "", ...others] = withoutIndents(literals);
-  let markup = first;
-  for (const [index, literal] of others.entries()) markup += write(parts[index]) + literal;
+  const texts = withoutIndents(literals);
+  let markup = texts[0] ?? "";
+  for (let index = 0; index < parts.length; index += 1) markup += write(parts[index]) + (texts[index + 1] ?? "");
   return asHtml(markup);
 }
 
@@ -23,7 +23,9 @@ const shortened = new WeakMap<TemplateStringsArray, readonly string[]>();
 
 /** Returns a template's literals without indents. Each template exists once, and so does its result. */
 function withoutIndents(literals: TemplateStringsArray): readonly string[] {
-  const short = shortened.get(literals) ?? literals.map((literal) => literal.replace(/\n\s+/g, "\n"));
+  const found = shortened.get(literals);
+  if (found) return found;
+  const short = literals.map((literal) => literal.replace(/\n\s+/g, "\n"));
   shortened.set(literals, short);
   return short;
 }
@@ -31,9 +33,10 @@ function withoutIndents(literals: TemplateStringsArray): readonly string[] {
 const isHtml = (part: Part): part is Html => typeof part === "object" && part !== null && trusted in part;
 
 function write(part: Part): string {
+  if (typeof part === "string") return escapeText(part);
   if (isHtml(part)) return part.markup;
   if (Array.isArray(part)) return part.map(write).join("");
-  return typeof part === "string" || typeof part === "number" ? escapeText(String(part)) : "";
+  return typeof part === "number" ? String(part) : "";
 }
 
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

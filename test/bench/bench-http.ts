@@ -29,7 +29,8 @@ export async function benchHttp(stack: StackFile, args: Args): Promise<void> {
   const headers = { "api-key": stack.live.apiKey, "merchant-id": stack.live.merchantId };
   const service = createClient(stack.baseUrl, headers, args.concurrency);
   const wallets = createClient(stack.baseUrl, { "app-id": stack.live.appId, "client-id": "bench" }, args.concurrency);
-  const browsers = createClient(stack.baseUrl, { "accept-encoding": "gzip, deflate, br" }, args.concurrency);
+  // As Chrome, Edge and Firefox send it over HTTPS.
+  const browsers = createClient(stack.baseUrl, { "accept-encoding": "gzip, deflate, br, zstd" }, args.concurrency);
   const bare = await startBare();
   try {
     const reference = createClient(bare.url, headers, args.concurrency);

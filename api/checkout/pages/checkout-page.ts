@@ -2,6 +2,7 @@ import type { CheckoutView, Way } from "../../../payments/lifecycle/checkout-vie
 import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { toLogoUrl, toPaymentLink } from "../../contract/responses.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import type { Texts } from "../texts/en.ts";
 import { fill, type Language } from "../texts/languages.ts";
@@ -45,7 +46,7 @@ export function checkoutPage(args: CheckoutPage): Html {
     ways: listWords(ways, language),
   };
   const words = { t: language.texts, ...values };
-  const base = new URL(publicUrl).pathname.replace(/\/$/, "");
+  const { base } = readPublicUrl(publicUrl);
   const link = toPaymentLink(publicUrl, view.paymentId);
   const { lang: _, ...preferences } = writePreferences(args);
   const ownPath = `${base}/?${new URLSearchParams({ pid: view.paymentId, ...preferences })}`;

@@ -3,6 +3,7 @@ import type { CheckoutView } from "../../../payments/lifecycle/checkout-view.ts"
 import { type Html, html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { toPaymentLink } from "../../contract/responses.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
 import { type PagePreferences, writePreferences } from "../routes/page-query.ts";
 import { listCountries } from "../texts/countries.ts";
 import type { Language } from "../texts/languages.ts";
@@ -46,7 +47,7 @@ const { properties } = collectedSchema;
 export function collectPage(page: CollectPage): Html {
   const { language, publicUrl, theme, view, stage, inLanguage } = page;
   const { texts: t } = language;
-  const base = new URL(publicUrl).pathname.replace(/\/$/, "");
+  const { base } = readPublicUrl(publicUrl);
   const data: Omit<CollectData, "texts"> = {
     stage,
     action: view ? `${base}/checkout/${view.paymentId}/collect/${page.by}` : "",

@@ -5,13 +5,23 @@ import type { Language } from "../texts/languages.ts";
 /** Isolates a name's text direction from the text around it, where no element can be used. */
 export const isolate = (text: string): string => `\u2068${text}\u2069`;
 
+/** A text's parts in turn: words, and the name of a placeholder. The texts of languages do not change, so each is split once. */
+const split = new Map<string, string[]>();
+
+function splitText(text: string): string[] {
+  const found = split.get(text);
+  if (found) return found;
+  const parts = text.split(/\{(\w+)\}/);
+  split.set(text, parts);
+  return parts;
+}
+
 /**
- * Returns a text with its placeholders filled. A string value is isolated in its own text direction; an Html value follows
- * the direction of the text.
+ * Returns a text of a language with its placeholders filled. A string value is isolated in its own text direction; an Html value
+ * follows the direction of the text.
  */
 export function phrase(text: string, values: Record<string, string | Html>): Html {
-  const parts = text.split(/\{(\w+)\}/);
-  return html`${parts.map((part, index) => {
+  return html`${splitText(text).map((part, index) => {
     if (index % 2 === 0) return part;
     const value = values[part] ?? "";
     return typeof value === "string" ? html`<bdi>${value}</bdi>` : value;

@@ -39,8 +39,8 @@ function drawCode(link: string): Picture {
 
 /** By the link with zeros. A deployment has one. */
 const bases = new Map<string, Picture>();
-/** By the base, and by place and digit: 500 at most, of 330 bytes. */
-const changes = new WeakMap<Picture, Map<string, Uint32Array>>();
+/** By the base, and by place and digit (place * 16 + digit): 500 at most, of 330 bytes. */
+const changes = new WeakMap<Picture, (Uint32Array | undefined)[]>();
 
 function encodeOnce(link: string): Picture {
   const base = bases.get(link) ?? encodeLink(link);
@@ -52,14 +52,14 @@ type Place = { prefix: string; zeros: string; at: number; digit: string };
 
 /** Returns the pixels in which two codes differ, whose links differ in one digit only. */
 function findChange(base: Picture, { prefix, zeros, at, digit }: Place): Uint32Array {
-  const known = changes.get(base) ?? new Map<string, Uint32Array>();
+  const known = changes.get(base) ?? [];
   changes.set(base, known);
-  const name = `${at}${digit}`;
-  const found = known.get(name);
+  const index = at * 16 + Number.parseInt(digit, 16);
+  const found = known[index];
   if (found) return found;
   const { pixels } = encodeLink(prefix + zeros.slice(0, at) + digit + zeros.slice(at + 1));
   const change = pixels.map((word, index) => word ^ (base.pixels[index] ?? 0));
-  known.set(name, change);
+  known[index] = change;
   return change;
 }
 

@@ -1,25 +1,26 @@
 import { namespaceOf } from "../../../runtime/caip-namespace.ts";
 
 /** A wallet's app, and the link that opens a page in the app's own browser. */
-type WalletApp = { wallet: string; toHref: (page: string) => string };
+type WalletApp = { wallet: string; toHref: (page: string, url: URL) => string };
 
 /** The wallet apps that the page names, by CAIP-2 namespace of the networks that they pay on. */
 const apps: Readonly<Record<string, WalletApp>> = {
   eip155: {
     wallet: "MetaMask",
-    toHref: (page) => `https://link.metamask.io/dapp/${page.slice(page.indexOf(new URL(page).host))}`,
+    toHref: (page, { host }) => `https://link.metamask.io/dapp/${page.slice(page.indexOf(host))}`,
   },
   solana: {
     wallet: "Phantom",
-    toHref: (page) =>
-      `https://phantom.app/ul/browse/${encodeURIComponent(page)}?ref=${encodeURIComponent(new URL(page).origin)}`,
+    toHref: (page, { origin }) =>
+      `https://phantom.app/ul/browse/${encodeURIComponent(page)}?ref=${encodeURIComponent(origin)}`,
   },
 };
 
 /** Lists the apps that can pay on one of these chains (CAIP-2), with their links to a page. */
 export function listWalletApps(page: string, chains: readonly string[]): { wallet: string; href: string }[] {
   const namespaces = new Set(chains.map(namespaceOf));
+  const url = new URL(page);
   return Object.entries(apps).flatMap(([namespace, { wallet, toHref }]) =>
-    namespaces.has(namespace) ? [{ wallet, href: toHref(page) }] : [],
+    namespaces.has(namespace) ? [{ wallet, href: toHref(page, url) }] : [],
   );
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { nameRequester, type Requester } from "../../../payments/requester.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
 
 /**
  * The cookie that identifies a browser as one requester: a random value that scripts cannot read and that requests from
@@ -22,9 +23,9 @@ export function keepSession(request: FastifyRequest, reply: FastifyReply, public
   // 122 random bits, which Node takes from random bytes in store.
   const session = present ?? Buffer.from(randomUUID().replaceAll("-", ""), "hex").toString("base64url");
   if (present === undefined) {
-    const { pathname, protocol } = new URL(publicUrl);
-    const path = pathname.replace(/\/$/, "") || "/";
-    const secure = protocol === "https:" ? "; Secure" : "";
+    const { base, isHttps } = readPublicUrl(publicUrl);
+    const path = base || "/";
+    const secure = isHttps ? "; Secure" : "";
     reply.header(
       "set-cookie",
       `${COOKIE}=${session}; Path=${path}; Max-Age=${MAX_AGE_S}; HttpOnly; SameSite=Lax${secure}`,

@@ -43,6 +43,6 @@ export function pageHeaders(
 }
 
 /** Sets the page headers on a reply and removes those of another page. */
-export function setPageHeaders(reply: FastifyReply, ...page: Parameters<typeof pageHeaders>): void {
-  reply.removeHeader("x-frame-options").headers(pageHeaders(...page));
+export function setPageHeaders(reply: FastifyReply, headers: ReturnType<typeof pageHeaders>): void {
+  reply.removeHeader("x-frame-options").headers(headers);
 }

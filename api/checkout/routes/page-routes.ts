@@ -6,6 +6,7 @@ import type { Html } from "../../../runtime/html.ts";
 import type { ApiDeps } from "../../api-deps.ts";
 import { text } from "../../contract/request-schemas.ts";
 import { statusOf } from "../../http/http-errors.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
 import { addressLimitKey } from "../../http/rate-limits.ts";
 import { checkoutPage } from "../pages/checkout-page.ts";
 import { collectPage } from "../pages/collect-page.ts";
@@ -15,7 +16,7 @@ import { type Language, pickLanguage } from "../texts/languages.ts";
 import { keepSession } from "./browser-session.ts";
 import { findPaymentByLink, openPaymentByLink, readRequester, serveCheckoutApi } from "./checkout-api.ts";
 import { serveReports } from "./csp-reports.ts";
-import { setPageHeaders } from "./page-headers.ts";
+import { pageHeaders, setPageHeaders } from "./page-headers.ts";
 import { firstOf, type Query, readAppUrl, readTheme, withLanguage } from "./page-query.ts";
 import { readPrefill } from "./prefill.ts";
 import { sendAsset, sendPage } from "./send-page.ts";
@@ -37,10 +38,11 @@ const PAYMENT_ID = "^pay_[0-9a-f]{32}$";
 
 /** Serves the buyer's pages, their scripts and the routes that the scripts request. */
 export function serveCheckout(app: FastifyInstance, deps: ApiDeps): void {
+  const headers = pageHeaders(deps.publicUrl);
   const open = (request: FastifyRequest, reply: FastifyReply): PageRequest => {
     const query = request.query as Query;
     const language = pickLanguage(firstOf(query["lang"]), request.headers["accept-language"]);
-    setPageHeaders(reply, deps.publicUrl);
+    setPageHeaders(reply, headers);
     reply.header("content-language", language.tag);
     return { request, reply, query, language };
   };
@@ -102,7 +104,7 @@ async function sendCollect(
   const { view, stage } = await findStage(deps, { id, optionId, by });
   const frames = view ? await listFramesOf(deps, view) : [];
   // The page notifies the wallet that opened it in a pop-up, so it keeps its opener.
-  setPageHeaders(reply, deps.publicUrl, { opener: "both", frames });
+  setPageHeaders(reply, pageHeaders(deps.publicUrl, { opener: "both", frames }));
   const markup = collectPage({
     stage,
     view,
@@ -147,7 +149,7 @@ async function sendMessage(
     internal_error: { title: texts.serverErrorTitle, text: texts.serverErrorText },
     rate_limited: { title: texts.tooOftenTitle, text: texts.tooOftenText },
   };
-  const base = new URL(deps.publicUrl).pathname.replace(/\/$/, "");
+  const { base } = readPublicUrl(deps.publicUrl);
   const inLanguage = (tag: string): string => withLanguage(query, tag);
   const page: Html = plainPage({ language, base, theme: readTheme(query), inLanguage }, words[code]);
   return sendPage(request, reply.code(statusOf[code]), page);

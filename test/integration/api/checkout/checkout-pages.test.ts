@@ -1,3 +1,5 @@
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import { request } from "undici";
 import { expect, test } from "vitest";
 import { describeRelease } from "../../../../api/checkout/release/describe-release.ts";
 import { addPolicy } from "../../../../payments/buyer-data/collection-policies.ts";
@@ -299,14 +301,36 @@ test("pages and scripts are compressed, and scripts are cached forever under the
   const id = await makePayment(api, merchant);
   const response = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "identity" } });
   expect(response.headers.get("content-encoding")).toBeNull();
-  const packed = await fetch(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": "gzip, br" } });
-  expect(packed.headers.get("content-encoding")).toBe("br");
-  const [, src] = /src="([^"]+)" integrity="sha256-/.exec(await response.text()) ?? [];
+  expect(response.headers.get("vary")).toBe("accept-language, accept-encoding");
+  const text = await response.text();
+  const [, src] = /src="([^"]+)" integrity="sha256-/.exec(text) ?? [];
   const script = await fetch(`${api.url}${src}`, { headers: { "accept-encoding": "identity" } });
   expect(script.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
   expect(script.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+  const packed = await fetch(`${api.url}${src}`, { headers: { "accept-encoding": "gzip, deflate, br, zstd" } });
+  expect(packed.headers.get("content-encoding")).toBe("br");
   expect((await fetch(`${api.url}/assets/checkout.0000000000000000.js`)).status).toBe(404);
 });
+
+test.each([
+  ["gzip, deflate, br, zstd", "zstd", zstdDecompressSync],
+  ["gzip, deflate, br", "br", brotliDecompressSync],
+  ["gzip", "gzip", gunzipSync],
+] as const)("a browser that accepts %s gets the whole page as %s", async (accepted, encoding, decode) => {
+  const id = await makePayment(api, merchant);
+  // `fetch` would decode the body.
+  const { headers, body } = await request(`${api.url}/?pid=${id}`, { headers: { "accept-encoding": accepted } });
+  expect(headers["content-encoding"]).toBe(encoding);
+  expect(headers["vary"]).toBe("accept-language, accept-encoding");
+  const text = decode(Buffer.from(await body.arrayBuffer())).toString();
+  expect(text).toMatch(/^<!doctype html>.*<\/html>$/s);
+  const plain = await open(`/?pid=${id}`, { "accept-encoding": "identity" });
+  expect(withoutTimes(text)).toBe(withoutTimes(plain.text));
+});
+
+/** Removes what differs between two pages of one payment: the time that is left, and the time in the present state. */
+const withoutTimes = (text: string) =>
+  text.replace(/"(leftMs|sinceMs)":\d+/g, "").replace(/(<span id="time"[^>]*>)[\d:]+/, "$1");
 
 test("a browser that asks an api of another release for a script is sent to other apis, and is refused after twelve", async () => {
   const first = await fetch(`${api.url}/assets/checkout.0000000000000000.js`, { redirect: "manual" });
