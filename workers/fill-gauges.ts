@@ -1,14 +1,13 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
 import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
-import { createSystemReads, type SystemReads } from "../payments/maintenance/system-gauges.ts";
-import type { PaymentDeps } from "../payments/payment-deps.ts";
+import { createSystemReads, type SystemGaugeDeps, type SystemReads } from "../payments/maintenance/system-gauges.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import { readInSequence } from "./read-in-sequence.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & { queues: readonly Queue[]; metrics: Metrics };
+type Deps = SystemGaugeDeps & { queues: readonly Queue[]; metrics: Metrics };
 
 /** The queue that serves the rows of a table. */
 const queueOf = {
@@ -103,6 +102,9 @@ export function fillGauges(deps: Deps): void {
   });
   fill(metrics.historyUnreadable, "history", (set, { history }) => {
     for (const { chain, unreadable } of history) set({ chain }, unreadable);
+  });
+  fill(metrics.historyListingAgeSeconds, "history", (set, { history }) => {
+    for (const { chain, listingAgeSeconds } of history) set({ chain }, listingAgeSeconds);
   });
   fill(metrics.ledgerDifference, "reconciliations", (set, { differences }) => {
     for (const { chain, asset, difference } of differences) set({ chain, asset }, Number(difference));

@@ -351,6 +351,22 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/list-history.ts",
+    tests: ["test/integration/transfers/solana/short-history.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint's empty page ends a listing of the history",
+        find: "return last !== undefined && last.slot >= (slot ?? 0);",
+        replace: "return last === undefined || last.slot >= (slot ?? 0);",
+      },
+      {
+        name: "the newest known transaction is read again with each listing of the history",
+        find: "known === -1 ? page : page.slice(0, known)",
+        replace: "page",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/slot-pass.ts",
     tests: ["test/integration/transfers/solana/read-history.test.ts"],
     mutations: [
