@@ -10,6 +10,10 @@ export const chainErrors = {
   rpc_answer: { transient: true, message: "an RPC endpoint returned an error" },
   budget_spent: { transient: true, message: "the calls per minute of the RPC endpoints are spent" },
   logs_refused: { transient: true, message: "an RPC endpoint does not return the logs of a block" },
+  history_short: {
+    transient: true,
+    message: "no RPC endpoint lists the history of an account back to where it was last read",
+  },
   rpc_behind: { transient: true, message: "the RPC endpoint does not have the block yet" },
   endpoints_disagree: { transient: true, message: "two RPC endpoints disagree about a final block" },
   wrong_chain: { transient: false, message: "an RPC endpoint serves another chain" },

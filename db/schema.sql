@@ -16,6 +16,7 @@ create table account_cursor (
   account text not null,
   signature text,
   slot bigint,
+  until_signature text,
   listed_at timestamp with time zone,
   listed_slot bigint,
   listing jsonb,

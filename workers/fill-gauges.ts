@@ -1,14 +1,13 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
 import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
-import { createSystemReads, type SystemReads } from "../payments/maintenance/system-gauges.ts";
-import type { PaymentDeps } from "../payments/payment-deps.ts";
+import { createSystemReads, type SystemGaugeDeps, type SystemReads } from "../payments/maintenance/system-gauges.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
-import { readInSequence } from "./read-in-sequence.ts";
+import { readInSequence, SCRAPE_WAIT_MS } from "./read-in-sequence.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & { queues: readonly Queue[]; metrics: Metrics };
+type Deps = SystemGaugeDeps & { queues: readonly Queue[]; metrics: Metrics };
 
 /** The queue that serves the rows of a table. */
 const queueOf = {
@@ -21,9 +20,6 @@ const queueOf = {
   webhook_delivery: "deliver-webhook",
 } as const satisfies Record<string, QueueName>;
 
-/** Time limit for filling one gauge, milliseconds. A scrape must return the other metrics while Postgres or Redis hangs. */
-const FILL_TIMEOUT_MS = 3_000;
-
 /** The sums of the ledger are repeated for so many times as long as it took to read them. */
 const MONEY_PACE = 20;
 
@@ -33,7 +29,7 @@ type Group = keyof SystemReads | "jobs" | "money";
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
  * the same values, even an idle one. A gauge that cannot be read is absent from the scrape, and the gauges of other groups
- * stay. `gaugesRead` says when each group was last filled. The sums of the ledger may be older than the scrape.
+ * stay, also while Postgres or Redis hangs. `gaugesRead` says when each group was last filled. The sums of the ledger may be older than the scrape.
  */
 export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;
@@ -103,6 +99,9 @@ export function fillGauges(deps: Deps): void {
   });
   fill(metrics.historyUnreadable, "history", (set, { history }) => {
     for (const { chain, unreadable } of history) set({ chain }, unreadable);
+  });
+  fill(metrics.historyListingAgeSeconds, "history", (set, { history }) => {
+    for (const { chain, listingAgeSeconds } of history) set({ chain }, listingAgeSeconds);
   });
   fill(metrics.ledgerDifference, "reconciliations", (set, { differences }) => {
     for (const { chain, asset, difference } of differences) set({ chain, asset }, Number(difference));
@@ -189,7 +188,7 @@ function onScrape<L extends string, T>(
   const collect = async () => {
     const found: [Record<L, string>, number][] = [];
     try {
-      const status = await withTimeout(read(), FILL_TIMEOUT_MS, "a gauge");
+      const status = await withTimeout(read(), SCRAPE_WAIT_MS, "a gauge");
       write((labels, value) => found.push([labels, value]), status);
       filled();
     } catch {

@@ -94,7 +94,7 @@ async function work(config: WorkerConfig): Promise<void> {
   shutdown.onClose("clock", await keepMeasured(clock, { measured: gate.update, error: onClockError }));
   const chains = openChains(networks, metrics);
   shutdown.onClose("chains", () => closeChains(chains));
-  fillGauges({ db, chains, queues, metrics, now: clock.now });
+  fillGauges({ db, chains, queues, metrics, now: clock.now, startedAt: clock.now() });
   log.info({ port: probes.port, served, signatureEngine }, "metrics listening");
   if (signatureEngine === "javascript")
     log.warn(

@@ -1,6 +1,7 @@
 import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
+import type { Call } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of signatures per call. Some endpoints return fewer. */
@@ -13,28 +14,55 @@ const Listed = z.array(
   z.object({ signature: z.string(), slot: z.number(), err: z.unknown(), memo: z.string().nullish() }),
 );
 
+/** Which page of an account's history to list. The page contains neither `until` nor `before`. */
+type PageArgs = {
+  account: string;
+  until?: string | undefined;
+  before?: string | undefined;
+  atSlot?: number | undefined;
+  limit?: number;
+  depth?: "confirmed" | "finalized";
+};
+
 /**
  * Returns a page of the transactions that name an account, newest first, after `until` and before `before`, final ones
  * unless `depth` says otherwise. An empty page is the end of the list. Skips endpoints that have not reached slot `atSlot`.
  * Throws ChainError.
  */
-export async function listSignatures(
+export async function listSignatures(chain: SolanaChain, args: PageArgs): Promise<ListedTransaction[]> {
+  return chain.rpc.ask("getSignaturesForAddress", (_connection, call) => askSignatures(call, args));
+}
+
+/**
+ * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`. The other endpoints are asked only if
+ * the page of the first one does not, or if it returns an error. Throws ChainError, `history_short` if no page is usable.
+ */
+export async function findSignatures(
   chain: SolanaChain,
-  args: {
-    account: string;
-    until?: string | undefined;
-    before?: string | undefined;
-    atSlot?: number | undefined;
-    limit?: number;
-    depth?: "confirmed" | "finalized";
-  },
+  args: PageArgs,
+  isUsable: (page: readonly ListedTransaction[]) => boolean,
 ): Promise<ListedTransaction[]> {
+  let refusal: unknown;
+  const first = await listSignatures(chain, args).catch((error: unknown) => {
+    if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
+    refusal = error;
+    return undefined;
+  });
+  if (first && isUsable(first)) return first;
+  const pages = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
+    askSignatures(call, args),
+  );
+  const usable = pages.find(({ answer }) => isUsable(answer));
+  if (usable) return usable.answer;
+  if (refusal !== undefined && pages.length === 0) throw refusal;
+  throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
+}
+
+async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransaction[]> {
   const { account, until, before, atSlot, limit = PAGE, depth = "finalized" } = args;
   // JSON leaves out what is undefined.
   const bounds = { until, before, minContextSlot: atSlot, limit: Math.min(PAGE, limit), commitment: depth };
-  const page = await chain.rpc.ask("getSignaturesForAddress", async (_connection, call) =>
-    Listed.parse(await call("getSignaturesForAddress", [account, bounds])),
-  );
+  const page = Listed.parse(await call("getSignaturesForAddress", [account, bounds]));
   // An entry without `err` does not say that the transaction succeeded.
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
 }

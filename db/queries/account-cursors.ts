@@ -21,6 +21,7 @@ export async function ensureAccountCursor(
       account,
       signature: newest?.signature ?? null,
       slot: newest?.slot ?? null,
+      until_signature: null,
       listed_at: null,
       listed_slot: null,
       listing: null,
@@ -54,17 +55,25 @@ export async function releaseAccount(db: Db, held: HeldAccount): Promise<void> {
   await update(db, held, { owner: null, lease_until: null });
 }
 
-/** A listing in progress, or a complete one: the newest transaction it found, when it began, and the final slot then. */
-export type ListingProgress =
-  | { listing: Listing }
-  | { complete: { newest: { signature: string; slot: number } | undefined; at: Date; final: number } };
+/**
+ * A listing in progress, or a complete one: the newest transaction it found and one of an earlier slot (undefined where it found
+ * none), when it began, and the final slot then.
+ */
+export type ListingProgress = { listing: Listing } | { complete: CompleteListing };
+type CompleteListing = {
+  newest: { signature: string; slot: number } | undefined;
+  until: string | undefined;
+  at: Date;
+  final: number;
+};
 
 /** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
   if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
-  const { newest, at, final } = progress.complete;
+  const { newest, until, at, final } = progress.complete;
   const place = newest && { signature: newest.signature, slot: newest.slot };
-  return update(db, held, { ...place, listing: null, listed_at: at, listed_slot: final });
+  const end = until !== undefined && { until_signature: until };
+  return update(db, held, { ...place, ...end, listing: null, listed_at: at, listed_slot: final });
 }
 
 /** Updates the cursor. Returns false when the owner no longer has the lease. */

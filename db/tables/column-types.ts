@@ -58,7 +58,14 @@ export type Verification = "key" | "wallet" | "push";
 export type FailedKind = "movement" | "unmatched" | "dust" | "transfer" | "ended" | "transaction";
 
 /**
- * A listing of an account's history, from the newest signature backwards: the newest signature and its slot, when the
- * listing began, the final slot at that time, and the signature before which it continues.
+ * A listing of an account's history, from the newest signature backwards: the newest signature and its slot, the newest one
+ * of an earlier slot, when the listing began, the final slot at that time, and the signature before which it continues.
  */
-export type Listing = { newest: string; slot: number; at: string; final: number; before: string };
+export type Listing = {
+  newest: string;
+  slot: number;
+  until: string | null;
+  at: string;
+  final: number;
+  before: string;
+};

@@ -9,6 +9,8 @@ export type SolanaTables = {
     /** The newest signature of the last complete listing, and its slot; null when there was none. */
     signature: string | null;
     slot: number | null;
+    /** A signature of an earlier slot, where the next listing ends, so that it shows `signature` again; null if unknown. */
+    until_signature: string | null;
     /** When that listing began, and the final slot at that time. */
     listed_at: Date | null;
     listed_slot: number | null;

@@ -20,13 +20,15 @@ import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { listRetentionAges } from "../../db/queries/retention.ts";
 import { countHeld, countUnfinished } from "../../db/queries/transfers.ts";
 import { refusalReasons } from "../../signer/refusals.ts";
+import { findHistory } from "../../transfers/caught-up.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
+import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { isSignerLogContradicted } from "./signer-log.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "chains" | "now">;
+export type SystemGaugeDeps = Pick<PaymentDeps & TransferDeps, "db" | "chains" | "now" | "startedAt">;
 
 /** The state of the whole system as read from the database, for metrics. Fees in wei per gas. */
 export type SystemStatus = {
@@ -61,8 +63,11 @@ export type SystemStatus = {
   blocked: { kind: PayoutKind; obstacle: string; count: number }[];
   /** Changes of merchants' destinations that wait for their time or a decision. */
   destinationChanges: WaitingChanges[];
-  /** Transactions of the treasury's history that are not read yet, and that cannot be read, where it is read separately. */
-  history: { chain: string; unread: number; unreadable: number }[];
+  /**
+   * Where the treasury's history is read separately: its transactions that are not read yet, and that cannot be read, and the time
+   * since a complete listing began. Without one, the time since this process started.
+   */
+  history: { chain: string; unread: number; unreadable: number; listingAgeSeconds: number }[];
   /** Age of the oldest undelivered webhook event. */
   oldestEventSeconds: number;
   /** Age of the oldest head of the audit log that is not exported. */
@@ -93,7 +98,7 @@ export type SystemReads = ReturnType<typeof createSystemReads>;
  * another group with it. Those of money come first. Create them anew for each scrape. Omits chains that have left the networks file, but not lanes: a
  * removed lane may still have a transaction in flight.
  */
-export function createSystemReads(deps: Deps) {
+export function createSystemReads(deps: SystemGaugeDeps) {
   const { db } = deps;
   const now = deps.now();
   const configured = [...deps.chains.keys()];
@@ -201,11 +206,13 @@ export function createSystemReads(deps: Deps) {
     destinations: async () => ({ destinationChanges: await countWaitingChanges(db) }),
     history: async () => {
       const entries = await countEntries(db, { unreadable: MAX_READ_ATTEMPTS });
-      return {
-        history: listChainsWithHistory(deps).map(
-          (chain) => entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 },
-        ),
-      };
+      const history: SystemStatus["history"] = [];
+      for (const chain of listChainsWithHistory(deps)) {
+        const counts = entries.find((one) => one.chain === chain) ?? { chain, unread: 0, unreadable: 0 };
+        const progress = await findHistory(deps, deps.chains.get(chain));
+        history.push({ ...counts, listingAgeSeconds: secondsSince(progress?.listedAt ?? deps.startedAt) });
+      }
+      return { history };
     },
     webhooks: async () => ({ oldestEventSeconds: secondsSince(await findOldestPendingEvent(db)) }),
     audit: async () => ({
@@ -223,7 +230,7 @@ export function createSystemReads(deps: Deps) {
 }
 
 /** Reads the gauges of all groups, one statement after the other. Throws the error of a group that cannot be read. */
-export async function readSystemStatus(deps: Deps): Promise<SystemStatus> {
+export async function readSystemStatus(deps: SystemGaugeDeps): Promise<SystemStatus> {
   const read = createSystemReads(deps);
   return {
     ...(await read.overdue()),

@@ -22,6 +22,11 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
     "Transactions of the treasury's history that could not be read or recorded for minutes",
     ["chain"],
   ),
+  historyListingAgeSeconds: systemGauge(
+    "pay_history_listing_age_seconds",
+    "Time since a listing of the treasury's history began that an endpoint has completed",
+    ["chain"],
+  ),
   reorgs: counter("pay_chain_reorgs_total", "Reorgs that the watcher has followed", ["chain"]),
   reorgDepth: gauge("pay_chain_reorg_depth_blocks", "Depth of the newest reorg", ["chain"]),
   finalReorgs: counter(

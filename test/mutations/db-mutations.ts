@@ -20,13 +20,23 @@ export const dbMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one statement that waits for a lock takes the gauges of all alerts with it",
-        find: "if (!earlier) await withTimeout(result, WAIT_MS, group).catch(() => undefined);",
+        find: "await withTimeout(result, WAIT_MS, group).catch(() => undefined);",
         replace: "await result;",
       },
       {
         name: "a scrape uses every connection of the pool",
-        find: "if (!earlier) while (running.size >= MOST) await Promise.race(running.values()).catch(() => undefined);",
+        find: "while (running.size >= MOST) await Promise.race(running.values()).catch(() => undefined);",
         replace: "",
+      },
+      {
+        name: "reads that a lock has stopped keep the others from every scrape",
+        find: "[...punctual, ...late]",
+        replace: "Object.keys(reads)",
+      },
+      {
+        name: "reads that a lock has stopped use as many connections as a scrape may use",
+        find: "late.has(group) && countLate() >= MOST_LATE",
+        replace: "false",
       },
     ],
   },

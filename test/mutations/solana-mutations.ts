@@ -176,7 +176,7 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "transfers/solana/end-expired.ts",
+    file: "transfers/solana/search-expired.ts",
     tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
     mutations: [
       {
@@ -186,8 +186,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "one endpoint's height ends an unsubmitted transaction",
-        find: "const rows = await keepExpired(chain, ready, final);",
-        replace: "const rows = ready;",
+        find: "const neverSubmitted = await keepExpired(chain, ready, final);",
+        replace: "const neverSubmitted = ready;",
       },
       {
         name: "one endpoint's height ends a transaction in flight",
@@ -212,10 +212,20 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/payouts/solana-payouts.test.ts"],
       },
       {
+        name: "a pass waits for a second endpoint as long as it takes to answer",
+        find: "if (!hasEnded) return undefined;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/end-expired.ts",
+    tests: ["test/integration/payments/payouts/solana-failover.test.ts"],
+    mutations: [
+      {
         name: "a payment ends as never sent although its rows may be lost",
-        find: "ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined",
-        replace: "ready.length === 0",
-        tests: ["test/integration/payments/payouts/solana-failover.test.ts"],
+        find: "rows.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined",
+        replace: "rows.length === 0",
       },
     ],
   },
@@ -347,6 +357,22 @@ export const solanaMutations: readonly MutationGroup[] = [
         find: "await revertLanded(db, { chain: chain.chain, hashes });",
         replace: "",
         tests: ["test/integration/transfers/solana/slot-pass.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/solana/list-history.ts",
+    tests: ["test/integration/transfers/solana/short-history.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint's empty page ends a listing of the history",
+        find: "return last !== undefined && last.slot >= (slot ?? 0);",
+        replace: "return last === undefined || last.slot >= (slot ?? 0);",
+      },
+      {
+        name: "the newest known transaction is read again with each listing of the history",
+        find: "known === -1 ? page : page.slice(0, known)",
+        replace: "page",
       },
     ],
   },

@@ -1,10 +1,7 @@
-import { type FinalizedState, listNeverSeen, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
-import { readNonces } from "../../chains/solana/nonce-accounts.ts";
+import type { FinalizedState } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { moveRows } from "../../db/moves.ts";
-import { listExpiredReady } from "../../db/queries/expired-transfers.ts";
 import { keepBookable } from "../../db/queries/failed-bookings.ts";
-import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { expireTransactions } from "../../db/queries/solana-transactions.ts";
 import { listAssigned, type TransferRow, unassignTransfers } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
@@ -12,62 +9,36 @@ import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";
 import { findReadEpoch } from "../caught-up.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { searchExpired } from "./search-expired.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
-/** Transfers checked in one pass at most. */
-const MAX_CHECKED = 100;
-
 /**
- * Ends transactions that can no longer be included: the final block height of two endpoints is past the lifetime of their
- * blockhash, or another transaction used their durable nonce, and two endpoints with full history do not know them. A buyer's transfer ends then;
- * a payout is signed again. Nothing else ends an accepted transfer.
+ * Ends transactions that can no longer be included (`searchExpired`). A buyer's transfer ends then; a payout is signed again.
+ * Nothing else ends an accepted transfer. Waits for a second endpoint only briefly: a later pass ends them. Throws ChainError.
  */
 export async function endExpiredTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
-  { tracked, final, book }: { tracked: readonly TrackedTransaction[]; final: FinalizedState; book: BookEnded },
+  { book, ...seen }: { tracked: readonly TrackedTransaction[]; final: FinalizedState; book: BookEnded },
 ): Promise<void> {
-  await endNeverSubmitted(deps, chain, { final, book });
-  const unseen = tracked.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
-  const expired = await keepExpired(chain, unseen, final);
-  const { slot, usedUp } = await listUsedUp(chain, unseen);
-  const dead = [...expired, ...usedUp].map(({ hash }) => hash);
-  const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
-  if (never.size > 0) await endTransactions(deps, chain, [...never], book);
+  const expired = await searchExpired(deps, chain, seen);
+  if (!expired) return;
+  await endNeverSubmitted(deps, chain, expired.neverSubmitted, book);
+  if (expired.neverSeen.length > 0) await endTransactions(deps, chain, expired.neverSeen, book);
 }
 
-/**
- * Returns those of these rows whose last height two endpoints have passed: one endpoint could end everything in flight by the
- * height that it reports. Asks the second endpoint only when the first one has passed a height. Throws ChainError.
- */
-async function keepExpired<R extends { last_valid_height: number | null }>(
+/** Ends buyers' transfers whose blockhash expired before a relayer signed. They cannot be included without that signature. */
+async function endNeverSubmitted(
+  deps: TransferDeps,
   chain: SolanaChain,
-  rows: readonly R[],
-  final: FinalizedState,
-): Promise<R[]> {
-  const listPast = (height: number) => rows.filter(({ last_valid_height: last }) => last !== null && last < height);
-  const expired = listPast(final.height);
-  if (expired.length === 0 || chain.network.rpc.length < 2) return expired;
-  return listPast(Math.min(final.height, await readAgreedHeight(chain)));
-}
-
-/**
- * Returns the transactions whose durable nonce has a new final value, and the slot of that value. Ignores values from before
- * the signing, which a lagging endpoint returns.
- */
-async function listUsedUp(
-  chain: SolanaChain,
-  unseen: readonly SolanaTransactionRow[],
-): Promise<{ slot: number; usedUp: SolanaTransactionRow[] }> {
-  const durable = unseen.filter((row) => row.nonce_account !== null);
-  if (durable.length === 0) return { slot: 0, usedUp: [] };
-  const places = durable.map((row) => row.nonce_account ?? "");
-  const { slot, nonces } = await readNonces(chain, places, "finalized");
-  const usedUp = durable.filter(({ nonce_value, nonce_slot }, index) => {
-    const nonce = nonces[index];
-    return nonce !== undefined && nonce !== nonce_value && slot >= (nonce_slot ?? 0);
-  });
-  return { slot, usedUp };
+  rows: readonly TransferRow[],
+  book: BookEnded,
+): Promise<void> {
+  // A restored database may have lost that a transaction was sent.
+  if (rows.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
+  const reason = "its blockhash expired before it was sent";
+  const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
+  await bookEach(deps, { chain: chain.chain, kind: "ended", rows, subjectOf: ({ id }) => id, book: end });
 }
 
 async function endTransactions(
@@ -87,21 +58,6 @@ async function endTransactions(
     };
   };
   await bookEach(deps, { ...work, rows: await keepBookable(deps.db, hashes, work), book: end });
-}
-
-/** Ends buyers' transfers whose blockhash expired before a relayer signed. They cannot be included without that signature. */
-async function endNeverSubmitted(
-  deps: TransferDeps,
-  chain: SolanaChain,
-  { final, book }: { final: FinalizedState; book: BookEnded },
-): Promise<void> {
-  const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
-  // A restored database may have lost that a transaction was sent.
-  if (ready.length === 0 || (await findReadEpoch(deps, chain.chain)) === undefined) return;
-  const reason = "its blockhash expired before it was sent";
-  const rows = await keepExpired(chain, ready, final);
-  const end = (db: Db, some: readonly TransferRow[]) => endTransfers(deps, db, some, { reason, book });
-  await bookEach(deps, { chain: chain.chain, kind: "ended", rows, subjectOf: ({ id }) => id, book: end });
 }
 
 /**

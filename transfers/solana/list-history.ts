@@ -1,5 +1,5 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
-import { type ListedTransaction, listSignatures } from "../../chains/solana/transaction-history.ts";
+import { findSignatures, type ListedTransaction } from "../../chains/solana/transaction-history.ts";
 import {
   type AccountCursor,
   type HeldAccount,
@@ -19,8 +19,9 @@ const NONCE = /0x[0-9a-f]{64}/g;
 /**
  * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
  * them to be read. One call lists 1,000 transactions. Each page is stored with the position where the listing continues, so
- * a crash loses nothing. `final` is a final slot that the endpoints have reached. Returns true when the listing is complete.
- * Throws ChainError.
+ * a crash loses nothing. A listing is complete when it shows the newest transaction of the last complete one: an endpoint that
+ * keeps too little of the history ends its list earlier. `final` is a final slot that the endpoints have reached. Returns true
+ * when the listing is complete. Throws ChainError, `history_short` when no endpoint can continue the listing.
  */
 export async function listHistory(
   deps: TransferDeps,
@@ -28,32 +29,47 @@ export async function listHistory(
   { cursor, held, final }: { cursor: AccountCursor; held: HeldAccount; final: number },
 ): Promise<boolean> {
   const { account } = held;
-  const until = cursor.signature ?? undefined;
+  const until = cursor.until_signature ?? undefined;
   let listing = cursor.listing;
   const at = listing ? new Date(listing.at) : deps.now();
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = await listSignatures(chain, { account, until, before: listing?.before, atSlot: final });
-    // An endpoint that does not know the `until` signature lists the whole history. Older slots were listed before.
-    const fresh = page.filter(({ slot }) => slot >= (cursor.slot ?? 0));
-    const last = fresh.at(-1);
-    const isComplete = last === undefined || fresh.length < page.length;
-    const newest = listing ? { signature: listing.newest, slot: listing.slot } : fresh[0];
+    const args = { account, until, before: listing?.before, atSlot: final };
+    const page = await findSignatures(chain, args, (one) => isContinuous(one, cursor));
+    const last = page.at(-1);
+    const known = page.findIndex(({ signature }) => signature === cursor.signature);
+    const fresh = known === -1 ? page : page.slice(0, known);
+    const isComplete = last === undefined || known !== -1;
+    const newest = listing ? { signature: listing.newest, slot: listing.slot } : page[0];
+    // Endpoints can order the transactions of one slot differently, so the next listing ends in an earlier slot.
+    const earlier = listing?.until ?? page.find(({ slot }) => slot < (newest?.slot ?? 0))?.signature;
     listing =
       newest && last
         ? {
             newest: newest.signature,
             slot: newest.slot,
+            until: earlier ?? null,
             at: at.toISOString(),
             final: listing?.final ?? final,
             before: last.signature,
           }
         : listing;
-    const complete = { newest, at, final: listing?.final ?? final };
+    const complete = { newest, until: earlier, at, final: listing?.final ?? final };
     const progress: ListingProgress = isComplete || !listing ? { complete } : { listing };
     if (!(await storePage(deps, { cursor, held, fresh, progress }))) return false;
     if (isComplete) return true;
   }
   return false;
+}
+
+/**
+ * Returns true if a page shows the newest transaction of the last complete listing, or continues towards it. An endpoint whose
+ * history begins later lists nothing before that, or nothing at all. An endpoint that lists older slots without the transaction has
+ * lost a part of its history. The history of an account without a complete listing ends with an empty page.
+ */
+function isContinuous(page: readonly ListedTransaction[], { signature, slot }: AccountCursor): boolean {
+  if (signature === null || page.some((one) => one.signature === signature)) return true;
+  const last = page.at(-1);
+  return last !== undefined && last.slot >= (slot ?? 0);
 }
 
 type Page = {

@@ -146,7 +146,7 @@ async function runFullPass(
   }: { final: FinalizedState; tracked: readonly TrackedTransaction[]; handlers: BookingHandlers },
   attempt: (step: () => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
-  // This step needs two endpoints, and no other step waits for them.
+  // This step needs two endpoints, and no other step needs them.
   await attempt(() => endExpiredTransactions(deps, chain, { tracked, final, book: handlers.ended }));
   await attempt(() => closeOldMarkers(deps, chain, { slot: final.slot, book: handlers.rent }));
   await attempt(() => confirmRest(deps, chain, { tracked, slot: final.slot, handlers }));

@@ -7,6 +7,7 @@ create table account_cursor (
   account text not null,
   signature text,
   slot bigint,
+  until_signature text,
   listed_at timestamptz,
   listed_slot bigint,
   listing jsonb,

@@ -175,7 +175,11 @@ const setOnlyOnErrors = [
 /**
  * These are set on Solana only, which this fleet lacks: test/integration/transfers/solana/history-errors.test.ts covers them.
  */
-const onSolana = ["pay_history_unread_transactions", "pay_history_unreadable_transactions"];
+const onSolana = [
+  "pay_history_unread_transactions",
+  "pay_history_unreadable_transactions",
+  "pay_history_listing_age_seconds",
+];
 
 /** These are set for endpoints with a budget only, which this fleet lacks: test/unit/chains/failover-budget.test.ts covers them. */
 const ofBudgets = ["pay_rpc_budget_remaining_calls", "pay_rpc_budget_shortages_total"];

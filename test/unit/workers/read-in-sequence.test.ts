@@ -13,6 +13,8 @@ function makeReads(names: readonly string[]) {
   const hold = (name: string) => {
     const end = Promise.withResolvers<string>();
     ends.set(name, end);
+    // A read that is never begun handles no rejection.
+    end.promise.catch(() => undefined);
     return end;
   };
   return { calls, hold, read: readInSequence(() => reads) };
@@ -62,4 +64,49 @@ test("at most five reads run at once", async () => {
   expect(calls).toHaveLength(5);
   held[0]?.resolve("1");
   expect(await last).toBe("6");
+});
+
+test("reads that a lock has stopped keep the others from no later round, and take turns", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const names = ["1", "2", "3", "4", "5", "6", "7"];
+  const { calls, hold, read } = makeReads(names);
+  const blocked = names.slice(0, 5);
+  let held = blocked.map(hold);
+  // Postgres ends the statements after their time limit.
+  const endStatements = () => {
+    for (const { reject } of held) reject(new Error("statement timeout"));
+  };
+  /** Reads every group in one round, and returns what the groups without a lock return within a scrape. */
+  const scrape = async () => {
+    calls.splice(0);
+    const others = Promise.all([read("6"), read("7")]);
+    for (const name of blocked) read(name).catch(() => undefined);
+    let found: unknown;
+    others.then((value) => (found = value));
+    await vi.advanceTimersByTimeAsync(2_999);
+    return found;
+  };
+  expect(await scrape()).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(12_000);
+  endStatements();
+  await vi.advanceTimersByTimeAsync(3_000);
+  held = blocked.map(hold);
+  expect(await scrape()).toEqual(["6", "7"]);
+  expect(calls).toEqual(["6", "7", "1", "2"]);
+  // The statements of two rounds may overlap.
+  expect(await scrape()).toEqual(["6", "7"]);
+  expect(calls).toEqual(["6", "7"]);
+  endStatements();
+  await vi.advanceTimersByTimeAsync(3_000);
+  held = blocked.map(hold);
+  expect(await scrape()).toEqual(["6", "7"]);
+  expect(calls).toEqual(["6", "7", "3", "4"]);
+  // Without the lock, each read of a group that was late ends, and the next one begins.
+  for (const end of held) end.resolve("late");
+  await vi.advanceTimersByTimeAsync(3_000);
+  await scrape();
+  expect(calls).toEqual(["3", "4", "6", "7", "5", "1", "2"]);
+  await scrape();
+  expect(calls).toEqual(names);
 });

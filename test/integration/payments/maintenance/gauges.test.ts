@@ -27,7 +27,7 @@ const chains = openChains(parseNetworks(networksDocument), createMetrics(new Reg
 const here = "eip155:31337";
 const start = new Date("2026-03-01T12:00:00Z");
 const after = (seconds: number) => new Date(start.getTime() + seconds * 1_000);
-const read = (seconds: number) => readSystemStatus({ db, chains, now: () => after(seconds) });
+const read = (seconds: number) => readSystemStatus({ db, chains, now: () => after(seconds), startedAt: start });
 
 await execute(
   url,

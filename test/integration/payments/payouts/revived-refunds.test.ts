@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { deriveNonce, refundKey } from "../../../../chains/natural-key.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
+import { readSystemStatus, type SystemGaugeDeps } from "../../../../payments/maintenance/system-gauges.ts";
 import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
@@ -9,6 +10,14 @@ import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.t
 import { testActor } from "../../../support/test-actor.ts";
 
 const UNIT = 1_000_000n;
+
+/** Returns the number of queues of refunds for which the gauge says that the database lacks a payout. */
+async function countUnrecorded(deps: SystemGaugeDeps): Promise<number> {
+  const { blocked } = await readSystemStatus(deps);
+  return blocked
+    .filter(({ kind, obstacle }) => kind === "refund" && obstacle === "unrecorded_payout")
+    .reduce((sum, { count }) => sum + count, 0);
+}
 
 test("a refund that a restore has revived waits while the chain shows its replacement, until it is withdrawn", async () => {
   const chain = await startChain();
@@ -41,11 +50,15 @@ test("a refund that a restore has revived waits while the chain shows its replac
   const rows = await db.selectFrom("refund").select("due_retries").where("id", "=", revived).execute();
   expect(rows).toEqual([{ due_retries: 1 }]);
 
+  expect(await dispatchRefunds(deps, [revived])).toEqual(["unrecorded_payout"]);
+  expect(await countUnrecorded(fixture.deps)).toBe(1);
+
   unwrap(await withdrawRefund(deps, { actor: testActor, refundId: revived }));
   const replacement = await request(2_000n);
   expect(await dispatchRefunds(deps, [replacement])).toEqual(["begun"]);
   await fixture.relay();
   const adopted = (await payouts()).find(({ refund_id }) => refund_id === replacement);
   expect(adopted).toMatchObject({ state: "included", amount: 20n * UNIT });
+  expect(await countUnrecorded(fixture.deps)).toBe(0);
   expect(await usdcBalance(chain, buyer.address)).toBe(before);
 });

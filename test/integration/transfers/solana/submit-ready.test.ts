@@ -299,6 +299,31 @@ describe("a transaction whose blockhash has expired", () => {
     await expectInFlight(paymentId);
   });
 
+  test("a payment that was never submitted delays no other one while an endpoint does not answer, and ends when it does", async () => {
+    const { paymentId } = await makeAccepted();
+    await solana.knobs.jump(250);
+    const other = await makeAccepted();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let asked = 0;
+    second.fault.hold(({ method }) => {
+      if (method !== "getEpochInfo") return undefined;
+      asked += 1;
+      return promise;
+    });
+    // Runs out before the endpoint's time limit, after which a search fails.
+    const signal = AbortSignal.timeout(8_000);
+    await fixture.submit();
+    for (let state = ""; state !== "succeeded"; state = (await onlyRow(other.paymentId)).state) {
+      expect(await watchLater()).toBeUndefined();
+      expect(signal.aborted).toBe(false);
+    }
+    expect(asked).toBe(1);
+    expect((await fixture.status(paymentId)).state).toBe("processing");
+    second.fault.hold(undefined);
+    resolve();
+    await fixture.watchUntilState(paymentId, "expired");
+  });
+
   test("a transaction that was never submitted can be submitted until the height that expires its blockhash is final", async () => {
     const { paymentId } = await makeAccepted();
     await solana.knobs.pause();

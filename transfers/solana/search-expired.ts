@@ -1,0 +1,90 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type FinalizedState, listNeverSeen, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
+import { readNonces } from "../../chains/solana/nonce-accounts.ts";
+import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import { listExpiredReady } from "../../db/queries/expired-transfers.ts";
+import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
+import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { TransferDeps } from "../transfer-deps.ts";
+import type { TrackedTransaction } from "./tracked-transaction.ts";
+
+/** Transfers checked in one search at most. */
+const MAX_CHECKED = 100;
+/** A pass waits for its search for this long, milliseconds. An endpoint may take its whole time limit to answer. */
+const WAIT_MS = 1_000;
+
+/** Buyers' transfers that no relayer had signed, and hashes of transactions. None of them can be included any longer. */
+type Expired = { neverSubmitted: readonly TransferRow[]; neverSeen: readonly string[] };
+type Seen = { tracked: readonly TrackedTransaction[]; final: FinalizedState };
+
+/** The search of each cluster that goes on beside its passes. */
+const searches = new WeakMap<SolanaChain, Promise<Expired>>();
+
+/**
+ * Searches for transactions that can no longer be included: the final block height of two endpoints is past the lifetime of
+ * their blockhash, or another transaction used their durable nonce, and two endpoints with full history do not know them. A
+ * search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one of them gets what
+ * it finds. Returns undefined meanwhile. Throws ChainError.
+ */
+export async function searchExpired(
+  deps: Pick<TransferDeps, "db">,
+  chain: SolanaChain,
+  seen: Seen,
+): Promise<Expired | undefined> {
+  const earlier = searches.get(chain);
+  const search = earlier ?? findExpired(deps, chain, seen);
+  searches.set(chain, search);
+  const end = () => true;
+  const hasEnded = await Promise.race([search.then(end, end), delay(earlier ? 0 : WAIT_MS, false, { ref: false })]);
+  if (!hasEnded) return undefined;
+  searches.delete(chain);
+  return search;
+}
+
+async function findExpired(
+  deps: Pick<TransferDeps, "db">,
+  chain: SolanaChain,
+  { tracked, final }: Seen,
+): Promise<Expired> {
+  const ready = await listExpiredReady(deps.db, { chain: chain.chain, height: final.height, limit: MAX_CHECKED });
+  const neverSubmitted = await keepExpired(chain, ready, final);
+  const unseen = tracked.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
+  const expired = await keepExpired(chain, unseen, final);
+  const { slot, usedUp } = await listUsedUp(chain, unseen);
+  const dead = [...expired, ...usedUp].map(({ hash }) => hash);
+  const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
+  return { neverSubmitted, neverSeen: [...never] };
+}
+/**
+ * Returns those of these rows whose last height two endpoints have passed: one endpoint could end everything in flight by the
+ * height that it reports. Asks the second endpoint only when the first one has passed a height. Throws ChainError.
+ */
+async function keepExpired<R extends { last_valid_height: number | null }>(
+  chain: SolanaChain,
+  rows: readonly R[],
+  final: FinalizedState,
+): Promise<R[]> {
+  const listPast = (height: number) => rows.filter(({ last_valid_height: last }) => last !== null && last < height);
+  const expired = listPast(final.height);
+  if (expired.length === 0 || chain.network.rpc.length < 2) return expired;
+  return listPast(Math.min(final.height, await readAgreedHeight(chain)));
+}
+
+/**
+ * Returns the transactions whose durable nonce has a new final value, and the slot of that value. Ignores values from before
+ * the signing, which a lagging endpoint returns.
+ */
+async function listUsedUp(
+  chain: SolanaChain,
+  unseen: readonly SolanaTransactionRow[],
+): Promise<{ slot: number; usedUp: SolanaTransactionRow[] }> {
+  const durable = unseen.filter((row) => row.nonce_account !== null);
+  if (durable.length === 0) return { slot: 0, usedUp: [] };
+  const places = durable.map((row) => row.nonce_account ?? "");
+  const { slot, nonces } = await readNonces(chain, places, "finalized");
+  const usedUp = durable.filter(({ nonce_value, nonce_slot }, index) => {
+    const nonce = nonces[index];
+    return nonce !== undefined && nonce !== nonce_value && slot >= (nonce_slot ?? 0);
+  });
+  return { slot, usedUp };
+}
