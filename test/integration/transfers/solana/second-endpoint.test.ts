@@ -44,6 +44,8 @@ const alterStatuses = (first: Awaited<ReturnType<typeof startAlteringProxy>>, me
 
 test("a transaction that one endpoint reports as final and another has never seen is not booked", async () => {
   const { first, fixture, accept, stateOf } = await startTwoEndpoints();
+  // The blockhash is valid for 150 slots, and has to be valid when the transaction is broadcast again.
+  await solana.knobs.setSlotMs(200);
   const paymentId = await accept(100n);
   // Every send is lost, and the first endpoint reports it as final.
   await solana.knobs.drop("all");
@@ -60,6 +62,7 @@ test("a transaction that one endpoint reports as final and another has never see
   expect(await stateOf(paymentId)).toBe("processing");
   // The transaction is still in flight: it is broadcast again, and is booked when both endpoints show it.
   await solana.knobs.drop(0);
+  await solana.knobs.setSlotMs(solana.slotMs);
   first.alter(undefined);
   await fixture.watchUntil(async () => (await stateOf(paymentId)) === "succeeded");
 });
