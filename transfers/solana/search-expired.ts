@@ -55,6 +55,7 @@ async function findExpired(
   const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
   return { neverSubmitted, neverSeen: [...never] };
 }
+
 /**
  * Returns those of these rows whose last height two endpoints have passed: one endpoint could end everything in flight by the
  * height that it reports. Asks the second endpoint only when the first one has passed a height. Throws ChainError.
