@@ -12,12 +12,15 @@ const project = (name: string, more: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], ...more },
 });
 
-/** Tests on real services share the services of the global setup, and each owns the data that it writes. */
+/**
+ * Tests on real services share the services of the global setup, and each owns the data that it writes. All limits of time are
+ * several times what a test takes on an idle machine.
+ */
 const real = {
   globalSetup: ["test/support/shared-services.ts"],
   setupFiles: ["test/support/setup-file.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout: 180_000,
+  hookTimeout: 300_000,
 };
 
 /** Tests that need a file which is not part of the project: a dump of the Lighthouse program. */
@@ -38,19 +41,19 @@ export default defineConfig({
     // Concurrent tests spend their time waiting.
     maxConcurrency: 30,
     // The default, a second, is less than a login or a page takes on a busy machine.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     reporters: ["default", "./test/support/summary-reporter.ts"],
     // Node runs the sources as it does in production, which also takes less time than Vite's module runner.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
-      project("unit", { testTimeout: 30_000 }),
+      project("unit", { testTimeout: 90_000 }),
       project("integration", { ...real, exclude: [...needsDump, ...needsAlertmanager] }),
       // A minute at most on an idle machine.
-      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 240_000 }),
+      project("e2e", { ...real, exclude: needsCaddy, testTimeout: 600_000 }),
       project("browser", {
         ...real,
         globalSetup: [...real.globalSetup, "test/browser/chromium.ts"],
-        testTimeout: 120_000,
+        testTimeout: 360_000,
       }),
     ],
   },

@@ -18,7 +18,7 @@ test.each([
 ])("a wallet pays in steps by %s", async (_what, asset, expected) => {
   const { page, choose, acts, pageErrors } = await open(asset);
   await choose();
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(acts()).toEqual(expected);
   expect(pageErrors).toEqual(none);
 });
@@ -28,7 +28,7 @@ test("a buyer who declines the second step has paid nothing, and the retry reque
   await choose();
   await page.getByRole("alert").filter({ hasText: "You declined in your wallet. Nothing was charged." }).waitFor();
   await choose();
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(acts()).toEqual([send, sign, sign]);
 });
 
@@ -46,7 +46,7 @@ test("the page says not to pay again when it cannot send the confirm of a sent t
   expect(await page.getByText("Nothing has been charged yet.").isVisible()).toBe(false);
   expect(await listPaymentWays(page)).toEqual([]);
   await page.unroute("**/status?*");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
 });
 
 test("the page of a transaction that stays unmined says not to pay again, offers no other way to pay, and the service finds the money", async () => {
@@ -62,7 +62,7 @@ test("the page of a transaction that stays unmined says not to pay again, offers
   expect(await listPaymentWays(page)).toEqual([]);
   await page.unroute("**/confirm");
   await page.unroute("**/status?*");
-  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
 });
 
 test("the page does not say that nothing was charged when a wallet reports an error after sending, and the service finds the money", async () => {
@@ -77,7 +77,7 @@ test("the page does not say that nothing was charged when a wallet reports an er
     expect(await page.getByText(other).isVisible()).toBe(false);
   expect(await listPaymentWays(page)).toEqual([]);
   await page.unroute("**/status?*");
-  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
 });
 
 test("a declined push counts as declined", async () => {
@@ -85,13 +85,13 @@ test("a declined push counts as declined", async () => {
   await choose();
   await page.getByRole("alert").filter({ hasText: en.declined }).waitFor();
   await choose();
-  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
 });
 
 test("the page asks a wallet to switch back when its owner changes the network between two steps", async () => {
   const { page, choose, acts } = await open(assets.zeroFirst, { after: { [send]: ({ switchTo }) => switchTo(1) } });
   await choose();
-  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
   expect(acts()).toEqual([send, switchNetwork, sign]);
 });
 

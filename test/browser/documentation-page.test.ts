@@ -6,7 +6,6 @@ import { none, openPage } from "./open-browser.ts";
 const { api, merchant } = await openShop();
 // Both tests use one page, because it renders the whole contract.
 const { page, pageErrors } = await openPage(api.url, { viewport: { width: 1_280, height: 900 } });
-page.setDefaultTimeout(45_000);
 await page.goto(`${api.url}/docs#/Payments/listPayments`);
 const operation = page.locator("#operations-Payments-listPayments");
 

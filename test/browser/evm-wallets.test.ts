@@ -33,7 +33,7 @@ async function open(plans: WalletPlan[], more = "") {
 }
 
 const alert = (page: Page, text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor();
-const paid = (page: Page) => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+const paid = (page: Page) => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
 
 /** Records the confirms that a page sends from now on. */
 function listConfirms(page: Page): string[] {
@@ -171,7 +171,7 @@ test("the second of two tabs that sign with two wallets is refused and says that
   expect(await listPaymentWays(tab)).toEqual([]);
   await tab.unroute("**/status?*");
   await tab.evaluate("void dispatchEvent(new Event('focus'))");
-  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor({ timeout: 20_000 });
+  await tab.getByRole("heading", { name: en.processingTitle, level: 1 }).waitFor();
   await chain.client.setAutomine(true);
   await mine(chain, 2);
   await Promise.all([paid(page), paid(tab)]);

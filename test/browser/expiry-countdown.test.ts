@@ -91,7 +91,7 @@ test("the page keeps its state and ends as the chain does without a block for 30
   await chain.client.setAutomine(true);
   await mine(chain, 2);
   for (const { page, words, pageErrors } of [early, late]) {
-    await page.waitForURL(`${shopUrls.successUrl}&payment_id=${id}`, { timeout: 20_000 });
+    await page.waitForURL(`${shopUrls.successUrl}&payment_id=${id}`);
     expect(words.slice(0, 3)).toEqual([pay, going, "Paid"]);
     expect(pageErrors).toEqual(none);
   }

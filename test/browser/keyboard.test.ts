@@ -98,7 +98,7 @@ test("a buyer can copy the link, choose a language, decline, pay, stop the count
   }
   await press(page, button("Beta"));
   await press(page, button("12,50 USDC"));
-  await page.getByRole("heading", { name: de.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: de.succeededTitle, level: 1 }).waitFor();
   await press(page, button(de.stay));
   await page.getByText(de.staying).waitFor();
   expect(await focused(page)).toBe("back");
@@ -129,7 +129,7 @@ test("a payment with a wallet in the page is announced in five sentences, each o
   expect(await focused(page)).toBe("processing-title");
   await chain.client.setAutomine(true);
   await mine(chain, 2);
-  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
   expect(await focused(page)).toBe("succeeded-title");
   expect(announced).toEqual([
     en.copied,

@@ -27,7 +27,6 @@ const shop = await startExample("nextjs-shop", readProgram("nextjs-shop"), { por
 
 test("a buyer orders, pays on the checkout page with a test wallet, comes back, and sees the order paid", async () => {
   const { page } = await openPage(shop.url);
-  page.setDefaultTimeout(60_000);
   await page.goto(shop.url);
   await page.getByRole("button", { name: "Buy for $12.50" }).click();
   await page.waitForURL(`${fleet.baseUrl}/**`);

@@ -62,7 +62,8 @@ export async function openPage(
     if (!provokes && pageErrors.reports.length > 0)
       throw new Error(`the policy blocked: ${[...new Set(pageErrors.reports)].join("; ")}`);
   });
-  context.setDefaultTimeout(30_000);
+  // Several times as long as on an idle machine, as in vitest.config.ts.
+  context.setDefaultTimeout(90_000);
   // A request that failed because the test stopped the server is not an error of the page.
   const isNetwork = (text: string): boolean => /Failed to load resource|net::ERR/.test(text);
   context.on("console", (message) => {

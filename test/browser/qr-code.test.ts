@@ -68,7 +68,7 @@ test("a wallet app that scans the code pays the link, and the open page shows ev
     return buyer.signTypedData({ ...rest, types: own });
   });
   expect(status).toBe("succeeded");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 20_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(await transfersTo(chain, chain.keys.treasury.address)).toMatchObject([
     { args: { from: buyer.address, value: 12_500_000n } },
   ]);

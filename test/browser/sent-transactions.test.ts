@@ -14,8 +14,7 @@ const send = "eth_sendTransaction";
 const BALANCES_SLOT = 2n;
 
 const showsStep = (page: Page, text: string) => page.locator("#step").filter({ hasText: text }).waitFor();
-const paid = (page: Page) =>
-  page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor({ timeout: 45_000 });
+const paid = (page: Page) => page.getByRole("heading", { name: en.succeededTitle, level: 1 }).waitFor();
 const asksNotToPay = (page: Page) =>
   page.getByRole("alert").filter({ hasText: "If your wallet shows that you have sent some" }).waitFor();
 const offersWallets = (page: Page) => page.getByRole("button", { name: "Beta" }).waitFor();
@@ -104,7 +103,7 @@ test("the page reports a push that reverted, and the buyer can pay again", async
   await emptyAccount(account.address);
   await chain.client.setAutomine(true);
   await mine(chain);
-  await page.getByRole("alert").filter({ hasText: en.refused }).waitFor({ timeout: 45_000 });
+  await page.getByRole("alert").filter({ hasText: en.refused }).waitFor();
   await offersWallets(page);
   await page.reload();
   await offersWallets(page);

@@ -57,7 +57,7 @@ test("a Wallet Standard wallet signs but never sends, and the payment arrives on
   await page.goto(`${baseUrl}/?pid=${id}`);
   await page.getByRole("button", { name: "Sunny" }).click();
   await page.getByRole("button", { name: "2.50 USDC on Local Solana" }).click();
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(calls).toEqual(["sign"]);
   // The treasury may already have paid the amount out.
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 2_500_000n);
@@ -77,7 +77,7 @@ test("a wallet app that scans the code signs the service's transaction, and the 
     return signAsWallet((params as [{ transaction: string }])[0].transaction, buyer);
   });
   expect(status).toBe("succeeded");
-  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 20_000 });
+  await page.getByRole("heading", { name: "Paid", level: 1 }).waitFor();
   expect(await tokenBalance(solana, buyer.address)).toBe(1_000_000_000n - 1_750_000n);
   expect(pageErrors).toEqual(none);
 });

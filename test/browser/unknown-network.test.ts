@@ -26,7 +26,7 @@ async function open(plan: Partial<WalletPlan>) {
       await page.getByRole("button", { name: "12.50 USDC" }).click();
     },
     showsAlert: (text: string) => page.getByRole("alert").filter({ hasText: text }).waitFor(),
-    paid: () => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor({ timeout: 45_000 }),
+    paid: () => page.getByRole("heading", { name: "Paid", level: 1 }).waitFor(),
     countCalls: (method: string) => calls.filter((call) => call.method === method).length,
   };
 }

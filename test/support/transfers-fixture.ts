@@ -135,11 +135,11 @@ export async function relayByThirdParty(chain: TestChain, call: Hex): Promise<He
 }
 
 /**
- * Waits until the pool is empty, for at most five seconds: with automine, Anvil answers a send shortly before it mines the
+ * Waits until the pool is empty, for at most six seconds: with automine, Anvil answers a send shortly before it mines the
  * block. Returns immediately when automine is off.
  */
 export async function waitUntilMined(chain: TestChain): Promise<void> {
   if (!(await chain.client.getAutomine())) return;
   const isEmpty = async () => (await chain.client.getTxpoolStatus()).pending === 0;
-  await waitFor(isEmpty, { within: 5_000, what: "an empty pool" }).catch(() => undefined);
+  await waitFor(isEmpty, { within: 2_000, what: "an empty pool" }).catch(() => undefined);
 }

@@ -28,4 +28,4 @@ test("the receipt of a transaction in the newest block is found, also when that 
     await waitFor(() => asked("eth_blockNumber") > polls + 1, { within: 20_000 });
   });
   expect(await client.waitForTransactionReceipt({ hash, timeout: 40_000 })).toMatchObject({ transactionHash: hash });
-}, 60_000);
+});

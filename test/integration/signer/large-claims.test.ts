@@ -47,7 +47,7 @@ test("of 300 deposits, one that no endpoint answers and a false one hold up none
     (proxy.calls["eth_getTransactionReceipt"] ?? 0) - before,
     "only what was open and not known to be final is read",
   ).toBe(1);
-}, 120_000);
+});
 
 test("a request with twenty payouts reads the final height once and each transaction once", async () => {
   const chain = await startChain();
@@ -71,7 +71,7 @@ test("a request with twenty payouts reads the final height once and each transac
     eth_blockNumber: 1,
     eth_getTransactionReceipt: transactions,
   });
-}, 60_000);
+});
 
 test("when the store cannot record a payout, it records and counts none of the request's deposits, and a repeat succeeds", async () => {
   const chain = await startChain();
@@ -90,7 +90,7 @@ test("when the store cannot record a payout, it records and counts none of the r
   store.exec("drop trigger full");
   expect(await signing.signer.signPayouts([request])).toMatchObject([{ ok: true }]);
   expect([recorded(), await counted()]).toMatchObject([{ rows: 1 }, [{ value: 1, labels: { result: "verified" } }]]);
-}, 60_000);
+});
 
 test("a settlement with more deposits than one request may have is paid through the signer's process", async () => {
   const chain = await startChain();
@@ -109,4 +109,4 @@ test("a settlement with more deposits than one request may have is paid through 
   await fixture.watch();
   expect(await transfersTo(chain, fixture.destination)).toMatchObject([{ args: { value: 1_050_000_000n } }]);
   expect(await fixture.settlementOf(first)).toMatchObject({ state: "paid" });
-}, 180_000);
+});

@@ -170,7 +170,7 @@ describe("after the signer of a treasury on Solana has lost its store", () => {
     expect(await tokenBalance(solana, fixture.destination)).toBe(6_000_000n);
     expect(await tokenBalance(solana, next.address)).toBe(0n);
     expect(await booked(workers)).toEqual([]);
-  }, 240_000);
+  }, 400_000);
 
   test("a payout that an attacker made with its old signature is not made again by the treasury that follows", async () => {
     const { next, signer, connection, fixture, follow } = await startShop();
@@ -192,5 +192,5 @@ describe("after the signer of a treasury on Solana has lost its store", () => {
     await workers.submit();
     expect(await tokenBalance(solana, fixture.destination)).toBe(2_000_000n);
     expect(await tokenBalance(solana, next.address)).toBe(2_000_000n);
-  }, 240_000);
+  }, 400_000);
 });

@@ -96,7 +96,7 @@ describe("after the signer's process was killed and has lost its store", () => {
     expect(states.map(({ state }) => state)).toEqual(["paid", "paid", "paid"]);
     const reconciled = await reconcileChain(workers.deps, { chain: chain.id });
     expect(reconciled.ok && reconciled.value.filter(({ difference }) => difference !== 0n)).toEqual([]);
-  }, 120_000);
+  });
 
   test("a payout that an attacker made with its old signature is not made again by the treasury that follows", async () => {
     const { chain, next, lost, signer, fixture, follow, attack } = await startShop();
@@ -115,5 +115,5 @@ describe("after the signer's process was killed and has lost its store", () => {
     await workers.relay();
     expect(await usdcBalance(chain, fixture.destination)).toBe(2_000_000n);
     expect(await usdcBalance(chain, lost.address)).toBe(0n);
-  }, 120_000);
+  });
 });

@@ -108,7 +108,7 @@ describe.each([
     kms.failNext(many({ status: 0, name: "silent" }));
     await expect(signer.sign(digest)).rejects.toMatchObject({ code: "signer_unavailable", transient: true });
     kms.failNext([]);
-  }, 15_000);
+  });
 
   test("causes a permanent error if it denies access", async () => {
     const signer = await open(source);

@@ -77,7 +77,7 @@ beforeAll(async () => {
   const [row] = found.rows;
   if (!row) throw new Error("no payment has succeeded");
   ({ id: paymentId, ...shop } = row);
-}, 60_000);
+});
 
 /** Expects that no statement which the work sends reads all of a table that grows with every payment. */
 async function expectIndexPlans(work: () => Promise<unknown>): Promise<void> {

@@ -165,7 +165,7 @@ test("a keystore is written once, readable by its owner only, and opens with its
   await writeFile(file, "kept");
   expect(await admin(args, more)).toMatchObject({ code: 1, stderr: expect.stringContaining("EEXIST") });
   expect(await readFile(file, "utf8")).toBe("kept");
-}, 30_000);
+});
 
 test("a keystore of a Solana key opens with its password, and a command for an unknown family is refused", async () => {
   const file = join(folder, "solana-lane.json");
@@ -183,7 +183,7 @@ test("a keystore of a Solana key opens with its password, and a command for an u
   const signer = await openSolanaKey(account, { readSecret, readText });
   const message = Buffer.from("a message");
   expect(verifySignature(key.address, message, await signer.sign(message))).toBe(true);
-}, 30_000);
+});
 
 test("keystores new needs no database, makes a key of either family, and shows no secret that was typed in place of a name", async () => {
   for (const [family, address] of [
@@ -208,7 +208,7 @@ test("keystores new needs no database, makes a key of either family, and shows n
     expect(stdout + stderr).not.toMatch(new RegExp(`hunter2|${secret}`));
   }
   await expect(stat(join(folder, "none.json"))).rejects.toThrow("ENOENT");
-}, 30_000);
+});
 
 test("networks check reports chains with only one endpoint, and the help explains what that means", async () => {
   const run = (file: string, ...args: string[]) => admin(["networks", "check", ...args], { NETWORKS_FILE: file });

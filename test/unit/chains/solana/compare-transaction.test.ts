@@ -772,7 +772,7 @@ describe("an accepted transaction differs only in blockhash, budget, signatures 
     }
     // At least the 32 bytes of the blockhash may have any value.
     expect(accepted).toBeGreaterThan(32 * 5);
-  }, 30_000);
+  });
 
   test("for several bytes at once", () => {
     const change = fc.tuple(fc.integer({ min: 129, max: original.bytes.length - 1 }), fc.nat(255));

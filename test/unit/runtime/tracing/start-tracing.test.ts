@@ -29,7 +29,7 @@ const script = `
 
 test("the signer loads OpenTelemetry's SDK only if an endpoint is set", async () => {
   const args = ["--input-type=module", "--no-warnings", "-e", script];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 25_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 80_000 });
   expect(JSON.parse(stdout)).toEqual({
     without: ["@opentelemetry/api"],
     with: expect.arrayContaining(["@opentelemetry/sdk-trace"]),
