@@ -31,7 +31,7 @@ const WARM_UP = { automine: 30, interval: 5 };
 /** How long a settlement of the peer may take before it counts as not paid, milliseconds. */
 const GIVEN_UP_MS = 30_000;
 
-/** Returns this service: payments are confirmed and polled until they are final, and the gas includes their payouts. */
+/** Returns this service: each confirm is held until its payment is final, and the gas includes the payouts. */
 export function ourContender(stack: StackFile): Contender {
   return async (payments, inFlight) => {
     const prepared = await preparePayments(stack, payments);
