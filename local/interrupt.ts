@@ -1,6 +1,6 @@
 /**
- * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an unhandled error, and when the npm that runs this
- * process dies. A terminal and npm both forward Ctrl-C, so a second signal within one second counts as the same one; a later
+ * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an unhandled error, when nothing reads its output any more, and
+ * when the npm that runs this process dies. A terminal and npm both forward Ctrl-C, so a second signal within one second counts as the same one; a later
  * one ends the process at once.
  */
 export function onInterrupt(stop: () => Promise<void>): void {
@@ -16,6 +16,8 @@ export function onInterrupt(stop: () => Promise<void>): void {
       end(0);
     });
   }
+  // Otherwise the error of a closed pipe would be an unhandled one, and printing that would be the next.
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => end(1));
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
       console.error(error);
