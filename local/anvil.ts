@@ -117,7 +117,7 @@ async function fromBinary(options: AnvilOptions, program: string, port: number, 
     // The package does not know this option, and passes it on all the same.
     const folder = { cachePath: states };
     running = await launch({ ...settings(options), ...folder, anvilBinary: program, port });
-    await waitUntil("Anvil answers", () => answers(url), { withinMs: 20_000 });
+    await waitUntil("Anvil answers", () => answers(url), { withinMs: 60_000 });
     // Anvil would write a line for each call into a pipe that no one reads.
     await rpc(url, "anvil_setLoggingEnabled", [false]);
   }

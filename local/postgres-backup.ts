@@ -52,7 +52,7 @@ export async function archiveCurrentWal(postgres: Service, { archive }: Backup):
   const [row] = await execute(postgres.url, "select pg_walfile_name(pg_switch_wal()) as file");
   const file = String(row?.["file"]);
   const isThere = async () => (await readdir(archive)).includes(file);
-  await waitUntil(`the archive has ${file}`, isThere, { withinMs: 30_000 });
+  await waitUntil(`the archive has ${file}`, isThere, { withinMs: 90_000 });
 }
 
 /** Kills a server and deletes its data, as the loss of its disk does. */

@@ -52,7 +52,7 @@ export async function startReplica(
     if (binaries.copy !== undefined) await rm(binaries.copy, { recursive: true, force: true });
   };
   await waitUntil("the replica answers", async () => (await execute(url, "select 1")).length === 1, {
-    withinMs: 30_000,
+    withinMs: 90_000,
   }).catch(async (cause) => {
     await close();
     throw new Error(`the replica did not start:\n${server.tail()}`, { cause });

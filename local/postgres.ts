@@ -90,7 +90,7 @@ async function fromBinaries({ options, binaries, runner, port, password, url, fl
       }
       return checkAlive(child) && answers(url);
     };
-    await waitUntil("Postgres answers", ask, { withinMs: 30_000 }).catch((cause) => {
+    await waitUntil("Postgres answers", ask, { withinMs: 90_000 }).catch((cause) => {
       throw new Error(`Postgres did not start:\n${child.tail()}`, { cause });
     });
   }
@@ -137,7 +137,7 @@ async function initialise(binaries: PostgresBinaries, folder: string, runner: Ru
 }
 
 async function answers(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
   // Without a listener, a connection that breaks after the answer would end this process.
   client.on("error", () => undefined);
   try {

@@ -62,7 +62,7 @@ async function fromBinary(options: RedisOptions, found: RedisProgram, port: numb
       if (child.isGone()) throw new Error("the process has ended");
       return answers(port);
     };
-    await waitUntil("Redis answers", ask, { withinMs: 20_000 }).catch((cause) => {
+    await waitUntil("Redis answers", ask, { withinMs: 60_000 }).catch((cause) => {
       throw new Error(`Redis did not start:\n${child.tail()}`, { cause });
     });
   }

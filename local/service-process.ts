@@ -88,7 +88,7 @@ export async function launchProcess(options: ProcessOptions): Promise<ServicePro
 }
 
 /** Waits until /readyz returns 200. Otherwise kills the process and throws an error with its last output. */
-export async function waitReady(started: ServiceProcess, withinMs = 30_000): Promise<void> {
+export async function waitReady(started: ServiceProcess, withinMs = 90_000): Promise<void> {
   const { role } = started;
   const ready = new URL("/readyz", started.metricsUrl).href;
   const ask = () => started.isGone() || isOk(ready);
@@ -106,7 +106,7 @@ function inherited(): Record<string, string> {
 }
 
 async function isOk(url: string): Promise<boolean> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined);
+  const response = await fetch(url, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
   await response?.arrayBuffer();
   return response?.ok ?? false;
 }

@@ -44,7 +44,7 @@ export async function startSolana({ say, ...options }: SolanaOptions = {}): Prom
       onLine: console.error,
     });
     child = running;
-    await waitUntil("Solana answers", () => answers(url, running), { withinMs: 20_000 });
+    await waitUntil("Solana answers", () => answers(url, running), { withinMs: 60_000 });
   }
   await start();
   const end = async (signal: NodeJS.Signals): Promise<void> => child?.end(signal);

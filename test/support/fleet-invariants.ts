@@ -12,7 +12,7 @@ import type { Fleet } from "./fleet.ts";
 import type { TestSolana } from "./test-solana.ts";
 
 /** Waits until every payment is final and every payout has arrived. */
-export async function waitUntilIdle(fleet: Fleet, within = 60_000): Promise<void> {
+export async function waitUntilIdle(fleet: Fleet, within = 180_000): Promise<void> {
   const { open } = await wait(fleet.databaseUrl, { except: [], withinMs: within });
   expect(open, `unfinished after ${within} ms`).toEqual([]);
 }

@@ -42,13 +42,13 @@ export async function startReplicatedPostgres({ lagMs = 0 }: { lagMs?: number } 
       const [at] = await execute(primary.url, "select pg_current_wal_flush_lsn()::text as lsn");
       const reached = `select pg_last_wal_replay_lsn() >= '${at?.["lsn"]}' as reached`;
       const isReached = async () => (await execute(replicaUrl, reached))[0]?.["reached"] === true;
-      await waitUntil("the replica has replayed what was committed", isReached, { withinMs: 20_000 + lagMs });
+      await waitUntil("the replica has replayed what was committed", isReached, { withinMs: 60_000 + lagMs });
     },
     async makeSynchronous() {
       await execute(primary.url, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()");
       const synchronous = "select from pg_stat_replication where sync_state = 'sync'";
       const isSynchronous = async () => (await execute(primary.url, synchronous)).length === 1;
-      await waitUntil("the replica is synchronous", isSynchronous, { withinMs: 20_000 });
+      await waitUntil("the replica is synchronous", isSynchronous, { withinMs: 60_000 });
     },
     freeze: stream.freeze,
     hasFailedOver: () => hasFailedOver,

@@ -148,7 +148,7 @@ export async function makeSolanaMerchantFixture(solana: TestSolana, options: Sol
   const { verify, submit, watch, watchOnly, readHistory: readOn } = stepsOf(deps, id);
   const status = async (paymentId: string) => unwrap(await findStatus(deps, { paymentId, mode }));
   /** Makes passes of the watcher until `isSo` returns true. Throws after `withinMs`. */
-  const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 40_000): Promise<void> => {
+  const watchUntil = async (isSo: () => Promise<boolean>, withinMs = 120_000): Promise<void> => {
     for (const until = Date.now() + withinMs; !(await isSo()); ) {
       if (Date.now() > until) throw new Error("the condition did not hold within the time limit");
       await watch(new AbortController().signal);

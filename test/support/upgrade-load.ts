@@ -19,7 +19,7 @@ export type Load = {
 };
 
 /** How long a payment may take, milliseconds. */
-const PAID_WITHIN_MS = 60_000;
+const PAID_WITHIN_MS = 180_000;
 const POLL_EVERY_MS = 20;
 const VISIT_EVERY_MS = 50;
 const CREATE_EVERY_MS = 100;
