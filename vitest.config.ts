@@ -34,8 +34,9 @@ export default defineConfig({
   test: {
     pool: "forks",
     execArgv: heapArgs,
-    // Two more than the two cores of the target machine, because tests on real services wait most of the time.
-    maxWorkers: 4,
+    // One more than the two cores of the target machine, because tests on real services wait most of the time. With two more, a slow
+    // machine is late for limits of the service itself, such as the five seconds to connect to Postgres.
+    maxWorkers: 3,
     // Loading the packages again for each file would take longer than half of the files.
     isolate: false,
     // Concurrent tests spend their time waiting.
