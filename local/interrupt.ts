@@ -1,7 +1,7 @@
 /**
- * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an unhandled error, when nothing reads its output any more, and
- * when the npm that runs this process dies. A terminal and npm both forward Ctrl-C, so a second signal within one second counts as the same one; a later
- * one ends the process at once.
+ * Runs `stop` and then ends the process: on Ctrl-C, on SIGTERM, on an unhandled error, when nothing reads its output any
+ * more, and when the npm that runs this process dies. A terminal and npm both forward Ctrl-C, so a second signal within one
+ * second counts as the same one; a later one ends the process at once.
  */
 export function onInterrupt(stop: () => Promise<void>): void {
   let since: number | undefined;

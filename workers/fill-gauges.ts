@@ -29,7 +29,8 @@ type Group = keyof SystemReads | "jobs" | "money";
 /**
  * Fills the gauges that describe the whole system from Postgres and Redis, each time they are scraped. Every worker reports
  * the same values, even an idle one. A gauge that cannot be read is absent from the scrape, and the gauges of other groups
- * stay, also while Postgres or Redis hangs. `gaugesRead` says when each group was last filled. The sums of the ledger may be older than the scrape.
+ * stay, also while Postgres or Redis hangs. `gaugesRead` says when each group was last filled. The sums of the ledger may be
+ * older than the scrape.
  */
 export function fillGauges(deps: Deps): void {
   const { queues, metrics } = deps;
