@@ -18,7 +18,7 @@ import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { readPublicUrl } from "./http/public-url.ts";
-import { addressLimitKey, paymentLimitKey } from "./http/rate-limits.ts";
+import { addressLimitKey, paymentLimitKey, weighRequest } from "./http/rate-limits.ts";
 import { appIdOperations } from "./merchant/app-id-operations.ts";
 import { approvalKeyOperations } from "./merchant/approval-key-operations.ts";
 import { balanceOperations } from "./merchant/balance-operations.ts";
@@ -97,11 +97,14 @@ function serveOperation(app: FastifyInstance, deps: ApiDeps, operation: Operatio
       const { keyId, version } = authenticated.value.caller;
       const keyRefusal = keyId === null ? undefined : await deps.limits.key(keyId, reply);
       if (keyRefusal) return sendRefusal(reply, keyRefusal);
-      const paymentRefusal = isGateway ? await limitPayment(deps, request, reply) : undefined;
-      if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
       const picked = pickVersion(readHeader(request.headers, "svc-version"), version);
       if (!picked.ok) return sendRefusal(reply, picked);
       reply.header("svc-version", picked.value);
+    },
+    // After the body has been read, because it says how much the request asks for.
+    preHandler: async (request, reply) => {
+      const paymentRefusal = isGateway ? await limitPayment(deps, request, reply) : undefined;
+      if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
     },
     handler: async (request, reply) => {
       const { authenticated, query, body } = request;
@@ -159,7 +162,8 @@ async function limitPayment(
 ): Promise<Refusal | undefined> {
   const { id } = resolveLink(deps, request.params);
   const known = paymentId.safeParse(id);
-  return known.success ? deps.limits.payment(paymentLimitKey(known.data, request.ip), reply) : undefined;
+  if (!known.success) return undefined;
+  return deps.limits.payment(paymentLimitKey(known.data, request.ip), reply, weighRequest(request.body));
 }
 
 /**

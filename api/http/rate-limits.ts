@@ -10,9 +10,12 @@ import { withTimeout } from "../../runtime/timeout.ts";
 type LimitedBy = "address" | "key" | "payment";
 
 /**
- * Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests.
+ * Counts a request, as `weight` requests, and sets the rate limit headers on the reply. Returns a refusal when there were too
+ * many requests.
  */
-export type Limits = { [By in LimitedBy]: (key: string, reply: FastifyReply) => Promise<Refusal | undefined> };
+export type Limits = {
+  [By in LimitedBy]: (key: string, reply: FastifyReply, weight?: number) => Promise<Refusal | undefined>;
+};
 
 /** Requests per minute; 0 means no limit. */
 export type LimitSettings = { perAddress: number; perKey: number; perPayment: number };
@@ -26,6 +29,9 @@ const REDIS_TIMEOUT_MS = 100;
  * requests over several processes can exceed a limit by this share for each process.
  */
 const LOCAL_SHARE = 0.02;
+
+/** How many accounts a request for options may name for the price of one request. */
+const ACCOUNTS_PER_REQUEST = 5;
 
 /**
  * Callers that a process counts at most, for each limit. An attacker with many addresses could otherwise fill its memory. The
@@ -64,12 +70,14 @@ function createLimit(
     keyPrefix: `${prefix}:limit:${by}`,
     rejectIfRedisNotReady: true,
   });
-  const count = async (key: string): Promise<RateLimiterRes> => {
+  const count = async (key: string, weight: number): Promise<RateLimiterRes> => {
     noteCaller(key);
-    const own = await local.consume(key);
-    if (own.consumedPoints % step !== 0) return own;
+    const own = await local.consume(key, weight);
+    const stepsBefore = Math.floor((own.consumedPoints - weight) / step);
+    const steps = Math.floor(own.consumedPoints / step) - stepsBefore;
+    if (steps === 0) return own;
     try {
-      const all = await withTimeout(shared.consume(key, step), REDIS_TIMEOUT_MS, "Redis");
+      const all = await withTimeout(shared.consume(key, steps * step), REDIS_TIMEOUT_MS, "Redis");
       const byOthers = all.consumedPoints - own.consumedPoints;
       return byOthers > 0 ? await local.penalty(key, byOthers) : own;
     } catch (error) {
@@ -79,8 +87,9 @@ function createLimit(
       throw error;
     }
   };
-  return async (key, reply) => {
-    const [result, isOver] = await count(key).then(
+  return async (key, reply, weight = 1) => {
+    // A caller who has sent nothing else in a minute gets an answer, whatever the limit is.
+    const [result, isOver] = await count(key, Math.min(weight, points)).then(
       (counted): [RateLimiterRes, boolean] => [counted, false],
       (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
     );
@@ -112,6 +121,16 @@ function createCallerList(forget: (key: string) => void): (key: string) => void 
     callers.delete(oldest);
     forget(oldest);
   };
+}
+
+/**
+ * Returns how many requests a request with this body counts as for its payment: a request for options makes as many quotes, and
+ * reads as many balances, as it names accounts. A wallet has a few accounts, and a stranger can name those of others.
+ */
+export function weighRequest(body: unknown): number {
+  // Without a schema, because every request of a polling wallet comes here.
+  if (typeof body !== "object" || body === null || !("accounts" in body) || !Array.isArray(body.accounts)) return 1;
+  return Math.max(1, Math.ceil(body.accounts.length / ACCOUNTS_PER_REQUEST));
 }
 
 /**

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { createPayment, pay as payAsWallet } from "../../local/buyer-client.ts";
 import { fundBuyer, mine, startChain, transfersTo } from "../support/evm-chain.ts";
 import { startFleet } from "../support/fleet.ts";
+import { inRealTime } from "../support/in-real-time.ts";
 import { startLoadBalancer } from "../support/load-balancer.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { moveToState, openShop } from "./browser-shop.ts";
@@ -107,27 +108,31 @@ test.concurrent("every event of a return aborts the open poll, which may be dead
   }
 });
 
-test.concurrent("a return right after a failed poll polls at once instead of waiting for the next retry", async () => {
-  const { page } = await open();
-  // Counted from the return, which a busy machine may delay until shortly before the next retry.
-  const msAfterReturn = page.evaluate(
-    () =>
-      new Promise<number>((resolve) => {
-        let returnedAt: number | undefined;
-        window.fetch = async () => {
-          if (returnedAt !== undefined) resolve(performance.now() - returnedAt);
-          const comeBack = () => {
-            returnedAt = performance.now();
-            dispatchEvent(new Event("online"));
+test.concurrent(
+  "a return right after a failed poll polls at once instead of waiting for the next retry",
+  inRealTime,
+  async () => {
+    const { page } = await open();
+    // Counted from the return, which a busy machine may delay until shortly before the next retry.
+    const msAfterReturn = page.evaluate(
+      () =>
+        new Promise<number>((resolve) => {
+          let returnedAt: number | undefined;
+          window.fetch = async () => {
+            if (returnedAt !== undefined) resolve(performance.now() - returnedAt);
+            const comeBack = () => {
+              returnedAt = performance.now();
+              dispatchEvent(new Event("online"));
+            };
+            setTimeout(comeBack, 50);
+            throw new TypeError("there is no network");
           };
-          setTimeout(comeBack, 50);
-          throw new TypeError("there is no network");
-        };
-      }),
-  );
-  await triggerPoll(page);
-  expect(await msAfterReturn).toBeLessThan(400);
-});
+        }),
+    );
+    await triggerPoll(page);
+    expect(await msAfterReturn).toBeLessThan(400);
+  },
+);
 
 test.concurrent("the page keeps its state while it is offline for 30 s, and shows the current state soon after it is online again", async () => {
   const { id, page, context, words } = await open();

@@ -18,7 +18,7 @@ import { optionsBody } from "../../gateway/gateway-options.ts";
 import { sendRefusal } from "../../http/http-errors.ts";
 import { withRequestLog } from "../../http/observe-requests.ts";
 import { parseInput } from "../../http/parse-input.ts";
-import { addressLimitKey, paymentLimitKey } from "../../http/rate-limits.ts";
+import { addressLimitKey, paymentLimitKey, weighRequest } from "../../http/rate-limits.ts";
 import { type Hold, MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../../polling/long-polls.ts";
 import { toStatusPayload } from "../pages/status-payload.ts";
 import { openSession } from "./browser-session.ts";
@@ -229,12 +229,14 @@ export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
       method,
       url: `/checkout/:id${path}`,
       onRequest: async (request, reply) => {
-        const { id } = request.params;
         const addressRefusal = await deps.limits.address(addressLimitKey(request.ip), reply);
         if (addressRefusal) return sendRefusal(reply, addressRefusal);
+      },
+      preHandler: async (request, reply) => {
+        const { id } = request.params;
         // A malformed id has no counter.
         const paymentRefusal = paymentId.safeParse(id).success
-          ? await deps.limits.payment(paymentLimitKey(id, request.ip), reply)
+          ? await deps.limits.payment(paymentLimitKey(id, request.ip), reply, weighRequest(request.body))
           : undefined;
         if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
       },

@@ -5,6 +5,7 @@ import type { Db } from "../../../db/tables.ts";
 import { isTransient } from "../../../payments/is-transient.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { execute } from "../../support/execute-sql.ts";
+import { inRealTime } from "../../support/in-real-time.ts";
 import { startReplicatedPostgres } from "../../support/replicated-postgres.ts";
 import { startTcpRelay } from "../../support/tcp-relay.ts";
 import { createEmptyDatabase } from "../../support/test-database.ts";
@@ -39,23 +40,27 @@ test("a connection whose server has become read-only fails once and is not used 
   await write(db);
 });
 
-test("a statement that a vanished server never answers fails its transaction at once, and the connection is given up", async () => {
-  const url = await createEmptyDatabase();
-  await prepare(url);
-  const gone = await startTcpRelay({ target: Number(new URL(url).port) });
-  const through = new URL(url);
-  through.port = String(gone.port);
-  const db = open(through.href, { statementTimeoutMs: 100 });
-  let failedAt = Number.POSITIVE_INFINITY;
-  const transaction = db.transaction().execute(async (open) => {
-    await write(open);
-    gone.freeze();
-    await write(open).finally(() => {
-      failedAt = performance.now();
+test(
+  "a statement that a vanished server never answers fails its transaction at once, and the connection is given up",
+  inRealTime,
+  async () => {
+    const url = await createEmptyDatabase();
+    await prepare(url);
+    const gone = await startTcpRelay({ target: Number(new URL(url).port) });
+    const through = new URL(url);
+    through.port = String(gone.port);
+    const db = open(through.href, { statementTimeoutMs: 100 });
+    let failedAt = Number.POSITIVE_INFINITY;
+    const transaction = db.transaction().execute(async (open) => {
+      await write(open);
+      gone.freeze();
+      await write(open).finally(() => {
+        failedAt = performance.now();
+      });
     });
-  });
-  const unanswered = await transaction.catch((error: unknown) => error);
-  expect(isTransient(unanswered), String(unanswered)).toBe(true);
-  expect(performance.now() - failedAt, "the rollback waits for no timeout, which takes 5.1 s").toBeLessThan(4_000);
-  expect(db.connections()).toMatchObject({ used: 0, idle: 0 });
-});
+    const unanswered = await transaction.catch((error: unknown) => error);
+    expect(isTransient(unanswered), String(unanswered)).toBe(true);
+    expect(performance.now() - failedAt, "the rollback waits for no timeout, which takes 5.1 s").toBeLessThan(4_000);
+    expect(db.connections()).toMatchObject({ used: 0, idle: 0 });
+  },
+);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { inRealTime } from "../../../support/in-real-time.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { type Api, makeKey, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -48,12 +49,12 @@ describe("a key that is in use on two processes, while no message arrives", () =
     ["is restricted to other addresses", () => ({ allowed_cidrs: ["198.51.100.0/24"] }), 403],
     ["is restricted to other merchants", () => ({ merchant_ids: [`mrch_${"0".repeat(32)}`] }), 404],
     ["gets another secret", () => ({ hash: randomBytes(32) }), 401],
-  ])("stops within a second when it %s", async (_how, set, status) => {
+  ])("stops within a second when it %s", inRealTime, async (_how, set, status) => {
     const { id, key } = await newKey();
     expect(await race(key, () => update(id, set()), status)).toBeLessThan(1_000);
   });
 
-  test("an app id stops within a second when it is revoked", async () => {
+  test("an app id stops within a second when it is revoked", inRealTime, async () => {
     const other = await makeMerchant(api);
     const gateway = `/v1/gateway/payment/${await makePayment(api, other)}/status`;
     let workedUntil = Number.NEGATIVE_INFINITY;

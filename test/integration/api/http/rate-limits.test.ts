@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { addressLimitKey } from "../../../../api/http/rate-limits.ts";
+import { inRealTime } from "../../../support/in-real-time.ts";
 import { startPrivateRedis } from "../../../support/private-services.ts";
 import { makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -7,12 +8,10 @@ type Api = Awaited<ReturnType<typeof startApi>>;
 const status = (api: Api, headers: Record<string, string>) => api.get("/v1/payments", headers);
 const from = (ip: string) => ({ "x-forwarded-for": ip });
 
-// A process that waits longer than 100 ms for Redis counts by itself, as it may when another one takes the processor.
-const whenRedisIsSlow = { retry: 3 };
-
+// A process that waits longer than 100 ms for Redis counts by itself.
 test(
   "a key has a limit per minute over all processes together, and a refused caller learns when to retry",
-  whenRedisIsSlow,
+  inRealTime,
   async () => {
     const limits = { perAddress: 0, perKey: 5 };
     const one = await startApi({ limits });
@@ -44,7 +43,7 @@ test(
 
 test(
   "a process counts most requests of a caller by itself, and two processes refuse them together",
-  whenRedisIsSlow,
+  inRealTime,
   async () => {
     const limits = { perAddress: 0, perKey: 200 };
     const one = await startApi({ limits });
@@ -86,6 +85,30 @@ test("one address has a limit per payment on the gateway, and other addresses do
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
   expect((await confirm(one, "203.0.113.2")).status).toBe(400);
   expect((await confirm(two, "203.0.113.1")).status).toBe(400);
+});
+
+test("a request for options counts against the payment's limit once for every five accounts", async () => {
+  const api = await startApi({ limits: { perPayment: 10 } });
+  const merchant = await makeMerchant(api);
+  const id = await makePayment(api, merchant);
+  const accounts = (count: number) =>
+    Array.from({ length: count }, (_, index) => `eip155:999:0x${index.toString(16).padStart(40, "0")}`);
+  const list = (count: number) =>
+    api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts: accounts(count) });
+  const onPage = (count: number) => api.post(`/checkout/${id}/options`, {}, { accounts: accounts(count) });
+  for (const [answer, left] of [
+    [await list(1), "9"],
+    [await onPage(5), "8"],
+    [await list(6), "6"],
+    [await onPage(26), "0"],
+  ] as const) {
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("ratelimit-remaining")).toBe(left);
+  }
+  for (const call of [list, onPage])
+    expect(await call(1)).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+  const many = await api.post(`/checkout/${await makePayment(api, merchant)}/options`, {}, { accounts: accounts(100) });
+  expect(many.status, "a request that exceeds the limit alone is the only one of its minute").toBe(200);
 });
 
 test("only a trusted proxy may set the client address", async () => {
