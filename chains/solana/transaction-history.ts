@@ -33,15 +33,18 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
   return chain.rpc.ask("getSignaturesForAddress", (_connection, call) => askSignatures(call, args));
 }
 
+type Page = readonly ListedTransaction[];
+
 /**
- * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`. The other endpoints are asked only if
- * the page of the first one does not, or if it returns an error. Throws ChainError, `history_short` if no page is usable.
+ * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`, or `isUsableFrom` the first slot of that
+ * endpoint's history. All endpoints are asked only if the page of the first one does not satisfy `isUsable`, or if it returns an
+ * error. Throws ChainError, `history_short` if no page is usable.
  */
 export async function findSignatures(
   chain: SolanaChain,
   args: PageArgs,
-  isUsable: (page: readonly ListedTransaction[]) => boolean,
-): Promise<ListedTransaction[]> {
+  { isUsable, isUsableFrom }: { isUsable(page: Page): boolean; isUsableFrom(page: Page, firstSlot: number): boolean },
+): Promise<Page> {
   let refusal: unknown;
   const first = await listSignatures(chain, args).catch((error: unknown) => {
     if (!(error instanceof ChainError && error.code === "rpc_answer")) throw error;
@@ -49,11 +52,13 @@ export async function findSignatures(
     return undefined;
   });
   if (first && isUsable(first)) return first;
-  const pages = await chain.rpc.queryAvailable("getSignaturesForAddress", (_connection, call) =>
-    askSignatures(call, args),
-  );
-  const usable = pages.find(({ answer }) => isUsable(answer));
-  if (usable) return usable.answer;
+  const pages = await chain.rpc.queryAvailable("getSignaturesForAddress", async (_connection, call) => {
+    const page = await askSignatures(call, args);
+    // Read after the page: blocks that are deleted in between count as missing.
+    return { page, used: isUsable(page) || isUsableFrom(page, await askFirstSlot(call)) };
+  });
+  const usable = pages.find(({ answer }) => answer.used);
+  if (usable) return usable.answer.page;
   if (refusal !== undefined && pages.length === 0) throw refusal;
   throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
 }
@@ -65,6 +70,11 @@ async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransact
   const page = Listed.parse(await call("getSignaturesForAddress", [account, bounds]));
   // An entry without `err` does not say that the transaction succeeded.
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
+}
+
+/** Returns the first slot of an endpoint's history. */
+async function askFirstSlot(call: Call): Promise<number> {
+  return z.number().parse(await call("getFirstAvailableBlock", []));
 }
 
 /** Returns the newest final transaction that names an account, or undefined if there is none. */

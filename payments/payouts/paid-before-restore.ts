@@ -52,7 +52,8 @@ const LATER_NUMBERS = 16;
 /**
  * Returns those of these refunds that must not begin, because the chain shows a later refund of the same payment that a
  * restored database does not know. The lost database may have withdrawn them and sent the later refund in their place.
- * They continue when the later refund is requested again and adopted, which may need their withdrawal.
+ * They continue when the later refund is requested again and adopted, which may need their withdrawal. A refund whose own
+ * number the chain shows too was sent: it begins, and is adopted.
  */
 export async function listBehindForgottenRefunds(
   deps: Pick<PaymentDeps, "db" | "chains" | "networks">,
@@ -65,10 +66,10 @@ export async function listBehindForgottenRefunds(
     if (made.size === 0) continue;
     for (const { id, merchant_id: merchantId, payment_id: paymentId, number } of all) {
       if (merchantId === null || paymentId === null) continue;
-      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) {
-        const key = refundKey({ merchantId, paymentId, number: later });
-        if (made.has(deriveNonce(deps.networks.deployment, key))) waiting.add(id);
-      }
+      const isMade = (one: number) =>
+        made.has(deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: one })));
+      if (isMade(number)) continue;
+      for (let later = number + 1; later <= number + LATER_NUMBERS; later += 1) if (isMade(later)) waiting.add(id);
     }
   }
   return waiting;

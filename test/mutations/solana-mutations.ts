@@ -366,8 +366,23 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an endpoint's empty page ends a listing of the history",
-        find: "return last !== undefined && last.slot >= (slot ?? 0);",
-        replace: "return last === undefined || last.slot >= (slot ?? 0);",
+        find: "(last !== undefined && last.slot >= (slot ?? 0))",
+        replace: "(last === undefined || last.slot >= (slot ?? 0))",
+      },
+      {
+        name: "an endpoint's history may begin before the newest known transaction and lack it",
+        find: "(slot === null || slot < firstSlot)",
+        replace: "true",
+      },
+      {
+        name: "an endpoint's history may begin after the last listing of an account without a known transaction",
+        find: "|| final - listedSlot <= RECENT_SLOTS",
+        replace: "|| true",
+      },
+      {
+        name: "a token without deposits for longer than the endpoints keep their history holds its chain",
+        find: "one.length === 0 && isCovered(cursor, firstSlot)",
+        replace: "false && one.length === 0 && isCovered(cursor, firstSlot)",
       },
       {
         name: "the newest known transaction is read again with each listing of the history",

@@ -13,14 +13,17 @@ import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
 const MAX_PAGES = 10;
+/** An hour of slots. An endpoint that lists nothing has nothing that is so new, because each one keeps a day of history. */
+const RECENT_SLOTS = 9_000;
 /** Matches the natural keys of our transfers in a memo. */
 const NONCE = /0x[0-9a-f]{64}/g;
 
 /**
  * Lists the transactions that named an account since the last complete listing, from the newest one backwards, and stores
  * them to be read. One call lists 1,000 transactions. Each page is stored with the position where the listing continues, so
- * a crash loses nothing. A listing is complete when it shows the newest transaction of the last complete one: an endpoint that
- * keeps too little of the history ends its list earlier. `final` is a final slot that the endpoints have reached. Returns true
+ * a crash loses nothing. A listing is complete when it shows the newest transaction of the last complete one, because an endpoint
+ * that keeps too little of the history ends its list earlier. When that transaction is older than an endpoint's whole history, which
+ * still begins before the last listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have reached. Returns true
  * when the listing is complete. Throws ChainError, `history_short` when no endpoint can continue the listing.
  */
 export async function listHistory(
@@ -34,7 +37,10 @@ export async function listHistory(
   const at = listing ? new Date(listing.at) : deps.now();
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const args = { account, until, before: listing?.before, atSlot: final };
-    const page = await findSignatures(chain, args, (one) => isContinuous(one, cursor));
+    const page = await findSignatures(chain, args, {
+      isUsable: (one) => isContinuous(one, cursor, final),
+      isUsableFrom: (one, firstSlot) => one.length === 0 && isCovered(cursor, firstSlot),
+    });
     const last = page.at(-1);
     const known = page.findIndex(({ signature }) => signature === cursor.signature);
     const fresh = known === -1 ? page : page.slice(0, known);
@@ -64,12 +70,22 @@ export async function listHistory(
 /**
  * Returns true if a page shows the newest transaction of the last complete listing, or continues towards it. An endpoint whose
  * history begins later lists nothing before that, or nothing at all. An endpoint that lists older slots without the transaction has
- * lost a part of its history. The history of an account without a complete listing ends with an empty page.
+ * lost a part of its history. The history of an account without such a transaction ends with an empty page; if its last listing is
+ * old, the endpoint's history may begin later.
  */
-function isContinuous(page: readonly ListedTransaction[], { signature, slot }: AccountCursor): boolean {
-  if (signature === null || page.some((one) => one.signature === signature)) return true;
+function isContinuous(page: readonly ListedTransaction[], cursor: AccountCursor, final: number): boolean {
+  const { signature, slot, listed_slot: listedSlot } = cursor;
   const last = page.at(-1);
-  return last !== undefined && last.slot >= (slot ?? 0);
+  if (signature === null) return last !== undefined || listedSlot === null || final - listedSlot <= RECENT_SLOTS;
+  return page.some((one) => one.signature === signature) || (last !== undefined && last.slot >= (slot ?? 0));
+}
+
+/**
+ * Returns true if an endpoint whose history begins at a slot shows everything since the last complete listing, although it cannot
+ * show that listing's newest transaction any more.
+ */
+function isCovered({ slot, listed_slot: listedSlot }: AccountCursor, firstSlot: number): boolean {
+  return listedSlot !== null && firstSlot <= listedSlot && (slot === null || slot < firstSlot);
 }
 
 type Page = {

@@ -19,6 +19,42 @@ async function countUnrecorded(deps: SystemGaugeDeps): Promise<number> {
     .reduce((sum, { count }) => sum + count, 0);
 }
 
+test("a refund that was sent before a restore is adopted, although the chain shows a later one of its payment too", async () => {
+  const chain = await startChain();
+  const fixture = await makeMerchantFixture(chain);
+  const { db, deps, merchantId } = fixture;
+  const buyer = await fundBuyer(chain);
+  const paymentId = await fixture.pay(buyer, 10_000n);
+  const before = await usdcBalance(chain, buyer.address);
+  const request = async (cents: bigint) => {
+    const amount = { unit: "iso4217/USD", value: cents };
+    return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
+  };
+  const first = await request(3_000n);
+  // The lost database sent it, and a second one of 20 USDC.
+  const payment = (await fixture.transfers()).find(({ purpose }) => purpose === "payment");
+  if (!payment) throw new Error("the payment has no transfer");
+  const sent = [3_000n, 2_000n].map((cents, index) => ({
+    ...{ chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: index },
+    ...{ token: payment.token, payer: payment.receiver, receiver: payment.payer, amount: cents * 10_000n },
+    authorization_nonce: deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: index + 1 })),
+    transfer_id: null,
+    observed_at: deps.now(),
+  }));
+  await insertObservations(db, sent);
+  expect(await dispatchRefunds(deps, [first])).toEqual(["begun"]);
+  await fixture.relay();
+  const second = await request(2_000n);
+  expect(await dispatchRefunds(deps, [second])).toEqual(["begun"]);
+  await fixture.relay();
+  const refunds = (await fixture.transfers()).filter(({ purpose }) => purpose === "refund");
+  expect(refunds.map(({ refund_id, state }) => [refund_id, state])).toEqual([
+    [first, "included"],
+    [second, "included"],
+  ]);
+  expect(await usdcBalance(chain, buyer.address)).toBe(before);
+});
+
 test("a refund that a restore has revived waits while the chain shows its replacement, until it is withdrawn", async () => {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);

@@ -121,6 +121,70 @@ test("an endpoint that has lost the newest transaction of the last listing does 
   expect(await listed(some)).toEqual([...known, ...lost].toSorted());
 });
 
+const cursorOf = async ({ db }: SolanaMerchantFixture) => {
+  const cursor = await db.selectFrom("account_cursor").selectAll().executeTakeFirstOrThrow();
+  return { ...cursor, slot: Number(cursor.slot), listed_slot: Number(cursor.listed_slot) };
+};
+
+/** An endpoint whose history begins at a slot, so that it neither knows nor lists what is older. */
+const keepFrom =
+  (slot: number): Alter =>
+  (method, _params, result) => {
+    if (method === "getFirstAvailableBlock") return slot;
+    if (method !== "getSignaturesForAddress") return result;
+    return (result as { slot: number }[]).filter((one) => one.slot >= slot);
+  };
+
+test("a token without deposits for longer than the endpoints keep their history holds nothing, and costs one call a listing", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const proxy = await startFaultProxy({ target: poor.url });
+  const some = await startFixture([proxy.url]);
+  const { slot, listed_slot: listedSlot } = await cursorOf(some);
+  await solana.knobs.jump(100);
+  await some.readHistory();
+  const before = await listedAt(some);
+  // The listing before the last one was older than the history, but the last one is not.
+  poor.alter(keepFrom(listedSlot + 50));
+  expect(slot).toBeLessThan(listedSlot + 50);
+  for (let reads = 0; reads < 2; reads += 1) {
+    some.clock.advance(300_000);
+    const calls = { ...proxy.calls };
+    await some.readHistory();
+    const count = (method: string) => (proxy.calls[method] ?? 0) - (calls[method] ?? 0);
+    // The first time, each of the two endpoints says where its history begins.
+    const expected = reads === 0 ? [3, 2] : [1, 0];
+    expect([count("getSignaturesForAddress"), count("getFirstAvailableBlock")]).toEqual(expected);
+  }
+  expect((await listedAt(some))?.getTime()).toBeGreaterThanOrEqual((before?.getTime() ?? 0) + 600_000);
+  const sent = await sendFinal(some, 2);
+  await readAll(some);
+  expect(await listed(some)).toEqual(sent.toSorted());
+});
+
+test("deposits before the history of every endpoint also hold the reading of a token that had none for long", async () => {
+  const poor = await startAlteringProxy({ target: solana.url });
+  const some = await startFixture([poor.url]);
+  await solana.knobs.jump(100);
+  await some.readHistory();
+  poor.alter(keepFrom((await cursorOf(some)).listed_slot));
+  await some.readHistory();
+  expect((await cursorOf(some)).signature).toBeNull();
+  // The service is down for longer than the endpoint keeps its history.
+  const [first, second] = [await sendFinal(some, 1), await sendFinal(some, 1)];
+  await solana.knobs.jump(10_000);
+  const begins = (await cursorOf(some)).listed_slot + 9_000;
+  poor.alter(keepFrom(begins));
+  const before = await listedAt(some);
+  for (let reads = 0; reads < 2; reads += 1) {
+    some.clock.advance(300_000);
+    await expect(some.readHistory()).rejects.toMatchObject({ code: "history_short" });
+  }
+  expect(await listedAt(some)).toEqual(before);
+  poor.alter(undefined);
+  await readAll(some);
+  expect(await listed(some)).toEqual([...first, ...second].toSorted());
+});
+
 test("a read lists the history with one call, and reads no transaction again", async () => {
   const proxy = await startFaultProxy({ target: solana.url });
   const some = await startFixture([proxy.url]);
