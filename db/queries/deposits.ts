@@ -1,6 +1,5 @@
 import { sql } from "kysely";
 import type { Db } from "../tables.ts";
-import { currentLogIndex } from "./moved-movements.ts";
 
 /** A movement into the treasury that paid a payment, as the watcher observed it. */
 export type DepositRow = {
@@ -68,8 +67,8 @@ export async function listAssignedDeposits(
   { merchantId, limit, after }: { merchantId?: string | undefined; limit: number; after: number },
 ): Promise<AssignedDepositRow[]> {
   const { rows } = await sql<AssignedDepositRow>`
-    select r.id as resolution_id, null as settlement_id, p.id as payment_id, p.merchant_id, e.asset, g.tx_hash,
-      ${currentLogIndex} as log_index, null as signed
+    select r.id as resolution_id, null as settlement_id, p.id as payment_id, p.merchant_id, e.asset, g.tx_hash, g.log_index,
+      null as signed
     from ledger_group r
     join payment p on p.id = substr(r.note, length('for ') + 1)
     join ledger_entry owed on owed.group_id = r.id and owed.account = 'payable:' || p.merchant_id

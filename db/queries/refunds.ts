@@ -2,7 +2,6 @@ import { type Selectable, sql } from "kysely";
 import { moveRows } from "../moves.ts";
 import type { RefundState } from "../states.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
-import { currentLogIndex } from "./moved-movements.ts";
 
 export type RefundRow = Selectable<Tables["refund"]>;
 export type NewRefund = Omit<RefundRow, "due_retries" | "account_id" | "mode" | "updated_at" | "tx_hash" | "paid_at">;
@@ -130,7 +129,7 @@ export function pageOfRefunds(db: Db, filter: RefundFilter, limit: number) {
 }
 
 /**
- * A refund that has not begun, with the settlement of its payment, or with the place on the chain, now, of the exception that it
+ * A refund that has not begun, with the settlement of its payment, or with the place on the chain of the exception that it
  * refunds.
  */
 export type DueRefund = RefundRow & {
@@ -147,7 +146,7 @@ export async function listDueRefunds(db: Db, ids: readonly string[]): Promise<Du
     .leftJoin("payment as p", "p.id", "r.payment_id")
     .leftJoin("ledger_group as g", "g.id", "r.exception_id")
     .selectAll("r")
-    .select(["p.settlement_id", "g.chain", "g.tx_hash as exception_tx_hash", currentLogIndex.as("log_index")])
+    .select(["p.settlement_id", "g.chain", "g.tx_hash as exception_tx_hash", "g.log_index"])
     .where(sql<boolean>`r.id = any(${ids})`)
     .where("r.state", "=", "due")
     .orderBy("r.created_at")

@@ -195,22 +195,6 @@ export const bookingMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "db/queries/moved-movements.ts",
-    tests: ["test/integration/payments/accounting/deep-reorgs.test.ts"],
-    mutations: [
-      {
-        name: "a deposit is returned from the place where it was before a reorg",
-        find: "and gone.orphaned), g.log_index)",
-        replace: "and false), g.log_index)",
-      },
-      {
-        name: "two equal deposits of a transaction are returned as one after a reorg",
-        find: "equal.log_index <= gone.log_index",
-        replace: "equal.log_index <= gone.log_index and false",
-      },
-    ],
-  },
-  {
     file: "transfers/move-bookings.ts",
     tests: ["test/unit/transfers/move-bookings.test.ts"],
     mutations: [

@@ -1,12 +1,11 @@
-import { encodeFunctionData, type Hex, keccak256, type PrivateKeyAccount, parseAbi, toEventSelector } from "viem";
+import { encodeFunctionData, type Hex, type PrivateKeyAccount, parseAbi } from "viem";
 import { expect, test } from "vitest";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
-import { listDueRefunds } from "../../../../db/queries/refunds.ts";
 import { fundGas } from "../../../../local/usdc.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { correctLedger } from "../../../../payments/accounting/corrections.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
-import { bookException, listExceptions, returnException } from "../../../../payments/accounting/resolve-exceptions.ts";
+import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer, mine, networksFor, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
@@ -21,8 +20,6 @@ const multicall3 = parseAbi([
   "function aggregate3((address target, bool allowFailure, bytes callData)[] calls) returns ((bool success, bytes returnData)[])",
 ]);
 
-const transferTopic = toEventSelector("Transfer(address,address,uint256)");
-
 /** The dust amount of USDC in this file, minor units. */
 const DUST = 10n;
 
@@ -32,7 +29,8 @@ async function makeFixture() {
   const [{ assets } = { assets: [] }] = (await networksFor(chain)).chains;
   const dusty = assets.map((asset) => ({ ...asset, dust: String(DUST) }));
   const fixture = await makeMerchantFixture(chain, { change: { finality: { blocks: 1 }, assets: dusty } });
-  const [stranger, relayer] = [await fundRelayer(chain), await fundRelayer(chain)];
+  const [stranger, relayer] = [await fundBuyer(chain), await fundBuyer(chain)];
+  await fundGas(chain.client, [stranger.address, relayer.address]);
   await fixture.watch();
   return { chain, fixture, stranger, relayer, treasury: chain.keys.treasury.address };
 }
@@ -88,13 +86,6 @@ async function bookAll(chain: TestChain, fixture: MerchantFixture): Promise<void
   await fixture.watch();
 }
 
-/** Makes another account that can send transactions. */
-async function fundRelayer(chain: TestChain): Promise<PrivateKeyAccount> {
-  const relayer = await fundBuyer(chain);
-  await fundGas(chain.client, [relayer.address]);
-  return relayer;
-}
-
 const amountsOf = async ({ deps }: MerchantFixture) => (await listExceptions(deps, 100)).map(({ amount }) => amount);
 const dustOf = ({ db }: MerchantFixture) => db.selectFrom("dust").select(["amount", "transfers", "group_id"]).execute();
 const booked = async ({ db }: MerchantFixture, account: string) =>
@@ -136,37 +127,6 @@ test("a deposit in another block after each of two reorgs below the final height
   const lines = (text: string) => fixture.lines.filter((line) => line.includes(text));
   expect(lines("movement matches no payment")).toHaveLength(1);
   expect(lines("a reorg has moved a booked movement to another block")).toHaveLength(2);
-});
-
-test("a deposit in another block after a reorg below the final height is returned to its payer", async () => {
-  const { chain, fixture, stranger, relayer, treasury } = await makeFixture();
-  const holds = await usdcBalance(chain, stranger.address);
-  // One transaction moves the same amount twice, and another one comes before it in the second block.
-  const allowance = await signAllowance(chain, stranger, 10_000_000n);
-  const moves = await signMoves(chain, relayer, stranger.address, [5_000_000n, 5_000_000n]);
-  const other = await signAllowance(chain, await fundRelayer(chain), 1n);
-  const reorg = await prepareReorg(chain);
-  await include(chain, allowance, moves);
-  await bookAll(chain, fixture);
-  await reorg();
-  await include(chain, other, allowance, moves);
-  await bookAll(chain, fixture);
-  expect(await usdcBalance(chain, treasury)).toBe(10_000_000n);
-
-  for (const { id } of await listExceptions(fixture.deps, 100))
-    unwrap(await returnException(fixture.deps, { actor: testActor, id }));
-  const refunds = await fixture.db.selectFrom("refund").select("id").orderBy("exception_id").execute();
-  const due = await listDueRefunds(
-    fixture.db,
-    refunds.map(({ id }) => id),
-  );
-  const { logs } = await chain.client.getTransactionReceipt({ hash: keccak256(moves) });
-  const arrivals = logs.filter(({ topics }) => topics.length === 3 && topics[0] === transferTopic);
-  expect(due.map(({ log_index }) => log_index).toSorted()).toEqual(arrivals.map(({ logIndex }) => logIndex).toSorted());
-  for (const { id } of refunds) await fixture.refund(id);
-  await fixture.relay();
-  await fixture.watch();
-  expect(await usdcBalance(chain, stranger.address)).toBe(holds);
 });
 
 test("a dust deposit in another block after a reorg below the final height is added to its day once", async () => {
