@@ -88,8 +88,8 @@ function createLimit(
     }
   };
   return async (key, reply, weight = 1) => {
-    // A caller who has sent nothing else in a minute gets an answer, whatever the limit is.
-    const [result, isOver] = await count(key, Math.min(weight, points)).then(
+    // No request takes more than half of a minute's, so that its caller can also pay.
+    const [result, isOver] = await count(key, Math.min(weight, Math.ceil(points / 2))).then(
       (counted): [RateLimiterRes, boolean] => [counted, false],
       (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
     );

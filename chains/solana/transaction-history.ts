@@ -36,14 +36,14 @@ export async function listSignatures(chain: SolanaChain, args: PageArgs): Promis
 type Page = readonly ListedTransaction[];
 
 /**
- * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`, or `isUsableFrom` the first slot of that
- * endpoint's history. All endpoints are asked only if the page of the first one does not satisfy `isUsable`, or if it returns an
- * error. Throws ChainError, `history_short` if no page is usable.
+ * Returns a page as `listSignatures` does, from an endpoint whose page satisfies `isUsable`. All endpoints are asked only if the page
+ * of the first one does not, or if it returns an error. When all of them then list nothing, returns an empty page if `isEnd` says so
+ * of the first slot of an endpoint's history. Throws ChainError, `history_short` if no page is usable.
  */
 export async function findSignatures(
   chain: SolanaChain,
   args: PageArgs,
-  { isUsable, isUsableFrom }: { isUsable(page: Page): boolean; isUsableFrom(page: Page, firstSlot: number): boolean },
+  { isUsable, isEnd }: { isUsable(page: Page): boolean; isEnd(firstSlot: number): boolean },
 ): Promise<Page> {
   let refusal: unknown;
   const first = await listSignatures(chain, args).catch((error: unknown) => {
@@ -52,13 +52,15 @@ export async function findSignatures(
     return undefined;
   });
   if (first && isUsable(first)) return first;
-  const pages = await chain.rpc.queryAvailable("getSignaturesForAddress", async (_connection, call) => {
+  const answers = await chain.rpc.queryAvailable("getSignaturesForAddress", async (_connection, call) => {
     const page = await askSignatures(call, args);
     // Read after the page: blocks that are deleted in between count as missing.
-    return { page, used: isUsable(page) || isUsableFrom(page, await askFirstSlot(call)) };
+    return { page, ends: page.length === 0 && isEnd(await askFirstSlot(call)) };
   });
-  const usable = pages.find(({ answer }) => answer.used);
-  if (usable) return usable.answer.page;
+  const pages = answers.map(({ answer }) => answer);
+  const usable = pages.find(({ page }) => isUsable(page));
+  if (usable) return usable.page;
+  if (pages.every(({ page }) => page.length === 0) && pages.some(({ ends }) => ends)) return [];
   if (refusal !== undefined && pages.length === 0) throw refusal;
   throw new ChainError("history_short", { detail: `${args.account} on ${chain.chain}` });
 }

@@ -67,14 +67,11 @@ type CompleteListing = {
   final: number;
 };
 
-/**
- * Stores the progress of a listing. A complete one that found nothing leaves no newest transaction: the former one is older than
- * what the endpoints keep. Returns false when another owner has the lease by now.
- */
+/** Stores the progress of a listing. Returns false when another owner has the lease by now. */
 export async function storeListing(db: Db, held: HeldAccount, progress: ListingProgress): Promise<boolean> {
   if ("listing" in progress) return update(db, held, { listing: JSON.stringify(progress.listing) });
   const { newest, until, at, final } = progress.complete;
-  const place = { signature: newest?.signature ?? null, slot: newest?.slot ?? null };
+  const place = newest && { signature: newest.signature, slot: newest.slot };
   const end = until !== undefined && { until_signature: until };
   return update(db, held, { ...place, ...end, listing: null, listed_at: at, listed_slot: final });
 }

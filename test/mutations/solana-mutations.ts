@@ -361,13 +361,39 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/solana/transaction-history.ts",
+    tests: ["test/integration/transfers/solana/short-history.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint's empty page ends a listing although another one lists something",
+        find: "const usable = pages.find(({ page }) => isUsable(page));",
+        replace: "const usable = pages.find(({ page, ends }) => ends || isUsable(page));",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/list-history.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [
       {
         name: "an endpoint's empty page ends a listing of the history",
-        find: "(last !== undefined && last.slot >= (slot ?? 0))",
-        replace: "(last === undefined || last.slot >= (slot ?? 0))",
+        find: "isOld && final - listedSlot <= RECENT_SLOTS",
+        replace: "true",
+      },
+      {
+        name: "an endpoint's empty page ends a listing soon after the last one, although the newest known transaction is new",
+        find: "isOld && final",
+        replace: "final",
+      },
+      {
+        name: "an endpoint's empty page ends a listing of an account that is rarely used, whenever the last one was",
+        find: "&& final - listedSlot <= RECENT_SLOTS",
+        replace: "",
+      },
+      {
+        name: "a page of older transactions ends a listing",
+        find: "last.slot >= (slot ?? 0)",
+        replace: "true",
       },
       {
         name: "an endpoint's history may begin before the newest known transaction and lack it",
@@ -375,14 +401,9 @@ export const solanaMutations: readonly MutationGroup[] = [
         replace: "true",
       },
       {
-        name: "an endpoint's history may begin after the last listing of an account without a known transaction",
-        find: "|| final - listedSlot <= RECENT_SLOTS",
-        replace: "|| true",
-      },
-      {
-        name: "a token without deposits for longer than the endpoints keep their history holds its chain",
-        find: "one.length === 0 && isCovered(cursor, firstSlot)",
-        replace: "false && one.length === 0 && isCovered(cursor, firstSlot)",
+        name: "an endpoint's history may begin after the last listing",
+        find: "firstSlot <= listedSlot",
+        replace: "true",
       },
       {
         name: "the newest known transaction is read again with each listing of the history",

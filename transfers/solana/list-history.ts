@@ -13,8 +13,10 @@ import type { TransferDeps } from "../transfer-deps.ts";
 
 /** Pages of 1,000 signatures (at most endpoints) that one run lists. A longer listing continues in the next run. */
 const MAX_PAGES = 10;
-/** An hour of slots. An endpoint that lists nothing has nothing that is so new, because each one keeps a day of history. */
-const RECENT_SLOTS = 9_000;
+/** A minute of slots. No endpoint has deleted what is so new. */
+const RECENT_SLOTS = 150;
+/** A day of slots. Endpoints may have deleted what is older. */
+const OLD_SLOTS = 216_000;
 /** Matches the natural keys of our transfers in a memo. */
 const NONCE = /0x[0-9a-f]{64}/g;
 
@@ -39,7 +41,7 @@ export async function listHistory(
     const args = { account, until, before: listing?.before, atSlot: final };
     const page = await findSignatures(chain, args, {
       isUsable: (one) => isContinuous(one, cursor, final),
-      isUsableFrom: (one, firstSlot) => one.length === 0 && isCovered(cursor, firstSlot),
+      isEnd: (firstSlot) => isCovered(cursor, firstSlot),
     });
     const last = page.at(-1);
     const known = page.findIndex(({ signature }) => signature === cursor.signature);
@@ -70,14 +72,18 @@ export async function listHistory(
 /**
  * Returns true if a page shows the newest transaction of the last complete listing, or continues towards it. An endpoint whose
  * history begins later lists nothing before that, or nothing at all. An endpoint that lists older slots without the transaction has
- * lost a part of its history. The history of an account without such a transaction ends with an empty page; if its last listing is
- * old, the endpoint's history may begin later.
+ * lost a part of its history. The history of an account that has never shown a transaction ends with an empty page.
+ *
+ * An empty page is also the end when the last listing is recent, and its newest transaction so old that endpoints may have deleted
+ * it, or absent. Without this, each listing of an account that is rarely used would ask all endpoints.
  */
 function isContinuous(page: readonly ListedTransaction[], cursor: AccountCursor, final: number): boolean {
   const { signature, slot, listed_slot: listedSlot } = cursor;
   const last = page.at(-1);
-  if (signature === null) return last !== undefined || listedSlot === null || final - listedSlot <= RECENT_SLOTS;
-  return page.some((one) => one.signature === signature) || (last !== undefined && last.slot >= (slot ?? 0));
+  if (last !== undefined)
+    return signature === null || last.slot >= (slot ?? 0) || page.some((one) => one.signature === signature);
+  const isOld = signature === null || (slot ?? 0) < final - OLD_SLOTS;
+  return listedSlot === null ? signature === null : isOld && final - listedSlot <= RECENT_SLOTS;
 }
 
 /**
