@@ -110,6 +110,7 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
         find("wrong_chain") ??
         find("logs_refused") ??
         find("budget_spent") ??
+        find("rpc_answer") ??
         new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })
       );
     },
@@ -254,8 +255,8 @@ function openEndpoint<Client>(
     request,
     requestOrSuspend: (method, query, calls) =>
       request(method, query, calls).catch((error: unknown) => {
-        // A budget that is spent for convenience has room for money.
-        if (isFailover(error) && error.code !== "budget_spent") {
+        // A budget that is spent for convenience has room for money. An endpoint that returns an error may answer other calls.
+        if (isFailover(error) && error.code !== "budget_spent" && error.code !== "rpc_answer") {
           const now = performance.now();
           waitingUntil = Math.max(waitingUntil, now + (error.waitMs ?? 0));
           suspendedUntil = Math.max(suspendedUntil, now + (error.waitMs ?? SUSPEND_MS));

@@ -12,3 +12,18 @@ export function readRetryAfter(header: string | null | undefined, now: Date = ne
   const text = header ?? "";
   return boundWait(/^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now.getTime());
 }
+
+/** Texts of providers that limit calls, compute units or credits per time. Few of them use one code for it. */
+const RATE_LIMIT =
+  /rate[ -]?limit|too many requests?|request (count|rate|limit)|rps limit|compute units|throughput|quota|capacity limit|capacity exceeded|credits|requests? per (second|minute|day)|under too much load|free tier limit/i;
+
+/** Returns true if the text of an endpoint's error says that it limits the rate of calls. */
+export function isRateLimitText(text: string): boolean {
+  return RATE_LIMIT.test(text);
+}
+
+/** Returns the wait that the text of such an error asks for ("retry in 10s"), milliseconds. */
+export function readTextWait(text: string): number {
+  const [, seconds] = /retry (?:in|after) (\d+) ?s/i.exec(text) ?? [];
+  return boundWait(Number(seconds) * 1_000);
+}

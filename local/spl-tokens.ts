@@ -138,5 +138,6 @@ export async function fundTokens(
 /** Returns the balance of the associated token account of an owner, in the smallest unit; 0 when it does not exist. */
 export async function tokenBalance({ connection }: SolanaClient, mint: Mint, owner: string): Promise<bigint> {
   const account = await connection.getAccountInfo(new PublicKey(tokenAccountOf(mint, owner)));
-  return account === null ? 0n : account.data.readBigUInt64LE(64);
+  // An account that has not been created can have lamports.
+  return account === null || account.data.length === 0 ? 0n : account.data.readBigUInt64LE(64);
 }

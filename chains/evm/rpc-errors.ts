@@ -1,7 +1,7 @@
 import { BaseError, type Hex, HttpRequestError, isHex, RpcRequestError } from "viem";
 import { cleanText } from "../../runtime/clean-text.ts";
 import { ChainError } from "../errors.ts";
-import { boundWait, readRetryAfter } from "../rate-limit-wait.ts";
+import { isRateLimitText, readRetryAfter, readTextWait } from "../rate-limit-wait.ts";
 
 /** Maximum length of a node's error message, in code points. */
 const MAX_LENGTH = 200;
@@ -46,10 +46,6 @@ export function isOutOfGas(error: unknown): boolean {
   return error instanceof ChainError && error.code === "rpc_answer" && /out ?of ?gas/i.test(error.message);
 }
 
-/** Texts of providers that limit calls, compute units or credits per time. Few of them use one code for it. */
-const RATE_LIMIT =
-  /rate[ -]?limit|too many requests?|request (count|rate|limit)|rps limit|compute units|throughput|quota|capacity limit|capacity exceeded|credits|requests? per (second|minute|day)|under too much load|free tier limit/i;
-
 /**
  * Returns true if a provider refused a call because of its rate limit. A revert is not a refusal: its text comes from a
  * contract, which must not be able to suspend an endpoint.
@@ -58,7 +54,7 @@ export function isRateLimit(error: unknown): boolean {
   if (findRevertData(error) !== undefined) return false;
   for (let cause = error; cause instanceof Error; cause = cause.cause)
     if (cause instanceof RpcRequestError)
-      return cause.code === 429 || (RATE_LIMIT.test(cause.details) && !/revert/i.test(cause.details));
+      return cause.code === 429 || (isRateLimitText(cause.details) && !/revert/i.test(cause.details));
   return false;
 }
 
@@ -67,10 +63,7 @@ export function isRateLimit(error: unknown): boolean {
  * limit. The header Retry-After states it in seconds or as a date, and some texts do ("retry in 10s").
  */
 export function readWaitMs(error: unknown, now: Date = new Date()): number | undefined {
-  if (isRateLimit(error)) {
-    const [, seconds] = /retry (?:in|after) (\d+) ?s/i.exec(describeRpcError(error)) ?? [];
-    return boundWait(Number(seconds) * 1_000);
-  }
+  if (isRateLimit(error)) return readTextWait(describeRpcError(error));
   if (!(error instanceof HttpRequestError) || error.status !== 429) return undefined;
   return readRetryAfter(error.headers?.get("retry-after"), now);
 }

@@ -13,6 +13,14 @@ const SIGNATURES_PER_CALL = 256;
 /** An account on the chain. */
 export type Account = { owner: string; lamports: bigint; data: Uint8Array };
 
+/**
+ * Returns the account if something has created it: undefined if it does not exist, or has lamports only. Anyone can send lamports to
+ * an address before it is used, and that does not prevent its creation.
+ */
+export function keepCreated(account: Account | undefined): Account | undefined {
+  return account !== undefined && account.data.length > 0 ? account : undefined;
+}
+
 /** Returns accounts in the order of their addresses, undefined for an account that does not exist. */
 export async function readAccounts(
   chain: SolanaChain,

@@ -44,30 +44,48 @@ function readNonce(data: Uint8Array): string | undefined {
 }
 
 /**
- * Returns the instructions that create a nonce account at the first relayer's expense. Only the treasury may advance
- * it.
+ * Returns the instructions that create one of a deployment's nonce accounts at the first relayer's expense. Only the treasury may
+ * advance it.
  */
 export function createNonceAccountInstructions(
   chain: SolanaChain,
   place: NonceAddress,
   lamports: bigint,
 ): TransactionInstruction[] {
-  const base = new PublicKey(chain.lanes[0] ?? "");
-  return SystemProgram.createNonceAccount({
-    fromPubkey: base,
-    noncePubkey: new PublicKey(place.address),
-    basePubkey: base,
-    seed: place.seed,
-    authorizedPubkey: new PublicKey(chain.treasury),
-    lamports: Number(lamports),
-  }).instructions;
+  const base = chain.lanes[0] ?? "";
+  return createNonceInstructions(place, { payer: base, base, authority: chain.treasury, lamports });
+}
+
+/**
+ * Returns the instructions that create a nonce account at an address derived from `base`, which must sign. Lamports that someone else
+ * sent to the address before do not prevent the creation, as they would with `createAccountWithSeed`.
+ */
+export function createNonceInstructions(
+  { address, seed }: NonceAddress,
+  args: { payer: string; base: string; authority: string; lamports: bigint },
+): TransactionInstruction[] {
+  const noncePubkey = new PublicKey(address);
+  return [
+    SystemProgram.transfer({ fromPubkey: new PublicKey(args.payer), toPubkey: noncePubkey, lamports: args.lamports }),
+    SystemProgram.allocate({
+      accountPubkey: noncePubkey,
+      basePubkey: new PublicKey(args.base),
+      seed,
+      space: NONCE_ACCOUNT_LENGTH,
+      programId: SystemProgram.programId,
+    }),
+    SystemProgram.nonceInitialize({ noncePubkey, authorizedPubkey: new PublicKey(args.authority) }),
+  ];
 }
 
 /** Returns the rent-exempt minimum of an account with that many bytes, in lamports. Throws ChainError. */
 export async function readRent(chain: SolanaChain, bytes: number = NONCE_ACCOUNT_LENGTH): Promise<bigint> {
   const method = "getMinimumBalanceForRentExemption";
-  const rent = await chain.rpc.ask(method, (connection) => connection.getMinimumBalanceForRentExemption(bytes));
-  // web3.js returns 0 if the endpoint returns an error.
-  if (rent === 0) throw new ChainError("rpc_answer", { detail: `${chain.chain} ${method}` });
+  const rent = await chain.rpc.ask(method, async (connection) => {
+    const found = await connection.getMinimumBalanceForRentExemption(bytes);
+    // web3.js returns 0 if the endpoint returns an error.
+    if (found === 0) throw new ChainError("rpc_answer", { detail: `${chain.chain} ${method}` });
+    return found;
+  });
   return BigInt(rent);
 }

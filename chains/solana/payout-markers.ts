@@ -9,7 +9,8 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import { buildTransaction } from "./build-payment.ts";
-import { type Account, readAccounts } from "./cluster-state.ts";
+import { type Account, keepCreated, readAccounts } from "./cluster-state.ts";
+import { createNonceInstructions } from "./nonce-accounts.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of markers that one transaction closes. More do not fit into its size limit. */
@@ -32,8 +33,7 @@ export function findMarker(treasury: string, number: string): MarkerAddress {
 /**
  * Returns the instructions that create a payout's marker in the payout's own transaction. The marker is a nonce account
  * that no transaction ever uses as its nonce. The System program refuses to allocate an account that has data, so a second
- * transaction with the same marker fails and pays nothing. Lamports that someone else sent to the address before do not
- * prevent the creation. Only the treasury can allocate the marker and close it.
+ * transaction with the same marker fails and pays nothing. Only the treasury can allocate the marker and close it.
  */
 export function createMarkerInstructions(args: {
   feePayer: string;
@@ -41,23 +41,9 @@ export function createMarkerInstructions(args: {
   number: string;
   lamports: bigint;
 }): TransactionInstruction[] {
-  const { address, seed } = findMarker(args.treasury, args.number);
-  const [marker, treasury] = [new PublicKey(address), new PublicKey(args.treasury)];
-  return [
-    SystemProgram.transfer({
-      fromPubkey: new PublicKey(args.feePayer),
-      toPubkey: marker,
-      lamports: args.lamports,
-    }),
-    SystemProgram.allocate({
-      accountPubkey: marker,
-      basePubkey: treasury,
-      seed,
-      space: NONCE_ACCOUNT_LENGTH,
-      programId: SystemProgram.programId,
-    }),
-    SystemProgram.nonceInitialize({ noncePubkey: marker, authorizedPubkey: treasury }),
-  ];
+  const { feePayer, treasury, number, lamports } = args;
+  const place = findMarker(treasury, number);
+  return createNonceInstructions(place, { payer: feePayer, base: treasury, authority: treasury, lamports });
 }
 
 /** Builds the unsigned transaction that closes markers and sends their lamports to the fee payer. */
@@ -97,5 +83,5 @@ export function isMarkerOf(account: Account | undefined, treasury: string): acco
 
 /** Returns true if the account at the address of a marker is a marker, and does not only have lamports. */
 export function isMarker(account: Account | undefined): boolean {
-  return account !== undefined && account.data.length > 0;
+  return keepCreated(account) !== undefined;
 }

@@ -1,7 +1,7 @@
 import { ChainError } from "../errors.ts";
 import type { CallOutcome } from "../json-rpc.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
-import { readCode } from "./solana-rpc.ts";
+import { readCode, TRANSACTION_ERRORS } from "./solana-rpc.ts";
 
 /** The result of a broadcast. `unknown` means that the transaction may have reached the cluster. */
 export type BroadcastResult = { outcome: "accepted" } | { outcome: "unknown"; reason: string };
@@ -10,11 +10,8 @@ export type BroadcastResult = { outcome: "accepted" } | { outcome: "unknown"; re
 const OPTIONS = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
 /** Concurrent requests with one transaction each. */
 const CONCURRENCY = 4;
-/**
- * The errors of an endpoint that say that the transaction itself is bad: its simulation, its signatures, its version or its
- * encoding. Another endpoint would say the same.
- */
-const BAD_TRANSACTION: readonly unknown[] = [-32_002, -32_003, -32_013, -32_015, -32_602];
+/** The errors of an endpoint that say that the transaction itself or its encoding is bad. Another endpoint would say the same. */
+const BAD_TRANSACTION: readonly unknown[] = [...TRANSACTION_ERRORS, -32_602];
 
 /**
  * Broadcasts signed bytes with one request, and returns the results in order. Each transaction that the request does not

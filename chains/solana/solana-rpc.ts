@@ -7,9 +7,16 @@ import { ChainError } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, type Query, retryUnreachable } from "../failover.ts";
 import { type Call, type CallOutcome, createCall, rateLimited } from "../json-rpc.ts";
 import { batchPauseMs, type CallMany, createCallMany } from "../json-rpc-batch.ts";
+import { isRateLimitText, readTextWait } from "../rate-limit-wait.ts";
 
 /** The error code of a node that has not reached the requested slot (`minContextSlot`). */
 const SLOT_NOT_REACHED = -32_016;
+/**
+ * The errors of an endpoint that say that a transaction itself is bad: its simulation, its signatures, its size or its version.
+ * Another endpoint would say the same. With any other error, another endpoint may answer: a plan can lack a method or a quota, and a
+ * node can have lost a part of its history or fail inside.
+ */
+export const TRANSACTION_ERRORS: readonly unknown[] = [-32_002, -32_003, -32_013, -32_015];
 
 /** A request to one endpoint, through web3.js or, where that is too slow, through plain calls. */
 type Question<T> = (connection: Connection, call: Call) => Promise<T>;
@@ -17,8 +24,9 @@ type Question<T> = (connection: Connection, call: Call) => Promise<T>;
 /** The endpoints of a cluster. Every error is a ChainError. */
 export type SolanaRpc = {
   /**
-   * Sends a request to any endpoint. If an endpoint does not answer, the next one is tried, up to three rounds.
-   * Throws ChainError `rpc_unreachable` if no endpoint answers, `rpc_answer` for an endpoint's error, or `wrong_chain`.
+   * Sends a request to any endpoint. If an endpoint does not answer or returns an error, the next one is tried; if none answers, up
+   * to three rounds. Throws ChainError `rpc_unreachable` if no endpoint answers, `rpc_answer` if none returns anything but an error,
+   * or `wrong_chain`. An error that says that a transaction is bad is thrown at once.
    */
   ask<T>(method: string, question: Question<T>): Promise<T>;
   /** Like `ask`, but with one round, for requests that only the caller may repeat. */
@@ -62,7 +70,8 @@ export function openEndpoints(
       maxBehind: maxBehind(network.slotMs),
     },
     toError: toChainError,
-    isFailover: (error): error is ChainError => error instanceof ChainError && error.code !== "rpc_answer",
+    isFailover: (error): error is ChainError =>
+      error instanceof ChainError && !(error.code === "rpc_answer" && TRANSACTION_ERRORS.includes(readCode(error))),
   });
   const toQuery =
     <T>(question: Question<T>): Query<Client, T> =>
@@ -144,7 +153,12 @@ async function fetchInTime(
 
 function toChainError(cause: unknown, detail: string): ChainError {
   // A lagging node cannot answer, so the next endpoint is tried.
-  if (readCode(cause) === SLOT_NOT_REACHED) return new ChainError("rpc_behind", { cause, detail });
+  const code = readCode(cause);
+  if (code === SLOT_NOT_REACHED) return new ChainError("rpc_behind", { cause, detail });
+  // Some providers report their rate limits with the status 200.
+  const text = cause instanceof Error && !TRANSACTION_ERRORS.includes(code) ? cause.message : "";
+  if (code === 429 || isRateLimitText(text))
+    return new ChainError("rpc_unreachable", { cause, detail, waitMs: readTextWait(text) });
   if (cause instanceof ChainError && cause.code === "rpc_answer") return cause;
   if (cause instanceof ChainError)
     return new ChainError(cause.code, { cause: cause.cause, detail, waitMs: cause.waitMs });

@@ -2,7 +2,7 @@ import type { Chain } from "../../chains/open-chains.ts";
 import type { UnsignedPayout } from "../../chains/payout-signer.ts";
 import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
 import { countUnits } from "../../chains/solana/build-payouts.ts";
-import { type Account, readAccounts } from "../../chains/solana/cluster-state.ts";
+import { type Account, keepCreated, readAccounts } from "../../chains/solana/cluster-state.ts";
 import { limitUnits } from "../../chains/solana/compute-budget.ts";
 import { readTokenAccount, validateDestinationAccount } from "../../chains/solana/mints.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../chains/solana/nonce-accounts.ts";
@@ -96,7 +96,8 @@ async function readReceiver(
 ): Promise<{ makeAccount: boolean } | Refused> {
   const { token: mint, program } = getSolanaToken(chain, asset);
   const places = [findTokenAccount(receiver, mint, program), receiver, chain.treasury];
-  const [place, owner, treasury] = await readAccounts(chain, places);
+  const [found, owner, treasury] = await readAccounts(chain, places);
+  const place = keepCreated(found);
   if (owner && programs.has(owner.owner))
     return refuse("withdrawal_failing", "the receiver is a token account or a mint, not a wallet");
   const error = place && findAccountError(place, { mint, owner: receiver });

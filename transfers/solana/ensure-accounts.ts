@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ChainError } from "../../chains/errors.ts";
 import { buildTransaction } from "../../chains/solana/build-payment.ts";
-import { readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
+import { keepCreated, readAccounts, readBlockhash } from "../../chains/solana/cluster-state.ts";
 import { createNonceAccountInstructions, listNonceAddresses, readRent } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaSigner } from "../../chains/solana/solana-signer.ts";
@@ -65,7 +65,7 @@ async function listMissing(deps: TransferDeps, chain: SolanaChain) {
     chain,
     wanted.map(({ address }) => address),
   );
-  return wanted.filter((_one, index) => found[index] === undefined);
+  return wanted.filter((_one, index) => keepCreated(found[index]) === undefined);
 }
 
 async function signAsPayer(relayer: SolanaSigner, unsigned: Uint8Array, lastValidHeight: number): Promise<Signing> {

@@ -1,5 +1,5 @@
 import { findTokenAccount, tokenProgramIds } from "../../chains/solana/build-payment.ts";
-import { type Account, readAccounts } from "../../chains/solana/cluster-state.ts";
+import { type Account, keepCreated, readAccounts } from "../../chains/solana/cluster-state.ts";
 import { readTokenAccount, validateDestinationAccount } from "../../chains/solana/mints.ts";
 import { getSolanaToken, type SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { listCreatedAccounts } from "../../db/queries/created-accounts.ts";
@@ -30,7 +30,7 @@ export async function prepareReceivers(
   const made = await listCreatedAccounts(deps.db, { chain: chain.chain, addresses: places });
   const ready: ReadyPayout[] = [];
   for (const [index, row] of rows.entries()) {
-    const place = found[index];
+    const place = keepCreated(found[index]);
     const error = place
       ? validateAccount(row, place)
       : validateOwner(found[rows.length + index], row.purpose !== "cold" && made.has(places[index] ?? ""));

@@ -1,6 +1,6 @@
 import { AccountLayout } from "@solana/spl-token";
 import { NONCE_ACCOUNT_LENGTH, NonceAccount } from "@solana/web3.js";
-import { type Account, readAccounts } from "../../../chains/solana/cluster-state.ts";
+import { type Account, keepCreated, readAccounts } from "../../../chains/solana/cluster-state.ts";
 import { readTokenAccount, validateDestinationAccount } from "../../../chains/solana/mints.ts";
 import { listNonceAddresses, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain, SolanaToken } from "../../../chains/solana/open-solana-chain.ts";
@@ -24,8 +24,8 @@ export function accountChecks(chain: SolanaChain, deployment: string): Check[] {
           ...nonces.map(({ address }) => address),
           ...chain.lanes,
         ]);
-        const held = found.slice(0, tokens.length);
-        const nonceAccounts = found.slice(tokens.length, tokens.length + nonces.length);
+        const held = found.slice(0, tokens.length).map(keepCreated);
+        const nonceAccounts = found.slice(tokens.length, tokens.length + nonces.length).map(keepCreated);
         const [nonceRent, tokenRent] = [await readRent(chain), await readRent(chain, AccountLayout.span)];
         const missing = (accounts: readonly unknown[]) => BigInt(accounts.filter((one) => one === undefined).length);
         const balances = found.slice(tokens.length + nonces.length).map((account) => account?.lamports ?? 0n);

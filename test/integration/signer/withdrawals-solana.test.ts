@@ -4,7 +4,7 @@ import { readFinalBalance } from "../../../chains/solana/final-balances.ts";
 import { listNonceAddresses, readNonces, readRent } from "../../../chains/solana/nonce-accounts.ts";
 import { findMarker } from "../../../chains/solana/payout-markers.ts";
 import { fundSol, newSolanaKey } from "../../../local/solana-client.ts";
-import { fundTokens } from "../../../local/spl-tokens.ts";
+import { fundTokens, tokenAccountOf } from "../../../local/spl-tokens.ts";
 import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { insertPayout } from "../../../signer/records.ts";
 import { insertClosing } from "../../../signer/solana/transaction-records.ts";
@@ -40,6 +40,8 @@ const records = () =>
   ["payout", "payout_transaction"].map((table) => store.prepare(`select * from ${table}`).all().length);
 const fixture = await makeSolanaMerchantFixture(solana, { keys, signer: signing.signer });
 await fundTokens(client, solana.mint, [keys.treasury.address], 5_000_000n);
+// A stranger has sent the least possible to the receiver's token account, which does not exist yet.
+await fundSol(client, [tokenAccountOf(solana.mint, receiver)], 890_880n);
 
 test("a withdrawal on Solana that cannot be made is refused, and nothing is recorded", async () => {
   const failing = { ok: false, reason: "withdrawal_failing" };

@@ -107,7 +107,8 @@ describe("verification without a simulation", () => {
     const begun = await begin();
     const signed = signChanged(begun.transaction, begun.buyer, withLimit(100));
     const attemptId = await fixture.attemptWith(begun.paymentId, begun.optionId, signed);
-    await solana.knobs.fail(["simulateTransaction"], 1, "error");
+    await solana.knobs.fail(["simulateTransaction"], 100, "error");
+    onTestFinished(() => solana.knobs.fail(["simulateTransaction"], 0, "error"));
     await expect(fixture.verify(attemptId)).rejects.toMatchObject({ name: "ChainError", transient: true });
     expect(await fixture.verificationResult(attemptId)).toBe("waiting");
   });
@@ -159,7 +160,7 @@ describe("changes since the wallet signed", () => {
       signAsWallet(begun.transaction, begun.buyer),
     );
     const reads = ["simulateTransaction", "getMultipleAccounts"];
-    await solana.knobs.fail(reads, 1, "error");
+    await solana.knobs.fail(reads, 100, "error");
     await expect(fixture.verify(attemptId)).rejects.toMatchObject({ name: "ChainError", transient: true });
     await solana.knobs.fail(reads, 0, "error");
     expect(await fixture.verificationResult(attemptId)).toBe("waiting");

@@ -7,7 +7,8 @@ import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fix
 import { sendDust, startTestSolana } from "../../../support/test-solana.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
-const solana = await startTestSolana();
+// Its own cluster, because it is moved on by days.
+const solana = await startTestSolana({ own: true });
 
 /**
  * Makes a deployment with these endpoints, which has listed the transaction that made the treasury's account. The clock of a test

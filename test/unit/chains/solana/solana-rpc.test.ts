@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { readRent } from "../../../../chains/solana/nonce-accounts.ts";
+import type { SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
 import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
 import { answerEach, openCluster } from "./test-endpoints.ts";
 
@@ -12,4 +14,55 @@ test("an endpoint that has not reached the slot of a request is passed over, in 
   expect(await listSignatures(chain, { account: "treasury", atSlot: 7 })).toEqual([
     { signature: "a", slot: 7, failed: false, memo: "" },
   ]);
+});
+
+const signatures = [{ signature: "a", slot: 7, err: null, memo: null }];
+const list = (chain: SolanaChain) => listSignatures(chain, { account: "treasury" });
+
+test.each([
+  ["an internal error", { code: -32_603, message: "Internal error" }],
+  ["that its plan lacks the method", { code: -32_601, message: "Method not found" }],
+  [
+    "that its history is not available",
+    { code: -32_011, message: "Transaction history is not available from this node" },
+  ],
+  ["that it rejects the parameters", { code: -32_602, message: "Invalid param: too old" }],
+])("an endpoint that returns %s is passed over each time, and is asked for other things", async (_what, error) => {
+  const { chain, requests } = await openCluster(
+    { answer: answerEach(({ method }) => (method === "getSignaturesForAddress" ? { error } : { result: 890_880 })) },
+    { answer: answerEach(() => ({ result: signatures })) },
+  );
+  for (let reads = 1; reads <= 2; reads += 1) {
+    expect(await list(chain)).toMatchObject([{ signature: "a" }]);
+    expect(requests.map(({ length }) => length)).toEqual([reads, reads]);
+  }
+  expect(await readRent(chain)).toBe(890_880n);
+});
+
+test("an endpoint that says with status 200 that it limits the rate of calls is not asked for as long as it says", async () => {
+  const error = { code: -32_429, message: "daily request count exceeded, retry in 30s" };
+  const { chain, requests } = await openCluster(
+    { answer: answerEach(() => ({ error })) },
+    { answer: answerEach(() => ({ result: signatures })) },
+  );
+  for (let reads = 0; reads < 3; reads += 1) await list(chain);
+  expect(requests.map(({ length }) => length)).toEqual([1, 3]);
+});
+
+test("an endpoint whose answer is not JSON is passed over", async () => {
+  const { chain } = await openCluster(
+    { answer: () => ({ body: undefined }) },
+    { answer: answerEach(() => ({ result: signatures })) },
+  );
+  expect(await list(chain)).toMatchObject([{ signature: "a" }]);
+});
+
+test("the error is reported when every endpoint returns one", async () => {
+  const error = { code: -32_603, message: "Internal error" };
+  const { chain, requests } = await openCluster(
+    { answer: answerEach(() => ({ error })) },
+    { answer: answerEach(() => ({ error })) },
+  );
+  await expect(list(chain)).rejects.toMatchObject({ code: "rpc_answer" });
+  expect(requests.map(({ length }) => length)).toEqual([1, 1]);
 });
