@@ -39,9 +39,9 @@ export type Failover<Client> = {
   /**
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
    * last, lagging ones before them, and those whose budget has room for the `calls` of the work (one when unset) come first.
-   * Throws ChainError `rpc_unreachable` if all endpoints fail, `wrong_chain` if one of them serves another chain,
-   * `logs_refused` if one of them answers but shows the logs of a block in no way, and `budget_spent` if one of them has no
-   * budget for the call.
+   * Throws ChainError `rpc_unreachable` if no endpoint answers, the error of one that returns an error, `wrong_chain` if one of them
+   * serves another chain, `logs_refused` if one of them answers but shows the logs of a block in no way, and `budget_spent` if one of
+   * them has no budget for the call.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string, calls?: number): Promise<T>;
   /**
@@ -70,8 +70,8 @@ export type FailoverOptions<Client> = {
   height: { method: string; query: Query<Client, number>; maxBehind: number };
   /** Converts the error of a request to the error that the caller gets. */
   toError: (error: unknown, detail: string) => unknown;
-  /** Returns true if the next endpoint is tried after an error. */
-  isFailover: (error: unknown) => error is ChainError;
+  /** Returns true if the next endpoint is tried after an error, as `toError` returned it. */
+  isFailover: (error: unknown) => boolean;
 };
 
 /** Opens the endpoints of a network without sending a request. */
@@ -92,7 +92,7 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
           Number(heights.isLagging(a)) - Number(heights.isLagging(b)) ||
           a.budgetWaitMs(calls) - b.budgetWaitMs(calls),
       );
-      const errors: ChainError[] = [];
+      const errors: unknown[] = [];
       for (const endpoint of inOrder) {
         try {
           if (endpoint.isWaiting())
@@ -105,12 +105,12 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
           errors.push(error);
         }
       }
-      const find = (wanted: ChainErrorCode) => errors.findLast(({ code }) => code === wanted);
+      const find = (wanted: ChainErrorCode) => errors.findLast((error) => hasCode(error, wanted));
       throw (
         find("wrong_chain") ??
         find("logs_refused") ??
         find("budget_spent") ??
-        find("rpc_answer") ??
+        errors.findLast((error) => isAnswer(error)) ??
         new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })
       );
     },
@@ -128,6 +128,10 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
     },
   };
 }
+
+const hasCode = (error: unknown, code: ChainErrorCode) => error instanceof ChainError && error.code === code;
+/** Returns true for an error that an endpoint returned in its answer. */
+const isAnswer = (error: unknown) => !(error instanceof ChainError) || error.code === "rpc_answer";
 
 /** Keeps which endpoints lag. An endpoint that was suspended or did not answer keeps its last comparison. */
 function openHeightComparison<Client>(
@@ -256,7 +260,7 @@ function openEndpoint<Client>(
     requestOrSuspend: (method, query, calls) =>
       request(method, query, calls).catch((error: unknown) => {
         // A budget that is spent for convenience has room for money. An endpoint that returns an error may answer other calls.
-        if (isFailover(error) && error.code !== "budget_spent" && error.code !== "rpc_answer") {
+        if (error instanceof ChainError && isFailover(error) && !hasCode(error, "budget_spent") && !isAnswer(error)) {
           const now = performance.now();
           waitingUntil = Math.max(waitingUntil, now + (error.waitMs ?? 0));
           suspendedUntil = Math.max(suspendedUntil, now + (error.waitMs ?? SUSPEND_MS));

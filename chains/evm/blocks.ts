@@ -10,9 +10,9 @@ import { throwChainError } from "./rpc-errors.ts";
  */
 export type Block = { number: number; hash: Hex; parentHash: Hex; at: Date; baseFee: bigint; hashes: readonly Hex[] };
 
-/** Returns the height of the newest block that an endpoint has. */
+/** Returns the height of the newest block that an endpoint has. Throws ChainError. */
 export async function readHead(rpc: Rpc): Promise<number> {
-  return hexToNumber(await rpc({ method: "eth_blockNumber" }));
+  return hexToNumber(await rpc({ method: "eth_blockNumber" }).catch(throwChainError));
 }
 
 /** Returns a block by height or tag. Throws ChainError `rpc_behind` if the endpoint does not have it. */

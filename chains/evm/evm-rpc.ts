@@ -7,7 +7,7 @@ import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
 import { readBlock } from "./blocks.ts";
 import { openHttpTransport } from "./http-transport.ts";
-import { readWaitMs } from "./rpc-errors.ts";
+import { isFaultOfEndpoint, readWaitMs } from "./rpc-errors.ts";
 
 /** Sends a JSON-RPC request to a chain (EIP-1193). */
 export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
@@ -121,9 +121,9 @@ const FAILOVER_CODES: readonly string[] = [
   "logs_refused",
 ] satisfies ChainErrorCode[];
 
-/** Returns true for the error of an endpoint that gave no answer, or that serves another chain. */
-export function isUnavailable(error: unknown): error is ChainError {
-  return error instanceof ChainError && FAILOVER_CODES.includes(error.code);
+/** Returns true for the error of an endpoint that gave no answer, that serves another chain, or that fails whatever it is asked. */
+export function isUnavailable(error: unknown): boolean {
+  return (error instanceof ChainError && FAILOVER_CODES.includes(error.code)) || isFaultOfEndpoint(error);
 }
 
 /** Returns true if no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (such as 429 or 5xx). */

@@ -70,7 +70,7 @@ export function openEndpoints(
       maxBehind: maxBehind(network.slotMs),
     },
     toError: toChainError,
-    isFailover: (error): error is ChainError =>
+    isFailover: (error) =>
       error instanceof ChainError && !(error.code === "rpc_answer" && TRANSACTION_ERRORS.includes(readCode(error))),
   });
   const toQuery =

@@ -361,6 +361,44 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "chains/solana/cluster-state.ts",
+    tests: ["test/integration/transfers/solana/prefunded-accounts.test.ts"],
+    mutations: [
+      {
+        name: "an address to which a stranger has sent lamports counts as an account",
+        find: "account !== undefined && account.data.length > 0 ? account : undefined",
+        replace: "account",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/created-accounts.ts",
+    tests: ["test/integration/payments/payouts/solana-restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a nonce account counts as a payout marker",
+        find: "isMarker: authority === base",
+        replace: "isMarker: true",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/solana-rpc.ts",
+    tests: ["test/unit/chains/solana/solana-rpc.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint's error ends a request although another endpoint may answer",
+        find: '!(error.code === "rpc_answer" && TRANSACTION_ERRORS.includes(readCode(error)))',
+        replace: 'error.code !== "rpc_answer"',
+      },
+      {
+        name: "a rate limit that is reported with status 200 does not rest the endpoint",
+        find: "code === 429 || isRateLimitText(text)",
+        replace: "code === 429",
+      },
+    ],
+  },
+  {
     file: "chains/solana/transaction-history.ts",
     tests: ["test/integration/transfers/solana/short-history.test.ts"],
     mutations: [

@@ -23,7 +23,7 @@ function openWith(heights: (number | undefined)[]) {
     identify: { method: "id", query: async () => ({ chain, description: chain }) },
     height: { method: "height", query: async (url) => answer(url), maxBehind: 10 },
     toError: (error) => error,
-    isFailover: (error): error is ChainError => error instanceof ChainError,
+    isFailover: (error) => error instanceof ChainError,
   });
   const ask = () =>
     failover.run(async ({ name, requestOrSuspend }) => {

@@ -21,7 +21,7 @@ function openTwo(...budgets: [number | undefined, number | undefined]) {
     identify: { method: "id", query: async () => ({ chain, description: chain }) },
     height: { method: "height", query: async () => 1, maxBehind: 10 },
     toError: (error) => error,
-    isFailover: (error): error is ChainError => error instanceof ChainError,
+    isFailover: (error) => error instanceof ChainError,
   });
   const call = (priority: CallPriority) =>
     withCallPriority(priority, () =>

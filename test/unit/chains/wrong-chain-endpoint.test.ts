@@ -13,7 +13,7 @@ test("an endpoint that serves another chain has one failed call, and no answer; 
     identify: { method: "id", query: async () => ({ chain: "eip155:2", description: "chain 2" }) },
     height: { method: "height", query: async () => 1, maxBehind: 10 },
     toError: (error) => error,
-    isFailover: (error): error is ChainError => error instanceof ChainError,
+    isFailover: (error) => error instanceof ChainError,
   });
   await expect(failover.check()).rejects.toThrow("serves chain 2");
   const [status] = failover.listStatuses();
