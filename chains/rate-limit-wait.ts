@@ -3,7 +3,7 @@ const USUAL_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 
 /** Returns the wait that an endpoint asks for, within bounds; the usual one when it is not a number. */
-export function boundWait(ms: number): number {
+function boundWait(ms: number): number {
   return Number.isFinite(ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, ms)) : USUAL_WAIT_MS;
 }
 

@@ -7,7 +7,7 @@ import { ChainError, type ChainErrorCode } from "../errors.ts";
 import { type FailoverEndpoint, openFailover, retryUnreachable } from "../failover.ts";
 import { readBlock } from "./blocks.ts";
 import { openHttpTransport } from "./http-transport.ts";
-import { isFaultOfEndpoint, readWaitMs } from "./rpc-errors.ts";
+import { isEndpointError, readWaitMs } from "./rpc-errors.ts";
 
 /** Sends a JSON-RPC request to a chain (EIP-1193). */
 export type Rpc = EIP1193RequestFn<PublicRpcSchema>;
@@ -123,7 +123,7 @@ const FAILOVER_CODES: readonly string[] = [
 
 /** Returns true for the error of an endpoint that gave no answer, that serves another chain, or that fails whatever it is asked. */
 export function isUnavailable(error: unknown): boolean {
-  return (error instanceof ChainError && FAILOVER_CODES.includes(error.code)) || isFaultOfEndpoint(error);
+  return (error instanceof ChainError && FAILOVER_CODES.includes(error.code)) || isEndpointError(error);
 }
 
 /** Returns true if no JSON-RPC answer came: refused, reset, timed out, or an HTTP error (such as 429 or 5xx). */

@@ -69,16 +69,16 @@ export function readWaitMs(error: unknown, now: Date = new Date()): number | und
 }
 
 /** The codes of errors inside of a node, and of methods that it lacks or that are not part of a plan (EIP-1474). */
-const FAULTS: readonly number[] = [-32_603, -32_601, -32_004];
+const ENDPOINT_ERRORS: readonly number[] = [-32_603, -32_601, -32_004];
 
 /**
  * Returns true if an error is about the endpoint and not about the call, so that another one may answer. A revert is not: some nodes
  * report it with the code of an internal error.
  */
-export function isFaultOfEndpoint(error: unknown): boolean {
+export function isEndpointError(error: unknown): boolean {
   if (findRevertData(error) !== undefined) return false;
   for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if (cause instanceof RpcRequestError) return FAULTS.includes(cause.code) && !/revert/i.test(cause.details);
+    if (cause instanceof RpcRequestError) return ENDPOINT_ERRORS.includes(cause.code) && !/revert/i.test(cause.details);
   return false;
 }
 
