@@ -2,6 +2,7 @@ import { type Hex, parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
 import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
+import { isEndpointError } from "../../chains/evm/rpc-errors.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { keccak256 } from "../../chains/keccak256.ts";
@@ -140,7 +141,8 @@ async function findReceipts(
 ): Promise<Awaited<ReturnType<typeof readReceipts>>> {
   for (const { rpc } of [chain, ...chain.endpoints]) {
     const found = await readReceipts({ rpc }, rows).catch((error: unknown) => {
-      if (isUnavailable(error)) return [];
+      // An endpoint that fails whatever it is asked may be the only one that has a receipt.
+      if (isUnavailable(error) && !isEndpointError(error)) return [];
       throw error;
     });
     if (found.length > 0) return found;
