@@ -25,8 +25,8 @@ const NONCE = /0x[0-9a-f]{64}/g;
  * them to be read. One call lists 1,000 transactions. Each page is stored with the position where the listing continues, so
  * a crash loses nothing. A listing is complete when it shows the newest transaction of the last complete one, because an endpoint
  * that keeps too little of the history ends its list earlier. When that transaction is older than an endpoint's whole history, which
- * still begins before the last listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have reached. Returns true
- * when the listing is complete. Throws ChainError, `history_short` when no endpoint can continue the listing.
+ * still begins before the last listing, the list ends where the endpoint's does. `final` is a final slot that the endpoints have
+ * reached. Returns true when the listing is complete. Throws ChainError, `history_short` when no endpoint can continue the listing.
  */
 export async function listHistory(
   deps: TransferDeps,
@@ -72,10 +72,11 @@ export async function listHistory(
 /**
  * Returns true if a page shows the newest transaction of the last complete listing, or continues towards it. An endpoint whose
  * history begins later lists nothing before that, or nothing at all. An endpoint that lists older slots without the transaction has
- * lost a part of its history. The history of an account that has never shown a transaction ends with an empty page.
+ * lost a part of its history.
  *
- * An empty page is also the end when the last listing is recent, and its newest transaction so old that endpoints may have deleted
- * it, or absent. Without this, each listing of an account that is rarely used would ask all endpoints.
+ * An empty page is the end of the first listing of an account that has never shown a transaction. It is also the end when the last
+ * listing is recent, and its newest transaction absent, or so old that endpoints may have deleted it. Without this, each listing of an
+ * account that is rarely used would ask all endpoints.
  */
 function isContinuous(page: readonly ListedTransaction[], cursor: AccountCursor, final: number): boolean {
   const { signature, slot, listed_slot: listedSlot } = cursor;
@@ -87,8 +88,8 @@ function isContinuous(page: readonly ListedTransaction[], cursor: AccountCursor,
 }
 
 /**
- * Returns true if an endpoint whose history begins at a slot shows everything since the last complete listing, although it cannot
- * show that listing's newest transaction any more.
+ * Returns true if an endpoint whose history begins at a slot shows everything since the last complete listing, although that listing
+ * found no transaction, or one that the endpoint cannot show any more.
  */
 function isCovered({ slot, listed_slot: listedSlot }: AccountCursor, firstSlot: number): boolean {
   return listedSlot !== null && firstSlot <= listedSlot && (slot === null || slot < firstSlot);

@@ -19,17 +19,24 @@ async function countUnrecorded(deps: SystemGaugeDeps): Promise<number> {
     .reduce((sum, { count }) => sum + count, 0);
 }
 
-test("a refund that was sent before a restore is adopted, although the chain shows a later one of its payment too", async () => {
+/** Makes a payment of 100 USD. `before` is what its buyer has left, and `request` asks for a refund of it. */
+async function payOnce() {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);
-  const { db, deps, merchantId } = fixture;
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.pay(buyer, 10_000n);
   const before = await usdcBalance(chain, buyer.address);
   const request = async (cents: bigint) => {
     const amount = { unit: "iso4217/USD", value: cents };
-    return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
+    const refund = { actor: testActor, paymentId, mode: "live" as const, amount };
+    return unwrap(await refundPayment(fixture.deps, refund)).refundId;
   };
+  return { chain, fixture, buyer, paymentId, before, request };
+}
+
+test("a refund that was sent before a restore is adopted, although the chain shows a later one of its payment too", async () => {
+  const { chain, fixture, buyer, paymentId, before, request } = await payOnce();
+  const { db, deps, merchantId } = fixture;
   const first = await request(3_000n);
   // The lost database sent it, and a second one of 20 USDC.
   const payment = (await fixture.transfers()).find(({ purpose }) => purpose === "payment");
@@ -56,16 +63,8 @@ test("a refund that was sent before a restore is adopted, although the chain sho
 });
 
 test("a refund that a restore has revived waits while the chain shows its replacement, until it is withdrawn", async () => {
-  const chain = await startChain();
-  const fixture = await makeMerchantFixture(chain);
+  const { chain, fixture, buyer, paymentId, before, request } = await payOnce();
   const { db, deps, merchantId } = fixture;
-  const buyer = await fundBuyer(chain);
-  const paymentId = await fixture.pay(buyer, 10_000n);
-  const before = await usdcBalance(chain, buyer.address);
-  const request = async (cents: bigint) => {
-    const amount = { unit: "iso4217/USD", value: cents };
-    return unwrap(await refundPayment(deps, { actor: testActor, paymentId, mode: "live", amount })).refundId;
-  };
   const revived = await request(3_000n);
   // The lost database withdrew it, and sent a second refund of 20 USDC.
   const number = deriveNonce(deps.networks.deployment, refundKey({ merchantId, paymentId, number: 2 }));

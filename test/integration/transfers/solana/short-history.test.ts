@@ -138,7 +138,7 @@ const keepFrom =
 
 const DAY_SLOTS = 216_000;
 
-test("a token without deposits for longer than the endpoints keep their history holds nothing, and costs one call a listing", async () => {
+test("a token without deposits for longer than the endpoints keep their history stops nothing, and costs one call a listing", async () => {
   const poor = await startAlteringProxy({ target: solana.url });
   const proxy = await startFaultProxy({ target: poor.url });
   const some = await startFixture([proxy.url]);
