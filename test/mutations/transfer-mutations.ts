@@ -267,6 +267,12 @@ export const transferMutations: readonly MutationGroup[] = [
     tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
     mutations: [
       {
+        name: "a nonce is given up although the endpoint that has its receipt lacks the method",
+        find: "isUnavailable(error) && !isEndpointError(error)",
+        replace: "isUnavailable(error)",
+        tests: ["test/integration/transfers/evm/missed-receipts.test.ts"],
+      },
+      {
         name: "a nonce that the service's own transaction has used is abandoned",
         find: "if (found.length > 0) {",
         replace: "if (found.length < 0) {",

@@ -1,17 +1,19 @@
 import type { Hex } from "viem";
 import { expect, test } from "vitest";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
-import { fundBuyer, mine, startChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, mine, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 
 /** Blocks that a watcher reads as a range, because it was away while they came. */
 const AWAY = 60;
 
 /** Starts a carrier whose endpoint can be made to leave receipts out. */
-async function startForgetful() {
+async function startForgetful(others: (chain: TestChain) => Promise<string[]> = async () => []) {
   const chain = await startChain();
   const proxy = await startAlteringProxy({ target: chain.url });
-  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change: { finality: { blocks: 3 } } });
+  const rpcUrls = [proxy.url, ...(await others(chain))];
+  const fixture = await makeTransfersFixture(chain, { rpcUrls, change: { finality: { blocks: 3 } } });
   /** Makes the endpoint leave out the receipts of our transactions. */
   const forget = async () => {
     const ours = (await fixture.transactions()).map(({ hash }) => hash as string);
@@ -69,4 +71,29 @@ test("a transaction without logs that a range left out is found by its receipt, 
   const final = (await rows()).filter(({ state }) => state === "final");
   expect(final.map(({ nonce }) => nonce)).toEqual([0, 1]);
   expect(await fixture.statesOf([next])).toEqual(["confirmed"]);
+});
+
+test("a nonce is not given up while the only endpoint that has its receipt lacks the method", async () => {
+  const { chain, fixture, rows, forget } = await startForgetful(async ({ url }) => {
+    const second = await startFaultProxy({ target: url });
+    second.fail(({ method }) =>
+      method === "eth_getTransactionReceipt" ? { code: -32_601, message: "method not available" } : undefined,
+    );
+    return [second.url];
+  });
+  const { call } = await fixture.sign(await fundBuyer(chain));
+  await fixture.watch();
+  // A stranger uses the authorization first, so that our transaction has no logs.
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  const tip = 50_000_000_000n;
+  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * tip };
+  await chain.client.sendTransaction({ to: chain.contracts.token, data: call, gas: 200_000n, ...fees });
+  await mine(chain, AWAY);
+  await chain.client.setAutomine(true);
+  await forget();
+  await fixture.watch();
+  fixture.clock.advance(60_000);
+  await expect(fixture.watch()).rejects.toThrow("method not available");
+  expect(await rows()).toMatchObject([{ nonce: 0, state: "accepted" }]);
 });
