@@ -21,6 +21,8 @@ const real = {
   setupFiles: ["test/support/setup-file.ts"],
   testTimeout: 180_000,
   hookTimeout: 300_000,
+  // A test that fails is repeated once, and the summary names it (docs/decisions/repeated-tests.md).
+  retry: 1,
 };
 
 /** Tests that need a file which is not part of the project: a dump of the Lighthouse program. */

@@ -149,7 +149,9 @@ test.concurrent("the page keeps its state while it is offline for 30 s, and show
 test.concurrent("error responses for 20 s change nothing on the page, which shows the current state afterwards", async () => {
   const { id, page, words } = await open();
   let polls = 0;
+  let isDown = true;
   await page.route("**/status?*", (route) => {
+    if (!isDown) return route.continue();
     polls += 1;
     const status = [500, 502, 503, 429][polls % 4] as number;
     return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
@@ -162,7 +164,7 @@ test.concurrent("error responses for 20 s change nothing on the page, which show
   // The page continues to poll at a bounded rate.
   expect(polls).toBeGreaterThan(4);
   expect(polls).toBeLessThan(25);
-  await page.unroute("**/status?*");
+  isDown = false;
   await expectSoonPaid(page);
   expect(words).toEqual([waiting, "Paid"]);
 });
@@ -228,14 +230,16 @@ test.concurrent("the page ignores a response that is older than the shown state"
 test.concurrent("the page ignores a truncated response", async () => {
   const { id, page, words } = await open();
   let cut = 0;
+  let isCut = true;
   await page.route("**/status?*", async (route) => {
+    if (!isCut) return await route.continue();
     cut += 1;
     await route.fulfill({ contentType: "application/json", body: '{"status":"pro' });
   });
   await triggerPoll(page);
   await waitFor(() => cut > 1, { within: 20_000 });
   expect(words).toEqual([waiting]);
-  await page.unroute("**/status?*");
+  isCut = false;
   await moveToState(api, id, "succeeded");
   await heading(page, "Paid").waitFor();
 });

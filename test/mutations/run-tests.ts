@@ -25,6 +25,8 @@ export async function openRunner(dir: string): Promise<Runner> {
     config: join(dir, "vitest.config.ts"),
     watch: false,
     bail: 1,
+    // A test that notices a mutation fails again.
+    retry: 0,
     reporters: [{}],
   });
   return {

@@ -374,6 +374,8 @@ test("workers that remove at the same time remove each row once, and a row that 
   const record: ExportHistory = async ({ rows }) => void removed.push(...rows.map((row) => row.removed));
   const before = (await count(db, "webhook_event")) + (await count(db, "event"));
   await Promise.all(Array.from({ length: 4 }, () => remove({ deps }, record)));
+  // A worker that finds a table locked leaves it to the next run.
+  await remove({ deps }, record);
   expect(await listRetained(db, "webhook_event")).toEqual([bad]);
   expect(await listRetained(db, "event")).toEqual([bad]);
   expect(others).toHaveLength(5);
