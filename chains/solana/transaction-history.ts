@@ -2,6 +2,7 @@ import { PublicKey, type VersionedTransactionResponse } from "@solana/web3.js";
 import { z } from "zod";
 import { ChainError } from "../errors.ts";
 import type { Call } from "../json-rpc.ts";
+import { askFirstSlot } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of signatures per call. Some endpoints return fewer. */
@@ -72,11 +73,6 @@ async function askSignatures(call: Call, args: PageArgs): Promise<ListedTransact
   const page = Listed.parse(await call("getSignaturesForAddress", [account, bounds]));
   // An entry without `err` does not say that the transaction succeeded.
   return page.map(({ signature, slot, err, memo }) => ({ signature, slot, failed: err !== null, memo: memo ?? "" }));
-}
-
-/** Returns the first slot of an endpoint's history. */
-async function askFirstSlot(call: Call): Promise<number> {
-  return z.number().parse(await call("getFirstAvailableBlock", []));
 }
 
 /** Returns the newest final transaction that names an account, or undefined if there is none. */

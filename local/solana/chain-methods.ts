@@ -55,6 +55,17 @@ export function chainMethods({ bank, slots, history, simulate }: Ledger, genesis
       if (slot > slots.tip().slot) throw new RpcError(-32004, `Block not available for slot ${slot}`);
       throw new RpcError(-32007, `Slot ${slot} was skipped, or missing due to ledger jump to recent snapshot`);
     },
+    getBlock(params) {
+      const slot = numberAt(params, 0);
+      if (configAt(params, 1)["transactionDetails"] !== "none")
+        throw invalidParams("Invalid params: the local cluster returns blocks without their transactions.");
+      const found = slots.find(slot);
+      if (!found || slots.commitmentOf(found) !== "finalized")
+        throw new RpcError(-32004, `Block not available for slot ${slot}`);
+      const { blockhash, parent, height, time } = found;
+      const previousBlockhash = slots.find(parent)?.blockhash ?? blockhash;
+      return { blockhash, previousBlockhash, parentSlot: parent, blockHeight: height, blockTime: time };
+    },
     getMinimumBalanceForRentExemption: (params) => bank.rentFor(numberAt(params, 0)),
     getFeeForMessage(params) {
       const slot = slotOf(params, 1);

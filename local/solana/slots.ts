@@ -36,6 +36,8 @@ export type Slots = {
   ofBlockhash(blockhash: string): Slot | undefined;
   lastValidHeight(slot: Slot): number;
   timeOf(slot: number): number | undefined;
+  /** Returns a slot that is still kept. */
+  find(slot: number): Slot | undefined;
   newest(count: number): Slot[];
   /** Adds a slot. */
   push(): Slot;
@@ -82,6 +84,7 @@ export function openSlots(finalityDepth: number, now: () => number): Slots {
     ofBlockhash: (blockhash) => byBlockhash.get(blockhash),
     lastValidHeight: ({ height }) => height + lifetime,
     timeOf: (slot) => times.get(slot),
+    find: (slot) => chain.findLast((one) => one.slot === slot),
     newest: (count) => chain.slice(-count).reverse(),
     push() {
       const slot = make(next, tip().slot, tip().height + 1);

@@ -196,8 +196,8 @@ export const solanaMutations: readonly MutationGroup[] = [
       },
       {
         name: "a Solana transaction is marked expired although an endpoint may have seen it",
-        find: "const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });",
-        replace: "const never = new Set(dead);",
+        find: "const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], Math.max(final.slot, slot));",
+        replace: "const never = new Set([...expired, ...usedUp].map(({ hash }) => hash));",
       },
       {
         name: "a payout is marked expired by a durable nonce that is older than its own",
@@ -314,6 +314,54 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "transfers/solana/never-included.ts",
+    tests: ["test/integration/transfers/solana/submit-ready.test.ts"],
+    mutations: [
+      {
+        name: "a Solana transaction is marked expired although both endpoints have deleted its blocks",
+        find: "Math.max(0, (lastHeight ?? 0) - BLOCKS)",
+        replace: "Number.MAX_SAFE_INTEGER",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/never-seen.ts",
+    tests: ["test/integration/chains/solana/never-seen.test.ts"],
+    mutations: [
+      {
+        name: "one endpoint's history is enough to mark a Solana transaction expired",
+        find: "goesBackTo(begins, earliest)).length >= 2",
+        replace: "goesBackTo(begins, earliest)).length >= 1",
+      },
+      {
+        name: "an endpoint that does not say where its history begins counts as one that keeps everything",
+        find: "begins && goesBackTo(begins, earliest)",
+        replace: "!begins || goesBackTo(begins, earliest)",
+      },
+      {
+        name: "an endpoint without the first possible slot of a payout proves that it was not included",
+        find: "first.slot <= earliest.slot",
+        replace: "first.slot <= earliest.slot + 1",
+      },
+    ],
+  },
+  {
+    file: "chains/solana/signature-statuses.ts",
+    tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint that has deleted a slot contradicts the others about it",
+        find: "begins !== undefined && begins <= slot",
+        replace: "true",
+      },
+      {
+        name: "an endpoint that lacks a transaction in a slot that it has contradicts nobody",
+        find: "isAbsent: isMissing[index] === true && begins",
+        replace: "isAbsent: isMissing[index] === false && begins",
+      },
+    ],
+  },
+  {
     file: "transfers/solana/second-endpoint.ts",
     tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
     mutations: [
@@ -350,6 +398,12 @@ export const solanaMutations: readonly MutationGroup[] = [
         name: "an outcome that an endpoint had reported wrongly stays recorded",
         find: '(hasOtherOutcome && status.depth !== "processed")',
         replace: "false",
+        tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
+      },
+      {
+        name: "a transaction that one endpoint has lost is never looked for at the others",
+        find: "fromAll ? await askOthers(chain, older) : older",
+        replace: "older",
         tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
       },
       {

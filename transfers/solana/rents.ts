@@ -1,5 +1,4 @@
 import type { VersionedTransactionResponse } from "@solana/web3.js";
-import type { SignatureStatus } from "../../chains/solana/cluster-state.ts";
 import {
   listClosedMarkers,
   listCreatedAccounts,
@@ -7,6 +6,7 @@ import {
   mayCreateOrCloseAccounts,
 } from "../../chains/solana/created-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
+import type { SignatureStatus } from "../../chains/solana/signature-statuses.ts";
 import { readTransaction } from "../../chains/solana/transaction-history.ts";
 import { type ParsedTransaction, parseTransaction } from "../../chains/solana/wire-format.ts";
 import { recordCreatedAccounts } from "../../db/queries/created-accounts.ts";

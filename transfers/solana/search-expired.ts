@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type FinalizedState, listNeverSeen, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
+import { type FinalizedState, readAgreedHeight } from "../../chains/solana/cluster-state.ts";
 import { readNonces } from "../../chains/solana/nonce-accounts.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { listExpiredReady } from "../../db/queries/expired-transfers.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
+import { listNeverIncluded } from "./never-included.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
 
 /** Transfers checked in one search at most. */
@@ -22,12 +23,12 @@ const searches = new WeakMap<SolanaChain, Promise<Expired>>();
 
 /**
  * Searches for transactions that can no longer be included: the final block height of two endpoints is past the lifetime of
- * their blockhash, or another transaction used their durable nonce, and two endpoints with full history do not know them. A
- * search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one of them gets what
+ * their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the signing do
+ * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one of them gets what
  * it finds. Returns undefined meanwhile. Throws ChainError.
  */
 export async function searchExpired(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "log">,
   chain: SolanaChain,
   seen: Seen,
 ): Promise<Expired | undefined> {
@@ -42,7 +43,7 @@ export async function searchExpired(
 }
 
 async function findExpired(
-  deps: Pick<TransferDeps, "db">,
+  deps: Pick<TransferDeps, "db" | "log">,
   chain: SolanaChain,
   { tracked, final }: Seen,
 ): Promise<Expired> {
@@ -51,8 +52,7 @@ async function findExpired(
   const unseen = tracked.filter(({ row, status }) => !status && row.state !== "included").map(({ row }) => row);
   const expired = await keepExpired(chain, unseen, final);
   const { slot, usedUp } = await listUsedUp(chain, unseen);
-  const dead = [...expired, ...usedUp].map(({ hash }) => hash);
-  const never = await listNeverSeen(chain, dead, { since: Math.max(final.slot, slot) });
+  const never = await listNeverIncluded(deps, chain, [...expired, ...usedUp], Math.max(final.slot, slot));
   return { neverSubmitted, neverSeen: [...never] };
 }
 

@@ -1,6 +1,6 @@
-import { listNeverSeen, readStatuses, type SignatureStatus } from "../../chains/solana/cluster-state.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { calculateFee } from "../../chains/solana/priority-fees.ts";
+import { findStatuses, readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
 import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
@@ -20,6 +20,7 @@ import { traceInclusion } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { bookParts } from "./book-parts.ts";
 import { abandonTransfers } from "./end-expired.ts";
+import { listNeverIncluded } from "./never-included.ts";
 import { bookRents, readRents } from "./rents.ts";
 import { keepAgreedMovements } from "./second-endpoint.ts";
 import type { TrackedTransaction } from "./tracked-transaction.ts";
@@ -29,11 +30,15 @@ const RECENT_MS = 45_000;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
-/** Reads the statuses of transactions, 256 per call. Throws ChainError. */
+/**
+ * Reads the statuses of transactions, 256 per call, from one endpoint. With `fromAll`, all endpoints are asked about an older
+ * transaction that this endpoint does not know: it may have lost the slot. Throws ChainError.
+ */
 export async function readTrackedTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly SolanaTransactionRow[],
+  { fromAll }: { fromAll: boolean },
 ): Promise<TrackedTransaction[]> {
   const isRecent = (row: SolanaTransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
   const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
@@ -43,7 +48,16 @@ export async function readTrackedTransactions(
     const { slot, statuses } = await readStatuses(chain, hashes, { history });
     return some.map((row, index) => ({ row, status: statuses[index], slot }));
   };
-  return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
+  const [tracked, older] = await Promise.all([ask(recent, false), ask(old, true)]);
+  return [...tracked, ...(fromAll ? await askOthers(chain, older) : older)];
+}
+
+/** Completes the statuses that one endpoint does not know by those of the others. */
+async function askOthers(chain: SolanaChain, tracked: TrackedTransaction[]): Promise<TrackedTransaction[]> {
+  const unknown = tracked.filter(({ status }) => !status).map(({ row }) => row.hash);
+  if (unknown.length === 0 || chain.network.rpc.length < 2) return tracked;
+  const found = await findStatuses(chain, unknown);
+  return tracked.map((one) => ({ ...one, ...found.get(one.row.hash) }));
 }
 
 /** Returns true when a status is at the depth of the network's finality. */
@@ -84,7 +98,7 @@ export async function applyStatuses(
     () => confirmDeep(deps, chain, unconfirmed, handlers),
     () => finish(deps, chain, final, handlers),
     // Last, because it needs two endpoints and no other step must wait for them.
-    async () => revert(deps, chain, await listVanished(chain, tracked)),
+    async () => revert(deps, chain, await listVanished(deps, chain, tracked)),
   ]);
 }
 
@@ -239,11 +253,15 @@ async function finish(
 }
 
 /** Returns included transactions that no endpoint knows any more. */
-async function listVanished(chain: SolanaChain, tracked: readonly TrackedTransaction[]): Promise<TrackedTransaction[]> {
+async function listVanished(
+  deps: TransferDeps,
+  chain: SolanaChain,
+  tracked: readonly TrackedTransaction[],
+): Promise<TrackedTransaction[]> {
   const missing = tracked.filter(({ row, status }) => row.state === "included" && !status);
-  const hashes = missing.map(({ row }) => row.hash);
   const since = Math.max(0, ...missing.map(({ row }) => row.slot ?? 0));
-  const never = await listNeverSeen(chain, hashes, { since });
+  const rows = missing.map(({ row }) => row);
+  const never = await listNeverIncluded(deps, chain, rows, since);
   return missing.filter(({ row }) => never.has(row.hash));
 }
 

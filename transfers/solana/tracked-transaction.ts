@@ -1,4 +1,4 @@
-import type { SignatureStatus } from "../../chains/solana/cluster-state.ts";
+import type { SignatureStatus } from "../../chains/solana/signature-statuses.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 
 /**

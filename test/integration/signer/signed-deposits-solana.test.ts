@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { deriveNonce, paymentKey } from "../../../chains/natural-key.ts";
-import { readStatuses } from "../../../chains/solana/cluster-state.ts";
+import { readStatuses } from "../../../chains/solana/signature-statuses.ts";
 import { broadcastBytes } from "../../../chains/solana/solana-broadcast.ts";
 import { findTransferIndex } from "../../../chains/solana/treasury-movements.ts";
 import {

@@ -1,15 +1,10 @@
 import { createServer } from "node:http";
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import {
-  readAccounts,
-  readBlockhash,
-  readFinal,
-  readHead,
-  readStatuses,
-} from "../../../../chains/solana/cluster-state.ts";
+import { readAccounts, readBlockhash, readFinal, readHead } from "../../../../chains/solana/cluster-state.ts";
 import { readRent } from "../../../../chains/solana/nonce-accounts.ts";
 import { openSolanaChain, type SolanaChain } from "../../../../chains/solana/open-solana-chain.ts";
+import { readStatuses } from "../../../../chains/solana/signature-statuses.ts";
 import { listSignatures } from "../../../../chains/solana/transaction-history.ts";
 import { describeSolana } from "../../../../local/solana-entry.ts";
 import { createMetrics } from "../../../../runtime/metrics.ts";

@@ -98,6 +98,13 @@ test("times, epochs, fees and several accounts are returned in the form that Con
   const slot = await connection.getSlot();
   expect(Math.abs(((await connection.getBlockTime(slot)) ?? 0) - Date.now() / 1000)).toBeLessThan(60);
   await expect(connection.getBlockTime(slot + 1_000_000)).rejects.toThrow(/not available/);
+  const final = await connection.getSlot("finalized");
+  const block = await connection.getBlock(final, {
+    transactionDetails: "none",
+    rewards: false,
+    maxSupportedTransactionVersion: 0,
+  });
+  expect(block).toMatchObject({ parentSlot: final - 1, blockHeight: final });
   expect(await connection.getEpochInfo()).toMatchObject({ epoch: 0, slotsInEpoch: 432_000 });
   expect(await connection.getVersion()).toHaveProperty("solana-core");
   expect(await connection.getRecentPrioritizationFees()).not.toEqual([]);

@@ -220,6 +220,29 @@ describe("a transaction whose blockhash has expired", () => {
     await solana.knobs.resume();
   });
 
+  /** Makes both endpoints keep the blocks after a height only. */
+  async function keepAfter(height: number): Promise<void> {
+    const slot = await connection.getSlot("finalized");
+    for (const { alter } of [first, second])
+      alter((method, _params, result) => {
+        if (method === "getFirstAvailableBlock") return slot;
+        return method === "getBlock" ? { ...(result as object), blockHeight: height } : result;
+      });
+  }
+
+  test("a payment whose blocks both endpoints have deleted stays in processing, because its transaction may have been included", async () => {
+    const { paymentId } = await makeExpired();
+    const { transaction } = await onlyRow(paymentId);
+    const last = transaction.last_valid_height ?? 0;
+    await keepAfter(last - 100);
+    for (let pass = 0; pass < 3; pass += 1) expect(await watchLater()).toBeUndefined();
+    await expectInFlight(paymentId);
+    // Endpoints that keep the blocks show that it was not.
+    await keepAfter(0);
+    await watchLater();
+    expect((await onlyRow(paymentId)).state).toBe("expired");
+  });
+
   test.each<[string, string | undefined, () => void]>([
     ["one endpoint is unavailable", "rpc_unreachable", () => second.fault.refuse(true)],
     [

@@ -1,0 +1,50 @@
+import { chunk } from "../../runtime/chunk.ts";
+import { ChainError } from "../errors.ts";
+import { askFirstBlock, type FirstBlock } from "./first-block.ts";
+import type { SolanaChain } from "./open-solana-chain.ts";
+import { askStatuses } from "./signature-statuses.ts";
+
+/** Maximum number of signatures per call. */
+const SIGNATURES_PER_CALL = 256;
+
+/** A transaction by its signature, and the first slot or block height in which it can have been included. */
+export type Unseen = { hash: string; earliest: { slot: number } | { height: number } };
+
+/**
+ * Returns the signatures of the transactions that no endpoint has ever seen, searching the whole history. At least two endpoints
+ * must say so that have reached slot `since`, and whose history goes back to where the transaction can have been included. An endpoint
+ * that has deleted these blocks does not know a transaction that was included. `unproven` has the signatures that no endpoint
+ * knows, and that too few of them go back to. Throws ChainError `rpc_unreachable` or `rpc_behind` if fewer than two endpoints
+ * answer or have reached `since`.
+ */
+export async function listNeverSeen(
+  chain: SolanaChain,
+  transactions: readonly Unseen[],
+  { since }: { since: number },
+): Promise<{ never: Set<string>; unproven: string[] }> {
+  const never = new Set<string>();
+  const unproven: string[] = [];
+  for (const some of chunk(transactions, SIGNATURES_PER_CALL)) {
+    const signatures = some.map(({ hash }) => hash);
+    const answers = await chain.rpc.queryAll("getSignatureStatuses", async (_connection, call) => {
+      const { slot, statuses } = await askStatuses(call, signatures, true);
+      const isMissing = statuses.includes(undefined);
+      // Asked after the statuses: a block that is deleted in between counts as deleted.
+      const begins = isMissing ? await askFirstBlock(call).catch(() => undefined) : undefined;
+      return { slot, statuses, begins };
+    });
+    const unseen = some.filter((_one, index) => answers.every(({ statuses }) => statuses[index] === undefined));
+    // A lagging endpoint may not have seen the transaction yet, so its answer does not count.
+    const current = answers.filter(({ slot }) => slot >= since);
+    if (unseen.length > 0 && current.length < 2)
+      throw new ChainError("rpc_behind", { detail: `${chain.chain}: two endpoints must reach slot ${since}` });
+    for (const { hash, earliest } of unseen)
+      if (current.filter(({ begins }) => begins && goesBackTo(begins, earliest)).length >= 2) never.add(hash);
+      else unproven.push(hash);
+  }
+  return { never, unproven };
+}
+
+function goesBackTo(first: FirstBlock, earliest: Unseen["earliest"]): boolean {
+  return "slot" in earliest ? first.slot <= earliest.slot : first.height <= earliest.height;
+}

@@ -1,0 +1,61 @@
+import { base58 } from "@scure/base";
+import { expect, test } from "vitest";
+import { getSolanaChain } from "../../../../chains/open-chains.ts";
+import { listNeverSeen } from "../../../../chains/solana/never-seen.ts";
+import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
+import { startSolanaProxy } from "../../../support/solana-test-endpoint.ts";
+import { startTestSolana } from "../../../support/test-solana.ts";
+
+const solana = await startTestSolana({ own: true });
+const endpoints = [await startSolanaProxy(solana), await startSolanaProxy(solana), await startSolanaProxy(solana)];
+const { deps } = await makeSolanaMerchantFixture(solana, { rpcUrls: endpoints.map(({ fault }) => fault.url) });
+const chain = getSolanaChain(deps.chains, solana.id);
+const hash = base58.encode(new Uint8Array(64).fill(7));
+await solana.knobs.jump(100);
+const first = await solana.client.connection.getSlot("finalized");
+const HEIGHT = 5_000;
+
+/** Makes endpoints begin their history at slot `first` and height 5,000. */
+function keepFromFirst(count: number): void {
+  for (const [index, { alter }] of endpoints.entries())
+    alter((method, _params, result) => {
+      if (index >= count) return result;
+      if (method === "getFirstAvailableBlock") return first;
+      return method === "getBlock" ? { ...(result as object), blockHeight: HEIGHT } : result;
+    });
+}
+
+const isNever = async (earliest: { slot: number } | { height: number }) => {
+  const { never, unproven } = await listNeverSeen(chain, [{ hash, earliest }], { since: 0 });
+  expect([...never, ...unproven]).toEqual([hash]);
+  return never.has(hash);
+};
+
+test("endpoints prove that they have never seen a transaction only if their history goes back to its first possible slot", async () => {
+  keepFromFirst(3);
+  expect(await isNever({ slot: first })).toBe(true);
+  expect(await isNever({ slot: first - 1 })).toBe(false);
+  expect(await isNever({ height: HEIGHT })).toBe(true);
+  expect(await isNever({ height: HEIGHT - 1 })).toBe(false);
+  // Two endpoints that go back prove it, and one does not.
+  keepFromFirst(1);
+  expect(await isNever({ slot: first - 1 })).toBe(true);
+  keepFromFirst(2);
+  expect(await isNever({ slot: first - 1 })).toBe(false);
+});
+
+test("an endpoint that does not say where its history begins proves nothing, and an endpoint with all slots needs to say no height", async () => {
+  keepFromFirst(0);
+  const [one, two] = endpoints;
+  const failing =
+    (name: string) =>
+    ({ method }: { method: string }) =>
+      method === name ? { code: -32_601, message: "Method not found" } : undefined;
+  for (const each of [one, two]) each?.fault.fail(failing("getFirstAvailableBlock"));
+  expect(await isNever({ slot: first })).toBe(false);
+  for (const each of [one, two]) each?.fault.fail(failing("getBlock"));
+  expect(await isNever({ height: 0 })).toBe(true);
+  keepFromFirst(3);
+  expect(await isNever({ height: HEIGHT })).toBe(false);
+  for (const each of [one, two]) each?.fault.fail(undefined);
+});
