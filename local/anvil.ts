@@ -144,6 +144,8 @@ async function launch(options: CreateAnvilOptions): Promise<Running> {
   const printPid = 'echo "pid $$"; exec "$@"';
   const anvil = createAnvil({
     ...options,
+    // The default, ten seconds, is less than a slow machine takes.
+    startTimeout: 60_000,
     execArgs([command, args, rest]) {
       const [program, line] = tiedToParent(command, args, "SIGKILL");
       // `reject: false`: an Anvil that a test kills must not become an unhandled rejection of ours.

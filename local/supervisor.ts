@@ -83,7 +83,7 @@ export async function supervise({ processes, onChange, onDeath }: SupervisorOpti
 
   try {
     for (const slot of slots) slot.running = await launchProcess(slot.options);
-    await Promise.all(slots.map((slot) => slot.running && waitReady(slot.running, 60_000)));
+    await Promise.all(slots.map((slot) => slot.running && waitReady(slot.running)));
   } catch (error) {
     await stop(2_000);
     throw error;

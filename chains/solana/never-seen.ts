@@ -2,13 +2,10 @@ import { chunk } from "../../runtime/chunk.ts";
 import { ChainError } from "../errors.ts";
 import { askFirstBlock, type FirstBlock } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
-import { askStatuses } from "./signature-statuses.ts";
+import { askStatuses, SIGNATURES_PER_CALL } from "./signature-statuses.ts";
 
-/** Maximum number of signatures per call. */
-const SIGNATURES_PER_CALL = 256;
-
-/** A transaction by its signature, and the first slot or block height in which it can have been included. */
-export type Unseen = { hash: string; earliest: { slot: number } | { height: number } };
+/** The first slot, or the first block height, in which a transaction can have been included. */
+export type Earliest = { slot: number } | { height: number };
 
 /**
  * Returns the signatures of the transactions that no endpoint has ever seen, searching the whole history. At least two endpoints
@@ -19,7 +16,7 @@ export type Unseen = { hash: string; earliest: { slot: number } | { height: numb
  */
 export async function listNeverSeen(
   chain: SolanaChain,
-  transactions: readonly Unseen[],
+  transactions: readonly { hash: string; earliest: Earliest }[],
   { since }: { since: number },
 ): Promise<{ never: Set<string>; unproven: string[] }> {
   const never = new Set<string>();
@@ -30,8 +27,8 @@ export async function listNeverSeen(
       const { slot, statuses } = await askStatuses(call, signatures, true);
       const isMissing = statuses.includes(undefined);
       // Asked after the statuses: a block that is deleted in between counts as deleted.
-      const begins = isMissing ? await askFirstBlock(call).catch(() => undefined) : undefined;
-      return { slot, statuses, begins };
+      const first = isMissing ? await askFirstBlock(call).catch(() => undefined) : undefined;
+      return { slot, statuses, first };
     });
     const unseen = some.filter((_one, index) => answers.every(({ statuses }) => statuses[index] === undefined));
     // A lagging endpoint may not have seen the transaction yet, so its answer does not count.
@@ -39,12 +36,13 @@ export async function listNeverSeen(
     if (unseen.length > 0 && current.length < 2)
       throw new ChainError("rpc_behind", { detail: `${chain.chain}: two endpoints must reach slot ${since}` });
     for (const { hash, earliest } of unseen)
-      if (current.filter(({ begins }) => begins && goesBackTo(begins, earliest)).length >= 2) never.add(hash);
+      if (current.filter(({ first }) => first && goesBackTo(first, earliest)).length >= 2) never.add(hash);
       else unproven.push(hash);
   }
   return { never, unproven };
 }
 
-function goesBackTo(first: FirstBlock, earliest: Unseen["earliest"]): boolean {
-  return "slot" in earliest ? first.slot <= earliest.slot : first.height <= earliest.height;
+function goesBackTo(first: FirstBlock, earliest: Earliest): boolean {
+  if ("slot" in earliest) return first.slot <= earliest.slot;
+  return first.height !== undefined && first.height <= earliest.height;
 }

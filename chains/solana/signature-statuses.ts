@@ -2,19 +2,15 @@ import { z } from "zod";
 import { chunk } from "../../runtime/chunk.ts";
 import { cleanText } from "../../runtime/clean-text.ts";
 import type { Call } from "../json-rpc.ts";
-import { askFirstSlot } from "./first-block.ts";
 import type { SolanaChain } from "./open-solana-chain.ts";
 
 /** Maximum number of signatures per call. */
-const SIGNATURES_PER_CALL = 256;
-
-/** The commitments of a slot, in order. */
-const depths = ["processed", "confirmed", "finalized"] as const;
+export const SIGNATURES_PER_CALL = 256;
 
 /** The status of a transaction: its slot, its commitment, and its error if it failed. */
 export type SignatureStatus = {
   slot: number;
-  depth: (typeof depths)[number];
+  depth: "processed" | "confirmed" | "finalized";
   error: string | undefined;
 };
 
@@ -37,61 +33,24 @@ export async function readStatuses(
   return { slot, statuses: answers.flatMap(({ statuses }) => statuses) };
 }
 
-/**
- * Returns for each signature that any endpoint knows its deepest status, and the slot that this endpoint has reached, searching
- * the whole history. Never throws.
- */
-export async function findStatuses(
+/** One endpoint's status of a signature, and the slot that the endpoint has reached. */
+export type EndpointStatus = { by: string; slot: number; status: SignatureStatus | undefined };
+
+/** Returns the status of each signature at each endpoint that answers, searching the whole history. Never throws. */
+export async function readEndpointStatuses(
   chain: SolanaChain,
   signatures: readonly string[],
-): Promise<Map<string, { status: SignatureStatus; slot: number }>> {
-  const found = new Map<string, { status: SignatureStatus; slot: number }>();
-  for (const some of chunk(signatures, SIGNATURES_PER_CALL)) {
+): Promise<Map<string, EndpointStatus[]>> {
+  const words = new Map(signatures.map((signature): [string, EndpointStatus[]] => [signature, []]));
+  for (const some of chunk([...words.keys()], SIGNATURES_PER_CALL)) {
     const answers = await chain.rpc.queryAvailable("getSignatureStatuses", (_connection, call) =>
       askStatuses(call, some, true),
     );
-    for (const { answer } of answers)
-      for (const [index, signature] of some.entries()) {
-        const status = answer.statuses[index];
-        const known = found.get(signature);
-        if (status && (!known || depths.indexOf(status.depth) > depths.indexOf(known.status.depth)))
-          found.set(signature, { status, slot: answer.slot });
-      }
-  }
-  return found;
-}
-
-/**
- * One endpoint's status of a transaction. `isAbsent` is true when the endpoint does not know the transaction, although it has reached
- * the slot in question and its history contains that slot.
- */
-export type EndpointReport = { by: string; status: SignatureStatus | undefined; isAbsent: boolean };
-
-/**
- * Returns what each endpoint that answers says of transactions, searching the whole history. `slots` has the slot of each
- * transaction by its signature. Never throws.
- */
-export async function readEndpointReports(
-  chain: SolanaChain,
-  slots: ReadonlyMap<string, number>,
-): Promise<Map<string, EndpointReport[]>> {
-  const reports = new Map([...slots.keys()].map((signature): [string, EndpointReport[]] => [signature, []]));
-  for (const some of chunk([...slots], SIGNATURES_PER_CALL)) {
-    const signatures = some.map(([signature]) => signature);
-    const answers = await chain.rpc.queryAvailable("getSignatureStatuses", async (_connection, call) => {
-      const { slot: reached, statuses } = await askStatuses(call, signatures, true);
-      const isMissing = some.map(([, slot], index) => statuses[index] === undefined && reached >= slot);
-      // Asked only when it decides, and after the statuses: a block that is deleted in between counts as deleted.
-      const begins = isMissing.includes(true) ? await askFirstSlot(call).catch(() => undefined) : undefined;
-      return some.map(([, slot], index) => ({
-        status: statuses[index],
-        isAbsent: isMissing[index] === true && begins !== undefined && begins <= slot,
-      }));
-    });
     for (const { by, answer } of answers)
-      for (const [index, report] of answer.entries()) reports.get(signatures[index] ?? "")?.push({ by, ...report });
+      for (const [index, signature] of some.entries())
+        words.get(signature)?.push({ by, slot: answer.slot, status: answer.statuses[index] });
   }
-  return reports;
+  return words;
 }
 
 const Statuses = z.object({
@@ -101,7 +60,7 @@ const Statuses = z.object({
       .object({
         slot: z.number(),
         err: z.unknown(),
-        confirmationStatus: z.enum(depths).nullish(),
+        confirmationStatus: z.enum(["processed", "confirmed", "finalized"]).nullish(),
         confirmations: z.number().nullish(),
       })
       .nullable(),

@@ -30,14 +30,21 @@ export async function orphanObservations(db: Db, args: { chain: string; above: n
   return rows.flatMap((row) => row.transfer_id ?? []);
 }
 
-/** Marks the observations that prove these transfers as orphaned. */
-export async function orphanObservationsOfTransfers(db: Db, transferIds: readonly string[]): Promise<void> {
-  await db
+/** Marks the observations of transactions in these blocks as orphaned. Returns the transfers that they proved. */
+export async function orphanTransactions(
+  db: Db,
+  args: { chain: string; txHashes: readonly string[]; blocks: readonly number[] },
+): Promise<Set<string>> {
+  const rows = await db
     .updateTable("observation")
     .set({ orphaned: true })
-    .where(sql<boolean>`transfer_id = any(${transferIds})`)
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`block_number = any(${args.blocks}::bigint[])`)
+    .where(sql<boolean>`tx_hash = any(${args.txHashes})`)
     .where("orphaned", "=", false)
+    .returning("transfer_id")
     .execute();
+  return new Set(rows.flatMap((row) => row.transfer_id ?? []));
 }
 
 /** Returns those of these transfers that an observation on the current chain proves. */

@@ -59,11 +59,11 @@ export function chainMethods({ bank, slots, history, simulate }: Ledger, genesis
       const slot = numberAt(params, 0);
       if (configAt(params, 1)["transactionDetails"] !== "none")
         throw invalidParams("Invalid params: the local cluster returns blocks without their transactions.");
-      const found = slots.find(slot);
-      if (!found || slots.commitmentOf(found) !== "finalized")
+      const block = slots.blockOf(slot);
+      if (!block || block.height > slots.at("finalized").height)
         throw new RpcError(-32004, `Block not available for slot ${slot}`);
-      const { blockhash, parent, height, time } = found;
-      const previousBlockhash = slots.find(parent)?.blockhash ?? blockhash;
+      const { blockhash, parent, height, time } = block;
+      const previousBlockhash = slots.blockOf(parent)?.blockhash ?? blockhash;
       return { blockhash, previousBlockhash, parentSlot: parent, blockHeight: height, blockTime: time };
     },
     getMinimumBalanceForRentExemption: (params) => bank.rentFor(numberAt(params, 0)),

@@ -21,6 +21,9 @@ export type Slot = {
   images: Images;
 };
 
+/** What is kept of every slot. */
+type Block = Pick<Slot, "slot" | "parent" | "height" | "blockhash" | "time">;
+
 /** Blocks for which a blockhash is valid. */
 const lifetime = 150;
 /** Blocks that are kept; the SlotHashes sysvar has as many. */
@@ -36,8 +39,8 @@ export type Slots = {
   ofBlockhash(blockhash: string): Slot | undefined;
   lastValidHeight(slot: Slot): number;
   timeOf(slot: number): number | undefined;
-  /** Returns a slot that is still kept. */
-  find(slot: number): Slot | undefined;
+  /** Returns the block of a slot. */
+  blockOf(slot: number): Block | undefined;
   newest(count: number): Slot[];
   /** Adds a slot. */
   push(): Slot;
@@ -49,7 +52,7 @@ export type Slots = {
 export function openSlots(finalityDepth: number, now: () => number): Slots {
   const chain: Slot[] = [make(0, 0, 0)];
   const byBlockhash = new Map(chain.map((slot) => [slot.blockhash, slot]));
-  const times = new Map(chain.map(({ slot, time }) => [slot, time]));
+  const blocks = new Map(chain.map((slot) => [slot.slot, toBlock(slot)]));
   let next = 1;
   /** A final slot stays final, even when later slots are removed. */
   let finalHeight = 0;
@@ -83,14 +86,14 @@ export function openSlots(finalityDepth: number, now: () => number): Slots {
     newerThan: (commitment) => chain.slice(indexOf(heightOf(commitment)) + 1).reverse(),
     ofBlockhash: (blockhash) => byBlockhash.get(blockhash),
     lastValidHeight: ({ height }) => height + lifetime,
-    timeOf: (slot) => times.get(slot),
-    find: (slot) => chain.findLast((one) => one.slot === slot),
+    timeOf: (slot) => blocks.get(slot)?.time,
+    blockOf: (slot) => blocks.get(slot),
     newest: (count) => chain.slice(-count).reverse(),
     push() {
       const slot = make(next, tip().slot, tip().height + 1);
       next += 1;
       chain.push(slot);
-      times.set(slot.slot, slot.time);
+      blocks.set(slot.slot, toBlock(slot));
       byBlockhash.set(slot.blockhash, slot);
       for (const [blockhash, { height }] of byBlockhash) {
         if (height + lifetime >= slot.height) break;
@@ -106,9 +109,13 @@ export function openSlots(finalityDepth: number, now: () => number): Slots {
       const gone = chain.splice(chain.length - Math.min(count, above)).reverse();
       for (const slot of gone) {
         byBlockhash.delete(slot.blockhash);
-        times.delete(slot.slot);
+        blocks.delete(slot.slot);
       }
       return gone;
     },
   };
+}
+
+function toBlock({ slot, parent, height, blockhash, time }: Slot): Block {
+  return { slot, parent, height, blockhash, time };
 }

@@ -26,6 +26,8 @@ async function openOne(more: object, query: string) {
   });
   await page.goto(`${shop}/cart`);
   await page.getByRole("link", { name: "Pay" }).click();
+  // This waits until the page is loaded, because a click or a key before its script runs is lost.
+  await page.waitForURL(`${api.url}/**`);
   await page.locator("h1").filter({ hasText: "Shop" }).first().waitFor();
   wentTo.length = 0;
   return { id, page, wentTo };

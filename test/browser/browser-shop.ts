@@ -32,15 +32,20 @@ const before: Record<PaymentState, PaymentState[]> = {
   cancelled: ["cancelled"],
 };
 
-/** Moves a new payment to a state by real transitions, and wakes its long polls. */
+/**
+ * Moves a new payment to a state by real transitions, and wakes its long polls. A page sees only the last state, however
+ * slow the machine is, because one transaction makes all transitions.
+ */
 export async function moveToState(api: Api, id: string, to: PaymentState): Promise<void> {
-  let from: PaymentState = "requires_action";
-  for (const state of before[to]) {
-    const paid = { tx_id: `0x${"5e".repeat(32)}`, paid_asset: asset, paid_amount: 5_000_000n };
-    const set = state === "succeeded" ? paid : {};
-    const move = { ids: [id], from, to: state, at: new Date(), set };
-    await moveRows(api.db, "payment", move as Parameters<typeof moveRows<"payment", PaymentState>>[2]);
-    from = state;
-  }
+  await api.db.transaction().execute(async (transaction) => {
+    let from: PaymentState = "requires_action";
+    for (const state of before[to]) {
+      const paid = { tx_id: `0x${"5e".repeat(32)}`, paid_asset: asset, paid_amount: 5_000_000n };
+      const set = state === "succeeded" ? paid : {};
+      const move = { ids: [id], from, to: state, at: new Date(), set };
+      await moveRows(transaction, "payment", move as Parameters<typeof moveRows<"payment", PaymentState>>[2]);
+      from = state;
+    }
+  });
   await api.publishPaymentChanges([id]);
 }

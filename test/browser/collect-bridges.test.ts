@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readCollected } from "../../payments/buyer-data/collected-data.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { moveToState } from "./browser-shop.ts";
 import { done, fillIn, OK, openShopWithDataPolicy, send } from "./data-form-helpers.ts";
 import { openPage } from "./open-browser.ts";
@@ -60,6 +61,8 @@ test.each(Object.entries(bridges))(
     expect(received).toEqual([]);
     await send(opened);
     await done(opened);
+    await waitFor(() => received.length > 0, { within: 20_000, what: "the message" });
+    // A second message would come soon.
     await opened.page.waitForTimeout(2_000);
     expect(received.map(([, message]) => message)).toEqual([OK]);
   },

@@ -44,6 +44,7 @@ test("a listed site can frame the page and receives one message, after the serve
   await send({ page, form });
   await done({ page, form });
   expect(await readCollected(api.deps, id)).toHaveLength(1);
+  await expect.poll(() => messagesOf(page.mainFrame())).toEqual([[api.url, OK]]);
   // Longer than the delay of the second iOS message form, which frames do not receive.
   await page.waitForTimeout(2_000);
   expect(await messagesOf(page.mainFrame())).toEqual([[api.url, OK]]);

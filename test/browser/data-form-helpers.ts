@@ -1,6 +1,7 @@
 import { addPolicy } from "../../payments/buyer-data/collection-policies.ts";
 import { makeMerchant, makePayment } from "../integration/api/start-api.ts";
 import { testActor } from "../support/test-actor.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { openShop, shopUrls } from "./browser-shop.ts";
 import { openPage } from "./open-browser.ts";
 
@@ -52,7 +53,14 @@ export async function fillIn({ page, form = page }: Place, name = "Zoë Ångstr�
   }
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
-  await page.keyboard.type("Swe");
+  // The browser forgets typed letters after a second, which may be less than a slow machine takes for the next one.
+  await waitFor(
+    async () => {
+      await page.keyboard.type("Swe");
+      return (await form.getByRole("combobox").inputValue()) === "SE";
+    },
+    { within: 20_000, every: 1_200, what: "Sweden is chosen" },
+  );
   await page.keyboard.press("Tab");
   await page.keyboard.insertText("Uppsala 17");
   await page.keyboard.press("Tab");

@@ -6,6 +6,8 @@ import { none, openPage } from "./open-browser.ts";
 const { api, merchant } = await openShop();
 // Both tests use one page, because it renders the whole contract.
 const { page, pageErrors } = await openPage(api.url, { viewport: { width: 1_280, height: 900 } });
+// A slow machine takes minutes to render it.
+page.setDefaultTimeout(300_000);
 await page.goto(`${api.url}/docs#/Payments/listPayments`);
 const operation = page.locator("#operations-Payments-listPayments");
 

@@ -59,9 +59,9 @@ test("the page keeps its state and ends as the chain does without a block for 30
   for (const { page } of [early, late]) {
     const before = await askLeft(id);
     const shown = await readTimer(page);
-    // Half a second more and 1.5 s less on an idle machine.
-    expect(shown).toBeLessThanOrEqual(before + 5);
-    expect(shown).toBeGreaterThanOrEqual((await askLeft(id)) - 5);
+    // Half a second more and 1.5 s less on an idle machine. A page that trusted its own clock would be wrong by an hour.
+    expect(shown).toBeLessThanOrEqual(before + 60);
+    expect(shown).toBeGreaterThanOrEqual((await askLeft(id)) - 60);
   }
 
   await chain.client.setAutomine(false);
@@ -76,6 +76,7 @@ test("the page keeps its state and ends as the chain does without a block for 30
   const third = await openPage(fleet.baseUrl, { javaScriptEnabled: false });
   await third.page.goto(`${fleet.baseUrl}/?pid=${id}`);
   for (const { page } of [early, late, third]) {
+    await page.getByText(mayClose).waitFor();
     const text = await page.locator("main").innerText();
     expect(text).toContain(going);
     expect(text).toContain("Do not pay again.");

@@ -71,6 +71,15 @@ test.each(screens)(
       await settled(page);
       expect({ what, moved: await page.evaluate("moved") }).toEqual({ what, moved: 0 });
     };
+    /**
+     * Waits until the buyer's input has moved what it moves, and counts none of that, however late it is drawn: browsers
+     * excuse only the shifts of the first 500 ms after an input.
+     */
+    const excuseInput = async () => {
+      await later();
+      await settled(page);
+      await page.evaluate("moved = 0");
+    };
     const hold = async (path: string, answer: (route: Route) => Promise<unknown>) => {
       const held = Promise.withResolvers<void>();
       await page.route(path, async (route) => {
@@ -88,18 +97,21 @@ test.each(screens)(
     await announceWallet(page, { eth_signTypedData_v4: { value: `0x${"11".repeat(65)}` } });
     await expectStill("a wallet announces itself");
     await page.getByRole("button", { name: "Copy" }).click();
+    await page.locator("#announcement:not(:empty)").waitFor({ state: "attached" });
+    await excuseInput();
     await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
     await expectStill("the link was copied");
     const list = await hold("**/options", (route) => route.continue());
     await page.getByRole("button", { name: "Orange Wallet" }).click();
-    await later();
+    await page.locator("#step").filter({ hasText: en.loading }).waitFor();
+    await excuseInput();
     list();
     await page.locator("#choices .main").first().waitFor();
     await expectStill("the ways to pay come");
     const refuse = await hold("**/confirm", fail);
     await page.locator("#choices .main").first().click();
     await page.locator("#step").filter({ hasText: en.handingIn }).waitFor();
-    await later();
+    await excuseInput();
     refuse();
     await page.getByRole("alert").filter({ hasText: en.refused }).waitFor();
     await expectStill("the confirm is refused");

@@ -26,6 +26,9 @@ await cp("examples/nextjs-shop", cwd, { recursive: true, filter: (file) => !file
 const shop = await startExample("nextjs-shop", readProgram("nextjs-shop"), { port, env, cwd });
 
 test("a buyer orders, pays on the checkout page with a test wallet, comes back, and sees the order paid", async () => {
+  // Next.js compiles a route at its first request, which may take longer than the service waits for the answer to a webhook.
+  await fetch(hooks, { method: "POST", body: "{}" });
+  await fetch(`${shop.url}/orders/unknown`);
   const { page } = await openPage(shop.url);
   await page.goto(shop.url);
   await page.getByRole("button", { name: "Buy for $12.50" }).click();

@@ -82,5 +82,5 @@ test("an operator without script finds a payment, holds payouts of its merchant 
   // The page loads again by itself.
   await expect.poll(() => page.getByRole("status").textContent()).toBe("Done: the payouts are held.");
   await page.getByRole("link", { name: fixture.merchantId }).click();
-  expect(await page.getByRole("link", { name: "Release payouts" }).isVisible()).toBe(true);
+  await page.getByRole("link", { name: "Release payouts" }).waitFor();
 });

@@ -76,6 +76,9 @@ async function isWarning(page: Page, view: View): Promise<boolean> {
   return true;
 }
 
+/** Both tests open dozens of pages, which takes a slow machine many minutes. */
+const slow = { timeout: 1_200_000 };
+
 /** Opens every view in a language and checks it. Returns the views that tell the buyer in English not to pay again. */
 async function checkViews(lang: "en" | "ar"): Promise<View[]> {
   const [first, ...others] = screens[lang];
@@ -98,21 +101,29 @@ async function checkViews(lang: "en" | "ar"): Promise<View[]> {
   return warning;
 }
 
-test.concurrent("no view in Arabic has axe violations, overflow, small targets, invalid markup or console errors", async () => {
-  await checkViews("ar");
-});
+test.concurrent(
+  "no view in Arabic has axe violations, overflow, small targets, invalid markup or console errors",
+  slow,
+  async () => {
+    await checkViews("ar");
+  },
+);
 
-test.concurrent("no view in English has them either, and none that tells the buyer not to pay again offers a way to pay, on a computer or a phone", async () => {
-  const warning = await checkViews("en");
-  const names = warning.map(({ name }) => name);
-  for (const name of ["processing", "failed-unclear", "already-paying", "wallet-unclear", "sent-unclear"])
-    expect(names).toContain(name);
-  const { page } = await openPage(api.url, { hasTouch: true, isMobile: true });
-  for (const view of warning) {
-    await openView(page, api.url, view, "en");
-    expect({ name: view.name, warns: await isWarning(page, view) }).toEqual({ name: view.name, warns: true });
-  }
-});
+test.concurrent(
+  "no view in English has them either, and none that tells the buyer not to pay again offers a way to pay, on a computer or a phone",
+  slow,
+  async () => {
+    const warning = await checkViews("en");
+    const names = warning.map(({ name }) => name);
+    for (const name of ["processing", "failed-unclear", "already-paying", "wallet-unclear", "sent-unclear"])
+      expect(names).toContain(name);
+    const { page } = await openPage(api.url, { hasTouch: true, isMobile: true });
+    for (const view of warning) {
+      await openView(page, api.url, view, "en");
+      expect({ name: view.name, warns: await isWarning(page, view) }).toEqual({ name: view.name, warns: true });
+    }
+  },
+);
 
 test.each(languages.map(({ tag }) => tag))(
   "the pages in %s fit 320 px, also with text of twice the size and wide spacing",

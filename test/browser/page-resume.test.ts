@@ -46,7 +46,7 @@ const heading = (page: Page, name: string) => page.getByRole("heading", { name, 
 async function expectSoonPaid(page: Page): Promise<void> {
   await heading(page, "Paid").waitFor();
   // Two seconds at most on an idle machine. A dead poll would last half a minute.
-  expect(await updateDelayMs(page)).toBeLessThan(8_000);
+  expect(await updateDelayMs(page)).toBeLessThan(20_000);
 }
 
 test.concurrent("a browser that was suspended, as on phones, shows the current state soon after it resumes", async () => {
@@ -54,7 +54,14 @@ test.concurrent("a browser that was suspended, as on phones, shows the current s
   const session = await suspended.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
   const signal = (name: NodeJS.Signals): void => {
-    for (const { id } of processInfo) process.kill(id, name);
+    for (const { id } of processInfo) {
+      try {
+        process.kill(id, name);
+      } catch (error) {
+        // The browser may have ended one of its processes meanwhile.
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
   };
   signal("SIGSTOP");
   try {
@@ -157,13 +164,14 @@ test.concurrent("error responses for 20 s change nothing on the page, which show
     return route.fulfill({ status, contentType: "application/json", body: `{"code":"internal_error","message":""}` });
   });
   // The server itself answers the current poll; the next polls fail.
+  const startedAt = performance.now();
   await triggerPoll(page);
   await moveToState(api, id, "succeeded");
   await pause(20_000);
+  await waitFor(() => polls > 4, { within: 20_000, what: "the page continues to poll" });
+  // At a bounded rate: the page pauses for 700 ms at least.
+  expect(polls).toBeLessThan(3 + (performance.now() - startedAt) / 700);
   expect(words).toEqual([waiting]);
-  // The page continues to poll at a bounded rate.
-  expect(polls).toBeGreaterThan(4);
-  expect(polls).toBeLessThan(25);
   isDown = false;
   await expectSoonPaid(page);
   expect(words).toEqual([waiting, "Paid"]);
@@ -183,7 +191,7 @@ test.concurrent("a tab that the browser discarded shows the current state as soo
   await waitFor(async () => (await read(title)) === "Paid", { within: 20_000 });
   // Since the page arrived: a busy machine takes seconds to start the tab's new process.
   const arrivedAt = "performance.getEntriesByType('navigation')[0].responseEnd";
-  expect(await read(`times.changedAt - ${arrivedAt}`)).toBeLessThan(10_000);
+  expect(await read(`times.changedAt - ${arrivedAt}`)).toBeLessThan(20_000);
 });
 
 test.concurrent("a reload shows the current state at first paint, in every state", async () => {
@@ -218,13 +226,19 @@ test.concurrent("a second tab and a reload show the same state", async () => {
 test.concurrent("the page ignores a response that is older than the shown state", async () => {
   const { id, page, words } = await open();
   const old = await (await fetch(`${api.url}/checkout/${id}/status`)).text();
-  await moveToState(api, id, "succeeded");
-  await heading(page, "Paid").waitFor();
-  await page.route("**/status?*", (route) => route.fulfill({ contentType: "application/json", body: old }));
+  // A state that is not final: after one that is, the page polls no more.
+  await moveToState(api, id, "processing");
+  await heading(page, going).waitFor();
+  let polls = 0;
+  await page.route("**/status?*", (route) => {
+    polls += 1;
+    return polls > 1 ? route.continue() : route.fulfill({ contentType: "application/json", body: old });
+  });
   await triggerPoll(page);
+  // The page polls again only after it has read the old response.
+  await waitFor(() => polls > 1, { within: 20_000, what: "a poll after the old response" });
   await pause(1_000);
-  // The page may have shown the processing state before.
-  expect(words.slice(words.indexOf("Paid"))).toEqual(["Paid"]);
+  expect(words).toEqual([waiting, going]);
 });
 
 test.concurrent("the page ignores a truncated response", async () => {
@@ -253,12 +267,15 @@ test.concurrent("the page polls a draining server once a second, and not in a ti
     url.searchParams.set("maxPollMs", "0");
     await route.fulfill({ response: await route.fetch({ url: url.href }) });
   });
+  const startedAt = performance.now();
   await triggerPoll(page);
   await pause(4_000);
+  await waitFor(() => polls > 1, { within: 20_000, what: "the page polls again" });
+  const counted = { polls, elapsedMs: performance.now() - startedAt };
   // A forwarded poll that is still open when the page closes would fail after the test.
   await page.unrouteAll({ behavior: "wait" });
-  expect(polls).toBeGreaterThan(1);
-  expect(polls).toBeLessThan(7);
+  // The page pauses for 700 ms at least.
+  expect(counted.polls).toBeLessThan(3 + counted.elapsedMs / 700);
 });
 
 test.concurrent("the page shows no wrong text and loses nothing while every api is killed, in turn and at once", async () => {

@@ -10,7 +10,10 @@ import { scan } from "./scan-qr-code.ts";
 
 const chain = await startChain();
 const fleet = await startFleet({ chain, workers: 1, ownUrl: true });
-const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
+// All tests share one payment, and may take a slow machine longer than the usual five minutes. The time left is less than an
+// hour, so that the timer shows minutes and seconds.
+const expiresAt = new Date(Date.now() + 3_000_000);
+const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250", expiresAt });
 const payment = `${fleet.baseUrl}/?pid=${id}`;
 
 const screens = [

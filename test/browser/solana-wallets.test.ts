@@ -7,7 +7,8 @@ import { payByApp } from "./fake-wallet-app.ts";
 import { none, openPage } from "./open-browser.ts";
 import { scan } from "./scan-qr-code.ts";
 
-const solana = await startTestSolana();
+// As on mainnet, a blockhash is valid for a minute: a slow browser takes seconds between two steps of a payment.
+const solana = await startTestSolana({ slotMs: 400 });
 const keys = await makeSolanaKeys(solana);
 const change = { nonceAccounts: 3 };
 const fleet = await startFleet({ solana: { chain: solana, keys, change }, workers: 1, ownUrl: true });

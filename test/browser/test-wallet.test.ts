@@ -80,6 +80,8 @@ test("the detour over the data page keeps the language, the theme and the return
   const waitForAppearance = () => page.locator("html[lang=ar][dir=rtl][data-theme=dark]").waitFor();
   await waitForAppearance();
   const payAsTest = async () => {
+    // A click before the script runs is lost.
+    await page.waitForLoadState();
     await page.locator("#console summary").click();
     await page.getByRole("button", { name: ar.payTest }).click();
   };

@@ -23,7 +23,7 @@ const FINAL_MS = 90_000;
 /** The share of the load that may fail. */
 const MOST_ERRORS = 0.05;
 /** Payments begin for at most so much longer while `isEnough` returns false, milliseconds. */
-const MORE_MS = 90_000;
+const MORE_MS = 270_000;
 
 /**
  * Sends everything that the dashboards distinguish: payments on both chain families and in test mode, refused and expired
@@ -96,7 +96,7 @@ async function refuseEach(shop: Shop, round: number): Promise<void> {
   const make = (referenceId: string, expiresAt?: Date) =>
     createPayment(shop, { referenceId, cents: "100", ...(expiresAt ? { expiresAt } : {}) });
   await cancel(shop, await make(`cancelled ${round}`));
-  const expiring = await make(`expires ${round}`, new Date(Date.now() + 3_000));
+  const expiring = await make(`expires ${round}`, new Date(Date.now() + 10_000));
   await ask(shop, "GET", "/v1/payments/pay_unknown").catch(() => undefined);
   await fetch(`${shop.baseUrl}/v1/payments`);
   await waitFinal(shop, expiring, FINAL_MS);

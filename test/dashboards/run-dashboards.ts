@@ -42,7 +42,7 @@ export async function fillDashboards(args: {
       STACK_DIR: join(dir, "stack"),
       REPLICA: "true",
       LOG_LEVEL: "warn",
-      SOLANA_SLOT_MS: "100",
+      SOLANA_SLOT_MS: "400",
     }),
   );
   const second = await startFaultProxy({ target: `http://127.0.0.1:${settings.ANVIL_PORT}` });

@@ -37,7 +37,7 @@ async function startExporter(
   const args = [...flags.slice(0, -1), `${flags.at(-1)}=${address}`];
   const child = await startChild(await findExporter(of), args, { env: { ...process.env, ...env } });
   const isReady = async () => (await fetch(`http://${address}/metrics`).catch(() => undefined))?.ok === true;
-  await waitUntil(`the exporter of ${of} answers`, isReady, { withinMs: 20_000, everyMs: 100 }).catch((cause) => {
+  await waitUntil(`the exporter of ${of} answers`, isReady, { withinMs: 60_000, everyMs: 100 }).catch((cause) => {
     throw new Error(`the exporter of ${of} did not start:\n${child.tail()}`, { cause });
   });
   return { address, child };

@@ -63,7 +63,7 @@ export async function startPrometheus(targets: Targets): Promise<Prometheus> {
     `--web.listen-address=${address}`,
   ]);
   const isReady = async () => (await fetch(`http://${address}/-/ready`).catch(() => undefined))?.ok === true;
-  await waitUntil("Prometheus is ready", isReady, { withinMs: 30_000, everyMs: 100 });
+  await waitUntil("Prometheus is ready", isReady, { withinMs: 90_000, everyMs: 100 });
 
   async function queryRange(expr: string, { from, to }: { from: number; to: number }): Promise<Series[]> {
     const body = new URLSearchParams({ query: expr, start: `${from}`, end: `${to}`, step: "1" });

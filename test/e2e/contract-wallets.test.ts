@@ -26,7 +26,7 @@ test("a contract wallet pays through the last of two lanes while an externally o
   await pay(fleet.shop, byKey, await fundBuyer(chain), chain.id);
   const senders = new Map<string, string>();
   for (const id of [byWallet, byKey]) {
-    const status = await waitFinal(fleet.shop, id, 30_000);
+    const status = await waitFinal(fleet.shop, id, 90_000);
     expect(status).toMatchObject({ status: "succeeded" });
     const { from } = await chain.client.getTransaction({ hash: status.info?.txId as Hex });
     senders.set(id, from);

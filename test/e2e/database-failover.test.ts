@@ -42,6 +42,7 @@ test.concurrent("a failover to a synchronous replica during payments loses no co
   await waitUntilIdle(fleet);
   await expectSound(fleet, chain, { succeeded: COUNT });
   // The new timeline alone begins a new epoch, once for the whole fleet.
+  await waitFor(() => countLines("database lost commits") > 0, { within: 30_000, what: "the new timeline is noticed" });
   expect(countLines("database lost commits")).toBe(1);
   const { data } = (await ask(fleet.shop, "GET", "/v1/payments")) as { data: unknown[] };
   expect(data).toHaveLength(COUNT);

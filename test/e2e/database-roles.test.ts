@@ -17,7 +17,7 @@ test("a payment, its payout, a refund and an operator's command work, each proce
     const buyer = await fundBuyer(chain);
     const id = await createPayment(shop, { referenceId, cents: "1250" });
     await pay(shop, id, buyer, chain.id);
-    expect(await waitFinal(shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+    expect(await waitFinal(shop, id, 90_000)).toMatchObject({ status: "succeeded" });
     return { id, buyer };
   };
   const arrived = (amount: bigint) =>

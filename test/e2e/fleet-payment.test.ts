@@ -15,7 +15,7 @@ test("a buyer without gas pays, and the merchant's own account receives the mone
   const id = await createPayment(fleet.shop, { referenceId: "order-1", cents: "1250" });
   await pay(fleet.shop, id, buyer, chain.id);
 
-  expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded", isFinal: true });
+  expect(await waitFinal(fleet.shop, id, 90_000)).toMatchObject({ status: "succeeded", isFinal: true });
   await waitFor(async () => (await usdcBalance(chain, fleet.destination)) === price, { within: 30_000 });
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
   expect(await chain.client.getBalance({ address: buyer.address })).toBe(0n);
@@ -35,6 +35,6 @@ test("a worker killed right after the broadcast loses no payment", async () => {
   await waitFor(() => fleet.workers[0]?.isGone(), { within: 30_000, what: "the worker is killed" });
   await fleet.addWorker();
 
-  expect(await waitFinal(fleet.shop, id, 60_000)).toMatchObject({ status: "succeeded" });
+  expect(await waitFinal(fleet.shop, id, 180_000)).toMatchObject({ status: "succeeded" });
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
 });

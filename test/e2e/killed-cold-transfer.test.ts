@@ -39,7 +39,14 @@ test("each excess on Solana moves to the cold address once, although the signer 
     execute(fleet.databaseUrl, "select state, amount::text from transfer where purpose = 'cold' order by created_at");
   const confirmed = { state: "confirmed", amount: String(EXCESS) };
 
+  // The worker has sent the transactions that create its accounts, which the proxy must not hold.
+  const hasStarted = async () => (await execute(fleet.databaseUrl, "select from chain_cursor")).length > 0;
+  await waitFor(hasStarted, { within: 60_000, what: "the worker has created its accounts" });
+
   for (const [index, moment] of killMoments.entries()) {
+    // The worker's own sweep may ask for the transfer too. Its broadcast waits until the kill is prepared.
+    const prepared = Promise.withResolvers<void>();
+    proxy.hold(({ method }) => (method === "sendTransaction" ? prepared.promise : undefined));
     const held = index === 0 ? TARGET + EXCESS : EXCESS;
     await fundTokens(chain.client, chain.mint, [keys.treasury.address], held);
     const recorded = await waitFor(
@@ -56,6 +63,8 @@ test("each excess on Solana moves to the cold address once, although the signer 
 
     const worker = fleet.workers.at(-1);
     killAtSend(proxy, { worker, moment, method: "sendTransaction" });
+    proxy.hold(undefined);
+    prepared.resolve();
     await waitFor(() => ask().then(() => worker?.isGone()), {
       within: 40_000,
       every: 500,

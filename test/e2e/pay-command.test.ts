@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -41,9 +42,10 @@ async function createFullKey(): Promise<string> {
   return unwrap(made).key;
 }
 
-/** Returns a place that has no files yet. */
+/** Returns a place that has no files yet, also when a repeated test has used it before. */
 async function makePlace(name: string) {
   const cwd = join(home, name);
+  await rm(cwd, { recursive: true, force: true });
   await mkdir(cwd);
   return { cwd, env: { HOME: cwd } };
 }
@@ -214,9 +216,11 @@ test("pay trigger refuses a type that test mode cannot produce as a wrong call",
 });
 
 test("pay logs shows a refused request with its code, also one that comes later", async () => {
-  const path = `/v1/payments/pay_${"0".repeat(32)}`;
+  // A random id, so that a repetition of this test finds only its own request.
+  const unknown = `pay_${randomBytes(16).toString("hex")}`;
+  const path = `/v1/payments/${unknown}`;
   const following = startPay(["logs", "--follow", "--status", "4xx", "--path", path], place);
-  expect(await runPay(["payments", "get", `pay_${"0".repeat(32)}`], place)).toMatchObject({
+  expect(await runPay(["payments", "get", unknown], place)).toMatchObject({
     code: 1,
     err: expect.stringContaining("payment_not_found"),
   });
@@ -229,7 +233,7 @@ test("pay logs shows a refused request with its code, also one that comes later"
 });
 
 test("payments are created, read, listed, paid and refunded in amounts as people write them", async () => {
-  const reference = "pay-command-1";
+  const reference = `pay-command-${randomBytes(8).toString("hex")}`;
   const args = ["--amount", "12.50", "--reference", reference, "--metadata", "shop=3"];
   const made = await runPay(["payments", "create", ...args], place);
   expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/amount +12\.50 USD/) });
@@ -246,9 +250,9 @@ test("payments are created, read, listed, paid and refunded in amounts as people
   expect(await runPay(["payments", "pay", id], place)).toMatchObject({ out: expect.stringContaining("succeeded") });
   const part = ["refunds", "create", id, "--amount", "5"];
   expect(await runPay(part, place)).toMatchObject({ code: 2, err: expect.stringContaining("--idempotency-key") });
-  const partly = await runPay([...part, "--idempotency-key", "refund-1"], place);
+  const partly = await runPay([...part, "--idempotency-key", `refund-${reference}`], place);
   expect(partly).toMatchObject({ code: 0, out: expect.stringMatching(/amount +5\.00 USDC/) });
-  expect(await runPay([...part, "--idempotency-key", "refund-1"], place)).toEqual(partly);
+  expect(await runPay([...part, "--idempotency-key", `refund-${reference}`], place)).toEqual(partly);
   const { refundId } = await readJson<{ refundId: string }>("refunds", "create", id);
   expect(await readJson("refunds", "list", "--payment", id)).toHaveLength(2);
   const shown = await runPay(["refunds", "get", refundId], place);

@@ -16,6 +16,7 @@ import { fundBuyers, startChain } from "../support/evm-chain.ts";
 import { execute } from "../support/execute-sql.ts";
 import { fixtureRequester, makeMerchantFixture, signOption, unwrap } from "../support/merchant-fixture.ts";
 import { startPrivateRedis } from "../support/private-services.ts";
+import { mapConcurrently } from "../support/sign-payments.ts";
 import { openQueues } from "../support/test-queues.ts";
 
 /** Payments in flight. Each step takes all of them before the next step begins, so the batches are the same in every run. */
@@ -43,17 +44,18 @@ test("a payment at 256 in flight costs what docs/performance.md says", async () 
   const buyers = await fundBuyers(chain, 64);
 
   /** Makes payments that are ready to be confirmed. */
-  const prepare = (count: number) =>
-    Promise.all(
-      Array.from({ length: count }, async (_, index) => {
-        const buyer = buyers[index % buyers.length];
-        if (!buyer) throw new Error("there is no buyer");
-        const paymentId = await fixture.create(1n);
-        const [option] = await fixture.offer(paymentId, buyer);
-        if (!option) throw new Error("there is no option");
-        return { paymentId, mode, optionId: option.id, results: await signOption(option, buyer) };
-      }),
-    );
+  const prepare = (count: number) => {
+    const indexes = Array.from({ length: count }, (_, index) => index);
+    // If all began at once, the last ones would wait for a connection longer than the pool lets them on a slow machine.
+    return mapConcurrently(indexes, 32, async (index) => {
+      const buyer = buyers[index % buyers.length];
+      if (!buyer) throw new Error("there is no buyer");
+      const paymentId = await fixture.create(1n);
+      const [option] = await fixture.offer(paymentId, buyer);
+      if (!option) throw new Error("there is no option");
+      return { paymentId, mode, optionId: option.id, results: await signOption(option, buyer) };
+    });
+  };
 
   /** Takes payments from their confirms to their payouts, one step for all of them after another. */
   const pay = async (prepared: Awaited<ReturnType<typeof prepare>>) => {

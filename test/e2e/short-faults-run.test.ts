@@ -24,4 +24,4 @@ test("the service loses, duplicates and misreports no payment on either chain fa
   const ended = Object.values(outcome.ends).reduce((sum, count) => sum + count);
   expect(ended).toBeGreaterThanOrEqual(PAYMENTS - LATE);
   expect(ended).toBeLessThanOrEqual(PAYMENTS);
-});
+}, 900_000);

@@ -12,7 +12,11 @@ test("a payment on a chain with slow blocks is reported as processing at every p
   onTestFinished(() => chain.client.setAutomine(true));
   await chain.client.setAutomine(false);
   const id = await createPayment(fleet.shop, { referenceId: "order", cents: "1250" });
-  const seen = [(await pay(fleet.shop, id, buyer, chain.id)).status];
+  // A confirm waits two seconds for the verification. It answers requires_action when a slow machine needs longer.
+  await pay(fleet.shop, id, buyer, chain.id);
+  const isProcessing = async () => (await getStatus(fleet.shop, id)).status === "processing";
+  await waitFor(isProcessing, { within: 20_000, what: "the payment is processing" });
+  const seen = ["processing"];
   for (let polls = 0; polls < 4; polls += 1) seen.push((await getStatus(fleet.shop, id, 500)).status);
   expect(seen).toEqual(Array(5).fill("processing"));
   await chain.client.setAutomine(true);

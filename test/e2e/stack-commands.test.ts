@@ -48,7 +48,7 @@ test("npm start replaces a killed worker in stack.json, and Ctrl-C leaves no pro
   };
   const workers = await waitFor(replaced, { within: 30_000, what: "a new worker" });
 
-  await child.end("SIGINT", 60_000);
+  await child.end("SIGINT", 180_000);
   expect(await child.gone).toEqual({ code: 0, signal: null });
   expect(await stack()).toBeUndefined();
   expect(await readdir(join(dir, "state", "payment-service"))).toEqual([]);

@@ -10,7 +10,7 @@ import { fundSolanaBuyers, makeSolanaKeys, startTestSolana } from "../support/te
 import { waitFor } from "../support/wait-for.ts";
 import { registerEndpointIn, startWebhookEndpoint } from "../support/webhook-endpoint.ts";
 
-const [chain, there] = await Promise.all([startChain(), startTestSolana()]);
+const [chain, there] = await Promise.all([startChain(), startTestSolana({ slotMs: 400 })]);
 const collector = await startCollector();
 const token = "collector-t0ken";
 const rpcKey = "rpc-k3y-of-the-endpoint";
@@ -29,6 +29,9 @@ const callsOf = {
 const steps = ["POST /v1/gateway/payment/:id/confirm", "verify", "relay", "include", "observe", "book", "webhook"];
 
 test("traces lead from confirms through shared jobs, statements, calls and the signer to webhooks, and hold no secrets", async () => {
+  collector.refuse(200);
+  // A failed try leaves spans, and a collector that hangs.
+  collector.spans.length = 0;
   const keys = await makeSolanaKeys(there);
   const networks = {
     rpcUrls: [`${chain.url}/?key=${rpcKey}`],
@@ -79,11 +82,11 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
     if (!first) throw new Error("no buyer");
     const alone = await prepare(on, first, 0);
     await confirmOne(alone);
-    await waitFinal(fleet.shop, alone.id, 30_000);
+    await waitFinal(fleet.shop, alone.id, 90_000);
     const together = await Promise.all(others.map((buyer, index) => prepare(on, buyer, index + 1)));
     await Promise.all(together.map(confirmOne));
     for (const { id } of together)
-      expect(await waitFinal(fleet.shop, id, 30_000)).toMatchObject({ status: "succeeded" });
+      expect(await waitFinal(fleet.shop, id, 90_000)).toMatchObject({ status: "succeeded" });
     prepared.push(alone, ...together);
   }
   await waitFor(() => prepared.every(({ id }) => delivered(id)), { within: 30_000, what: "the webhooks' spans" });
@@ -207,7 +210,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
   if (!buyer) throw new Error("no buyer");
   const last = await prepare(chain.id, buyer, 9);
   await confirmOne(last);
-  expect(await waitFinal(fleet.shop, last.id, 10_000)).toMatchObject({ status: "succeeded" });
+  expect(await waitFinal(fleet.shop, last.id, 30_000)).toMatchObject({ status: "succeeded" });
   const dropped = async () =>
     sumOf(await scrape(worker?.metricsUrl ?? ""), "pay_trace_spans_dropped_total", { reason: "export" });
   await waitFor(async () => ((await dropped()) ?? 0) > 0, { within: 30_000 });
@@ -215,7 +218,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
     worker?.records().filter(({ msg }) => String(msg).startsWith("trace collector takes no spans")) ?? [];
   await waitFor(() => warnings().length > 0, { within: 20_000, what: "the warning" });
   expect(warnings()).toHaveLength(1);
-  await worker?.kill("SIGTERM", 20_000);
+  await worker?.kill("SIGTERM");
   expect(await worker?.gone).toEqual({ code: 0, signal: null });
 });
 

@@ -330,13 +330,13 @@ export const solanaMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "one endpoint's history is enough to mark a Solana transaction expired",
-        find: "goesBackTo(begins, earliest)).length >= 2",
-        replace: "goesBackTo(begins, earliest)).length >= 1",
+        find: "goesBackTo(first, earliest)).length >= 2",
+        replace: "goesBackTo(first, earliest)).length >= 1",
       },
       {
         name: "an endpoint that does not say where its history begins counts as one that keeps everything",
-        find: "begins && goesBackTo(begins, earliest)",
-        replace: "!begins || goesBackTo(begins, earliest)",
+        find: "first && goesBackTo(first, earliest)",
+        replace: "!first || goesBackTo(first, earliest)",
       },
       {
         name: "an endpoint without the first possible slot of a payout proves that it was not included",
@@ -346,18 +346,13 @@ export const solanaMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "chains/solana/signature-statuses.ts",
-    tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
+    file: "chains/solana/first-block.ts",
+    tests: ["test/integration/chains/solana/never-seen.test.ts"],
     mutations: [
       {
-        name: "an endpoint that has deleted a slot contradicts the others about it",
-        find: "begins !== undefined && begins <= slot",
-        replace: "true",
-      },
-      {
-        name: "an endpoint that lacks a transaction in a slot that it has contradicts nobody",
-        find: "isAbsent: isMissing[index] === true && begins",
-        replace: "isAbsent: isMissing[index] === false && begins",
+        name: "an endpoint that does not know its first slot counts as one that keeps everything",
+        find: "if (slot === 0) throw error;",
+        replace: "",
       },
     ],
   },
@@ -401,10 +396,16 @@ export const solanaMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
       },
       {
-        name: "a transaction that one endpoint has lost is never looked for at the others",
-        find: "fromAll ? await askOthers(chain, older) : older",
-        replace: "older",
-        tests: ["test/integration/transfers/solana/second-endpoint.test.ts"],
+        name: "the money of a transaction is not booked when its buyer has also paid by a transfer of their own",
+        find: '["assigned", "included", "confirmed"]',
+        replace: '["assigned", "confirmed"]',
+        tests: ["test/integration/transfers/solana/second-deposit.test.ts"],
+      },
+      {
+        name: "a slot that disappears takes the proof of a payment that a final slot has",
+        find: "const proved = assigned.filter(({ id }) => orphaned.has(id));",
+        replace: "const proved = assigned;",
+        tests: ["test/integration/transfers/solana/second-deposit.test.ts"],
       },
       {
         name: "a transaction whose slot was rolled back stays included",

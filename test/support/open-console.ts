@@ -27,7 +27,7 @@ export async function openConsole(fixture: Fixture, { queues = [] }: { queues?: 
   const encryption = testEncryption();
   const people = await createOperators({ db: fixture.db, now, ...encryption });
   const url = await roleUrl(fixture.databaseUrl, "board");
-  const db = openDb(url, { max: 4, statementTimeoutMs: 2_000 });
+  const db = openDb(url, { max: 4, statementTimeoutMs: 5_000 });
   addCleanup(() => db.destroy());
   const open = async (over: Partial<Parameters<typeof buildBoard>[0]> = {}) => {
     const opened = await buildBoard({

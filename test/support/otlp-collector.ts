@@ -61,8 +61,9 @@ export async function startCollector() {
     spans,
     bodies,
     requests,
-    /** Takes no more spans: answers with a status, or not at all. */
-    refuse: (how: number | "hang") => Object.assign(state, how === "hang" ? { hangs: true } : { status: how }),
+    /** Takes no more spans: answers with a status, or not at all. The status 200 makes it take them again. */
+    refuse: (how: number | "hang") =>
+      Object.assign(state, how === "hang" ? { hangs: true } : { hangs: false, status: how }),
     ofTrace: (traceId: string) => spans.filter((span) => span.traceId === traceId),
   };
 }

@@ -11,7 +11,7 @@ const MASTERS = 3;
 /** Returns the first slot of a master. */
 const firstSlot = (index: number) => Math.ceil((SLOTS * index) / MASTERS);
 /** How long a master may be silent before its replica takes over, milliseconds. */
-const NODE_TIMEOUT_MS = 1_000;
+const NODE_TIMEOUT_MS = 5_000;
 
 export type RedisCluster = {
   url: string;

@@ -24,7 +24,7 @@ export type MonitoredRedis = {
   close(): Promise<void>;
 };
 
-/** Starts a master with a replica, and three sentinels that make the replica the master a second after its death. */
+/** Starts a master with a replica, and three sentinels that make the replica the master five seconds after its death. */
 export async function startMonitoredRedis(): Promise<MonitoredRedis> {
   const master = await startRedis({ own: true, settings: ["--repl-diskless-sync-delay", "0", ...asReplica] });
   const { port } = new URL(master.url);
@@ -69,8 +69,8 @@ async function startSentinel(folder: string, masterPort: string): Promise<Sentin
     "bind 127.0.0.1",
     `dir ${folder}`,
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${masterPort} 2`,
-    `sentinel down-after-milliseconds ${MASTER_NAME} 1000`,
-    `sentinel failover-timeout ${MASTER_NAME} 5000`,
+    `sentinel down-after-milliseconds ${MASTER_NAME} 5000`,
+    `sentinel failover-timeout ${MASTER_NAME} 20000`,
     `sentinel auth-user ${MASTER_NAME} pay_sentinel`,
     `sentinel auth-pass ${MASTER_NAME} ${usersPassword}`,
     "sentinel sentinel-user pay_peer",

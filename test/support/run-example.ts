@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { type Child, startChild } from "../../local/child-process.ts";
 import { freePort } from "../../local/free-ports.ts";
+import { waitUntil } from "../../local/wait-until.ts";
 import { addCleanup } from "./cleanups.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -51,7 +52,11 @@ export async function startExample(
     );
   };
   await waitFor(isListening, { within: 110_000, what: `${name} listens`, every: 100 });
-  if (child.isGone()) throw new Error(`${name} ended: ${child.tail()}`);
+  if (child.isGone()) {
+    // The output of a process may arrive after its end.
+    await waitUntil("the output", () => child.tail() !== "", { withinMs: 2_000 }).catch(() => undefined);
+    throw new Error(`${name} ended: ${child.tail()}`);
+  }
   return { url, lines, child };
 }
 

@@ -1,7 +1,9 @@
+import { randomUUID } from "node:crypto";
+import pRetry from "p-retry";
 import {
+  ask,
   type Buyer,
   confirm,
-  createPayment,
   listOptions,
   type PaymentStatus,
   Refused,
@@ -14,6 +16,15 @@ import {
 /** A signed payment that has not been confirmed. */
 export type SignedPayment = { paymentId: string; optionId: string; results: WalletResult[] };
 
+/** Repeats a request after a 503, as callers do. */
+const repeat = <T>(request: () => Promise<T>): Promise<T> =>
+  pRetry(request, {
+    retries: 300,
+    factor: 1,
+    minTimeout: 200,
+    shouldRetry: ({ error }) => error instanceof Refused && error.status === 503,
+  });
+
 /** Creates a payment of `cents` and signs the buyer's option without confirming it. */
 export async function signPayment(
   shop: Shop,
@@ -22,15 +33,15 @@ export async function signPayment(
   args: { cents?: string; referenceId?: string } = {},
 ): Promise<SignedPayment> {
   // Longer than the default, so that the payment does not expire on a slow machine.
-  const expiresAt = new Date(Date.now() + 600_000);
-  const paymentId = await createPayment(shop, {
-    referenceId: args.referenceId ?? "order",
-    cents: args.cents ?? "100",
-    expiresAt,
-  });
-  const [option] = await listOptions(shop, paymentId, [`${chain.id}:${buyer.address}`]);
+  const expiresAt = Math.ceil(Date.now() / 1_000) + 600;
+  const amount = { unit: "iso4217/USD", value: args.cents ?? "100" };
+  const order = { referenceId: args.referenceId ?? "order", amount, expiresAt };
+  // The key prevents a second payment when a 503 has followed the creation of the first one.
+  const key = { "idempotency-key": randomUUID() };
+  const { id: paymentId } = (await repeat(() => ask(shop, "POST", "/v1/payments", order, key))) as { id: string };
+  const [option] = await repeat(() => listOptions(shop, paymentId, [`${chain.id}:${buyer.address}`]));
   if (!option) throw new Error(`payment ${paymentId} offers nothing to ${buyer.address}`);
-  return { paymentId, optionId: option.id, results: await signOption(shop, paymentId, option, buyer) };
+  return { paymentId, optionId: option.id, results: await repeat(() => signOption(shop, paymentId, option, buyer)) };
 }
 
 /** Signs `count` payments, by the buyers in turn. */
@@ -54,7 +65,7 @@ export async function signPayments(
 export async function confirmUntilFinal(
   shop: Shop,
   { paymentId, optionId, results }: SignedPayment,
-  withinMs = 90_000,
+  withinMs = 270_000,
 ): Promise<PaymentStatus> {
   const until = Date.now() + withinMs;
   for (;;) {

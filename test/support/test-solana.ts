@@ -33,7 +33,7 @@ export type TestSolana = {
 };
 
 export type TestSolanaOptions = {
-  /** Milliseconds between slots. Default: 50, so that a blockhash is valid for 7.5 seconds. */
+  /** Milliseconds between slots. Default: 100, so that a blockhash is valid for 15 seconds. */
   slotMs?: number;
   /** Slots until a transaction is final. Default: 4. */
   finalityDepth?: number;
@@ -45,7 +45,7 @@ export type TestSolanaOptions = {
   own?: boolean;
 };
 
-const usual = { slotMs: 50, finalityDepth: 4 };
+const usual = { slotMs: 100, finalityDepth: 4 };
 
 /** The cluster with the usual options that the files of this process share, one after the other. It ends with the process. */
 let shared: Promise<Service> | undefined;

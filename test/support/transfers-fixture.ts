@@ -14,6 +14,7 @@ import { startTransfers } from "../../transfers/start-transfers.ts";
 import { watchChain } from "../../transfers/watch-pass.ts";
 import type { TestChain } from "./evm-chain.ts";
 import { insertMerchant, insertTransferRow } from "./insert-rows.ts";
+import { mapConcurrently } from "./sign-payments.ts";
 import { type DepsOptions, makeDeps } from "./test-deps.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -96,8 +97,9 @@ export async function makeTransfersFixture(chain: TestChain, options: DepsOption
       bookingError = error;
     },
     sign,
+    /** Inserts a ready transfer of each buyer, as many at once as the database has connections. */
     signAll: (buyers: readonly PrivateKeyAccount[], amount?: bigint) =>
-      Promise.all(buyers.map((buyer) => sign(buyer, amount))),
+      mapConcurrently(buyers, 10, (buyer) => sign(buyer, amount)),
     relay: async () => {
       const handlers: SendHandlers = {
         declined: async (_db, found) => () => void declined.push(...found),

@@ -1,4 +1,4 @@
-import { listNeverSeen, type Unseen } from "../../chains/solana/never-seen.ts";
+import { type Earliest, listNeverSeen } from "../../chains/solana/never-seen.ts";
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -9,10 +9,12 @@ import type { TransferDeps } from "../transfer-deps.ts";
  */
 const BLOCKS = 600;
 
+/** The transactions of each cluster that the log has named. A pass finds them again every few slots. */
+const named = new WeakMap<SolanaChain, Set<string>>();
+
 /**
- * Returns the hashes of these transactions of ours that no endpoint has ever seen, as two endpoints prove that have reached slot
- * `since` and keep the history from the signing on. A transaction that they do not go back to stays in flight, and the log names it.
- * Throws ChainError.
+ * Returns the hashes of those of these transactions of ours that were never included (`listNeverSeen`): nobody can send one before
+ * its signing. One that endpoints do not go back to stays in flight, and the log names it once. Throws ChainError.
  */
 export async function listNeverIncluded(
   deps: Pick<TransferDeps, "log">,
@@ -20,17 +22,19 @@ export async function listNeverIncluded(
   rows: readonly SolanaTransactionRow[],
   since: number,
 ): Promise<Set<string>> {
-  const { never, unproven } = await listNeverSeen(chain, rows.map(toUnseen), { since });
-  if (unproven.length > 0)
-    deps.log.warn(
+  const transactions = rows.map((row) => ({ hash: row.hash, earliest: earliestOf(row) }));
+  const { never, unproven } = await listNeverSeen(chain, transactions, { since });
+  const before = named.get(chain);
+  if (unproven.some((hash) => !before?.has(hash))) {
+    named.set(chain, new Set(unproven));
+    deps.log.error(
       { chain: chain.chain, transactions: unproven },
       "too few endpoints keep the history that shows whether a transaction of ours was included",
     );
+  }
   return never;
 }
 
-/** Before its signing, nobody can send a transaction. */
-function toUnseen({ hash, nonce_slot: nonceSlot, last_valid_height: lastHeight }: SolanaTransactionRow): Unseen {
-  if (nonceSlot !== null) return { hash, earliest: { slot: nonceSlot } };
-  return { hash, earliest: { height: Math.max(0, (lastHeight ?? 0) - BLOCKS) } };
+function earliestOf({ nonce_slot: nonceSlot, last_valid_height: lastHeight }: SolanaTransactionRow): Earliest {
+  return nonceSlot !== null ? { slot: nonceSlot } : { height: Math.max(0, (lastHeight ?? 0) - BLOCKS) };
 }

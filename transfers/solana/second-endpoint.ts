@@ -1,7 +1,7 @@
 import type { SolanaChain, SolanaToken } from "../../chains/solana/open-solana-chain.ts";
 import {
-  type EndpointReport,
-  readEndpointReports,
+  type EndpointStatus,
+  readEndpointStatuses,
   type SignatureStatus,
 } from "../../chains/solana/signature-statuses.ts";
 import { readTransactionFromEach } from "../../chains/solana/transaction-history.ts";
@@ -35,7 +35,10 @@ export async function keepAgreedMovements<M>(
 ): Promise<M[]> {
   if (all.length === 0) return [];
   const movements = all.map((one) => ({ one, ...describe(one) }));
-  const reports = await readEndpointReports(chain, new Map(movements.map(({ hash, slot }) => [hash, slot])));
+  const reports = await readEndpointStatuses(
+    chain,
+    movements.map(({ hash }) => hash),
+  );
   const kept: M[] = [];
   let isBehind = false;
   for (const movement of movements) {
@@ -80,8 +83,10 @@ export async function lowerUnagreed(
 ): Promise<TrackedTransaction[]> {
   const claims = chain.network.rpc.length < REQUIRED_ENDPOINTS ? [] : tracked.filter(needsAgreement);
   if (claims.length === 0) return [...tracked];
-  const slots = new Map(claims.flatMap(({ row, status }) => (status ? [[row.hash, status.slot] as const] : [])));
-  const reports = await readEndpointReports(chain, slots);
+  const reports = await readEndpointStatuses(
+    chain,
+    claims.map(({ row }) => row.hash),
+  );
   const unagreed = new Set<TrackedTransaction>();
   let isBehind = false;
   for (const claim of claims) {
@@ -116,9 +121,9 @@ function isSameOutcome(status: SignatureStatus, claim: SignatureStatus): boolean
   return isDeep && status.slot === claim.slot && !status.error === !claim.error;
 }
 
-/** Returns true when an endpoint shows no transaction, or another outcome, in a slot that it has. */
-function isOtherOutcome({ status, isAbsent }: EndpointReport, claim: SignatureStatus): boolean {
-  if (!status) return isAbsent;
+/** Returns true when an endpoint has reached the slot and shows no transaction, or another outcome, there. */
+function isOtherOutcome({ slot, status }: EndpointStatus, claim: SignatureStatus): boolean {
+  if (!status) return slot >= claim.slot;
   return status.slot !== claim.slot || !status.error !== !claim.error;
 }
 
@@ -126,14 +131,17 @@ function lower({ status, ...one }: TrackedTransaction): TrackedTransaction {
   return { ...one, status: status && { ...status, depth: status.error ? "processed" : "confirmed" } };
 }
 
-function isSame(chain: SolanaChain, status: SignatureStatus, { slot }: Movement): boolean {
+function isSame(chain: SolanaChain, status: NonNullable<EndpointStatus["status"]>, { slot }: Movement): boolean {
   const { finality } = chain.network;
   return !status.error && status.slot === slot && (status.depth === "finalized" || status.depth === finality);
 }
 
-/** Returns true when an endpoint shows no transaction, or another result, in a slot that it has. A lower depth is no denial. */
-function isDenial({ status, isAbsent }: EndpointReport, movement: Movement): boolean {
-  if (!status) return isAbsent;
+/**
+ * Returns true when an endpoint has reached the slot and shows no transaction, or another result, there. A status at a lower
+ * depth is no denial.
+ */
+function isDenial({ slot, status }: EndpointStatus, movement: Movement): boolean {
+  if (!status) return slot >= movement.slot;
   return status.error !== undefined || status.slot !== movement.slot;
 }
 

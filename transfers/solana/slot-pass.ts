@@ -62,8 +62,7 @@ export async function runSlotPass(
   // A second endpoint that was behind has kept a movement from being booked, and may have caught up.
   const unconfirmed = isFull && chain.network.finality === "confirmed";
   const rows = await listUnsettled(deps.db, { chain: chain.chain, includedUpTo, unconfirmed });
-  const read = await readTrackedTransactions(deps, chain, rows, { fromAll: isFull });
-  const tracked = await lowerUnagreed(deps, chain, read);
+  const tracked = await lowerUnagreed(deps, chain, await readTrackedTransactions(deps, chain, rows));
   if (rows.some(({ state }) => state !== "included")) busy.add(chain);
   else busy.delete(chain);
   // The progress is read before the movements are booked, so that a slot counts as booked only when everything up to it is.

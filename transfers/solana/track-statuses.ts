@@ -1,12 +1,12 @@
 import type { SolanaChain } from "../../chains/solana/open-solana-chain.ts";
 import { calculateFee } from "../../chains/solana/priority-fees.ts";
-import { findStatuses, readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
+import { readStatuses, type SignatureStatus } from "../../chains/solana/signature-statuses.ts";
 import { findTransferIndex } from "../../chains/solana/treasury-movements.ts";
 import { parseTransaction } from "../../chains/solana/wire-format.ts";
 import type { TokenMovement } from "../../chains/token-movement.ts";
 import { moveRows } from "../../db/moves.ts";
 import { deleteFailedMovements, keepBookable } from "../../db/queries/failed-bookings.ts";
-import { orphanObservationsOfTransfers } from "../../db/queries/observations.ts";
+import { orphanTransactions } from "../../db/queries/observations.ts";
 import type { SolanaTransactionRow } from "../../db/queries/solana-transactions.ts";
 import { finishByHash, markLanded, revertLanded } from "../../db/queries/solana-transactions.ts";
 import { listAssigned, type TransferRow } from "../../db/queries/transfers.ts";
@@ -30,15 +30,11 @@ const RECENT_MS = 45_000;
 /** Transfers confirmed in one database transaction. */
 const CHUNK = 100;
 
-/**
- * Reads the statuses of transactions, 256 per call, from one endpoint. With `fromAll`, all endpoints are asked about an older
- * transaction that this endpoint does not know: it may have lost the slot. Throws ChainError.
- */
+/** Reads the statuses of transactions, 256 per call. Throws ChainError. */
 export async function readTrackedTransactions(
   deps: TransferDeps,
   chain: SolanaChain,
   rows: readonly SolanaTransactionRow[],
-  { fromAll }: { fromAll: boolean },
 ): Promise<TrackedTransaction[]> {
   const isRecent = (row: SolanaTransactionRow) => deps.now().getTime() - row.created_at.getTime() < RECENT_MS;
   const [recent, old] = [rows.filter(isRecent), rows.filter((row) => !isRecent(row))];
@@ -48,16 +44,7 @@ export async function readTrackedTransactions(
     const { slot, statuses } = await readStatuses(chain, hashes, { history });
     return some.map((row, index) => ({ row, status: statuses[index], slot }));
   };
-  const [tracked, older] = await Promise.all([ask(recent, false), ask(old, true)]);
-  return [...tracked, ...(fromAll ? await askOthers(chain, older) : older)];
-}
-
-/** Completes the statuses that one endpoint does not know by those of the others. */
-async function askOthers(chain: SolanaChain, tracked: TrackedTransaction[]): Promise<TrackedTransaction[]> {
-  const unknown = tracked.filter(({ status }) => !status).map(({ row }) => row.hash);
-  if (unknown.length === 0 || chain.network.rpc.length < 2) return tracked;
-  const found = await findStatuses(chain, unknown);
-  return tracked.map((one) => ({ ...one, ...found.get(one.row.hash) }));
+  return (await Promise.all([ask(recent, false), ask(old, true)])).flat();
 }
 
 /** Returns true when a status is at the depth of the network's finality. */
@@ -122,8 +109,9 @@ async function recordLanded(
     const assigned = await listAssigned(
       db,
       good.map(({ row }) => row),
-      // A transfer that was confirmed before its slot disappeared gets a new proof.
-      ["assigned", "confirmed"],
+      // A transfer that was confirmed before its slot disappeared gets a new proof. One that its buyer's own transfer has made
+      // already gets none: the money of this transaction is a deposit without a payment.
+      ["assigned", "included", "confirmed"],
     );
     const seen = good.flatMap((one) =>
       assigned
@@ -279,11 +267,11 @@ async function revert(
   const hashes = rows.map(({ hash }) => hash);
   const at = deps.now();
   const confirmed = await deps.db.transaction().execute(async (db) => {
-    const proved = await listAssigned(db, rows, ["included", "confirmed"]);
-    await orphanObservationsOfTransfers(
-      db,
-      proved.map(({ id }) => id),
-    );
+    // Not the observation of another transaction that made one of these transfers.
+    const blocks = rows.flatMap(({ slot }) => slot ?? []);
+    const orphaned = await orphanTransactions(db, { chain: chain.chain, txHashes: hashes, blocks });
+    const assigned = await listAssigned(db, rows, ["included", "confirmed"]);
+    const proved = assigned.filter(({ id }) => orphaned.has(id));
     await revertLanded(db, { chain: chain.chain, hashes });
     await deleteFailedMovements(db, { chain: chain.chain, txHashes: hashes });
     const ids = proved.filter(({ state }) => state === "included").map(({ id }) => id);

@@ -1,5 +1,5 @@
 import type { Call } from "../../../chains/json-rpc.ts";
-import { askFirstSlot } from "../../../chains/solana/first-block.ts";
+import { askFirstBlock } from "../../../chains/solana/first-block.ts";
 import type { SolanaNetwork } from "../../../runtime/networks/read-networks.ts";
 import type { Head } from "../family.ts";
 import { failure, ok, warning } from "../finding.ts";
@@ -18,7 +18,9 @@ export function historyChecks({ treasury, slotMs }: SolanaNetwork, call: Call, h
         const error = await call("getSignaturesForAddress", params).then(() => undefined, describeProblem);
         if (error !== undefined)
           return [failure(name, `getSignaturesForAddress: ${error}`, "Use an endpoint that serves account histories.")];
-        const first = await askFirstSlot(call);
+        const { slot: first, height } = await askFirstBlock(call);
+        if (height === undefined)
+          return [failure(name, `getBlock does not return slot ${first}`, "Use an endpoint that serves blocks.")];
         const days = ((head.number - first) * slotMs) / DAY_MS;
         const detail = `from slot ${first} on, ${days.toFixed(1)} days`;
         if (first === 0 || days >= 1) return [ok(name, detail)];

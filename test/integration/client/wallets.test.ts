@@ -23,7 +23,8 @@ import { mintTestToken, startTokenKinds } from "../../support/token-kinds.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { registerEndpointIn, startWebhookEndpoint } from "../../support/webhook-endpoint.ts";
 
-const [kinds, solana] = await Promise.all([startTokenKinds(), startTestSolana()]);
+// A wallet signs within the 150 slots of a blockhash, which are 30 seconds here.
+const [kinds, solana] = await Promise.all([startTokenKinds(), startTestSolana({ slotMs: 200 })]);
 const { chain, assets, permit2, change } = kinds;
 const keys = await makeSolanaKeys(solana);
 const fleet = await startFleet({ chain, change, solana: { chain: solana, keys }, workers: 1 });

@@ -72,15 +72,19 @@ describe("a chain without a watcher", () => {
     // A chain that has left the networks file keeps its cursor, and no worker can watch it.
     expect(await takeDueChains(db, { chains: ["eip155:78"] })).toEqual([]);
     const taken = (await Promise.all(Array.from({ length: 8 }, () => takeDueChains(db, { chains })))).flat();
-    expect(taken).toEqual([{ chain: "eip155:77", block: 42, retry: 1 }]);
+    const [first] = taken.toSorted((a, b) => a.retry - b.retry);
+    expect(first).toEqual({ chain: "eip155:77", block: 42, retry: 1 });
     const { due_at } = await db.selectFrom("chain_cursor").select("due_at").executeTakeFirstOrThrow();
     const after = await readClock();
+    // On a slow machine, the last sweep may begin two seconds after the first one.
+    const times = 1 + ((after?.getTime() ?? 0) - (before?.getTime() ?? 0)) / 2_000;
+    expect(taken.length).toBeLessThanOrEqual(times);
     expect(due_at?.getTime()).toBeGreaterThanOrEqual((before?.getTime() ?? 0) + 2_000);
     expect(due_at?.getTime()).toBeLessThanOrEqual((after?.getTime() ?? 0) + 2_000);
     await sql`update chain_cursor set due_at = clock_timestamp() + interval '1 minute'`.execute(db);
     expect(await takeDueChains(db, { chains })).toEqual([]);
     await sql`update chain_cursor set due_at = clock_timestamp()`.execute(db);
-    expect(await takeDueChains(db, { chains })).toEqual([{ chain: "eip155:77", block: 42, retry: 2 }]);
+    expect(await takeDueChains(db, { chains })).toEqual([{ chain: "eip155:77", block: 42, retry: taken.length + 1 }]);
   });
 });
 

@@ -59,9 +59,8 @@ async function startShop() {
   const withdraw = async (amount: bigint, reference: string) => {
     const of = { asset, amount, receiver: next.address, reference };
     const approvals = operators.approve({ action: "withdraw capital", ...of });
-    await fixture.watchUntil(
-      async () => (await signer.withdraw({ ...of, amount: String(amount), approvals })).output.includes("was made"),
-      60_000,
+    await fixture.watchUntil(async () =>
+      (await signer.withdraw({ ...of, amount: String(amount), approvals })).output.includes("was made"),
     );
   };
   return { keys, next, signer, connection, fixture, follow, withdraw };

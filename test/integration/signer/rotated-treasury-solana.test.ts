@@ -44,7 +44,7 @@ test("a treasury that replaces another one pays out with nonce accounts of its o
   const markers = () => fixture.db.selectFrom("payout_marker").selectAll().execute();
   expect(await markers()).toHaveLength(2);
   clock.advance(41 * DAY_MS);
-  await fixture.watchUntil(async () => (await markers()).length === 0, 40_000);
+  await fixture.watchUntil(async () => (await markers()).length === 0);
   await fixture.watchUntil(async () => (await fixture.transactions()).every(({ state }) => state === "final"));
   expect((await fixture.transactions()).filter(({ reverted }) => reverted)).toEqual([]);
   const reconciled = await fixture.reconcile();

@@ -22,7 +22,7 @@ import { waitFor } from "../../support/wait-for.ts";
 
 // The signer believes the signed bytes of a buyer's transaction, and reads from its endpoint only whether it has succeeded.
 
-const solana = await startTestSolana();
+const solana = await startTestSolana({ own: true });
 const keys = await makeSolanaKeys(solana);
 const proxy = await startFaultProxy({ target: solana.url });
 const { SOLANA_TREASURY_KEY = "" } = keys.env;
@@ -64,7 +64,10 @@ async function signPayment(buyer: SolanaKey, cents: bigint): Promise<{ bytes: Ui
 
 test("deposits are verified with one call for all of them", async () => {
   const paid: string[] = [];
+  // On a slow machine, the payments are many short slots apart.
+  await solana.knobs.setSlotMs(200);
   for (let count = 0; count < 6; count += 1) paid.push(await fixture.pay(await fundSolanaBuyer(solana), 100n));
+  await solana.knobs.setSlotMs(solana.slotMs);
   const claims = await listClaims(...paid);
   const listed = await countCalls("getSignaturesForAddress", async () => {
     const read = await countCalls("getTransaction", async () =>

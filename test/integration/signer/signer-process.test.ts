@@ -36,6 +36,8 @@ import { waitFor } from "../../support/wait-for.ts";
 const chain = await startChain();
 const log = createLog({ level: "silent", role: "test" });
 const certificates = await makeCertificates();
+/** The key service answers none of its next calls: a signer repeats a call that is not answered until it is killed. */
+const silence = Array.from({ length: 10 }, () => ({ status: 0, name: "silent" }));
 
 /** Returns the environment of a signer's process with a store of its own. `limited` changes the limits of its asset. */
 async function environment(
@@ -173,13 +175,14 @@ describe("the signer's process", () => {
     const fixture = await makeMerchantFixture(chain, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
     const { id } = await fixture.settlementOf(await fixture.pay(await fundBuyer(chain), 300n));
 
-    kms.failNext([{ status: 0, name: "silent" }]);
+    kms.failNext(silence);
     const settling = fixture.settle(id);
     const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
     addCleanup(() => store.close());
     const payouts = () => store.prepare("select amount, counted from payout").all();
     await waitFor(() => payouts().length === 1, { within: 10_000, what: "the payout is recorded" });
     await running.kill("SIGKILL");
+    kms.failNext([]);
     expect(await settling).toEqual(["signer_unavailable"]);
 
     await spawnProcess({ role: "signer", env });
@@ -198,13 +201,14 @@ describe("the signer's process", () => {
     const running = await startSigner(env);
     const fixture = await makeMerchantFixture(own, { signer: connect({ SIGNER: env["SIGNER_LISTEN"] ?? "" }) });
     await fixture.pay(await fundBuyer(own), 900n);
-    kms.failNext([{ status: 0, name: "silent" }]);
+    kms.failNext(silence);
     const moving = moveExcess(fixture.deps, own.id);
     const store = new DatabaseSync(env["SIGNER_STORE"] ?? "", { readOnly: true });
     addCleanup(() => store.close());
     const recorded = () => store.prepare("select number, amount from cold_transfer").all();
     await waitFor(() => recorded().length === 1, { within: 10_000, what: "the transfer is recorded" });
     await running.kill("SIGKILL");
+    kms.failNext([]);
     await moving;
     expect(await fixture.transfers()).toMatchObject([{ purpose: "payment" }]);
 

@@ -286,5 +286,5 @@ test("old markers are closed through the signer, and their rent returns to the r
   expect((await markers()).length).toBeGreaterThan(0);
   fixture.clock.advance(41 * DAY_MS);
   const before = (await markers()).length;
-  await fixture.watchUntil(async () => (await markers()).length < before, 40_000);
+  await fixture.watchUntil(async () => (await markers()).length < before);
 });

@@ -37,11 +37,13 @@ async function blockMovements() {
   return () => client.query("rollback");
 }
 
+/** Counts the statements that wait for a lock. The watcher renews its lease meanwhile, which may wait as well. */
 async function countWaiting(): Promise<number> {
   const client = new pg.Client({ connectionString: fixture.databaseUrl });
   await client.connect();
   const { rows } = await client.query(
-    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and query not ilike 'update "chain_cursor"%'`,
   );
   await client.end();
   return rows.length;
@@ -52,12 +54,12 @@ test("money that arrives while a lane declines its transfer pays, because the la
   await relay();
   const release = await blockMovements();
   const watched = fixture.watch();
-  await waitFor(async () => (await countWaiting()) === 1, { ...within, what: "the watcher writes the movement" });
+  await waitFor(async () => (await countWaiting()) >= 1, { ...within, what: "the watcher writes the movement" });
   let isDeclined = false;
   const declining = declineTransfer(deps, row, declined).then(() => {
     isDeclined = true;
   });
-  await waitFor(async () => isDeclined || (await countWaiting()) === 2, { ...within, what: "the lane's decision" });
+  await waitFor(async () => isDeclined || (await countWaiting()) >= 2, { ...within, what: "the lane's decision" });
   await release();
   await Promise.all([watched, declining]);
   await mine(chain, 3);

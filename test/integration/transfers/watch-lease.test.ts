@@ -11,7 +11,9 @@ async function slowWatcher(method: string) {
   const chain = await startChain();
   const proxy = await startFaultProxy({ target: chain.url });
   const clock = makeClock();
-  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], clock });
+  // The response is held back for longer than a call may take on a slow machine.
+  const change = { rpcTimeoutMs: 600_000 };
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], clock, change });
   const one = await fixture.sign(await fundBuyer(chain));
   await fixture.relay();
   await fixture.watch();

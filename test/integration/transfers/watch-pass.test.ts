@@ -10,38 +10,43 @@ import {
   usdcBalance,
 } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { inRealTime } from "../../support/in-real-time.ts";
 import { makeTransfersFixture, relayByThirdParty } from "../../support/transfers-fixture.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 describe("the watcher of a chain", () => {
-  test("one process watches a chain, and another one takes over when its lease ends, however wrong the first one's clock was", async () => {
-    const chain = await startChain();
-    const proxy = await startFaultProxy({ target: chain.url });
-    const first = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
-    const second = await makeTransfersFixture(chain, { databaseUrl: first.databaseUrl });
-    const one = await first.sign(await fundBuyer(chain));
-    await first.relay();
-    first.clock.advance(5 * 60_000);
-    // The first process dies in the middle of its pass and leaves nothing but its lease.
-    const dead = Promise.withResolvers<void>();
-    proxy.onAnswer(() => dead.promise);
-    const died = first.watch().catch(() => undefined);
-    const cursor = () => first.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
-    await waitFor(async () => (await cursor()).owner !== null, { within: 20_000 });
-    await first.db
-      .updateTable("chain_cursor")
-      .set((eb) => ({ fence: eb("fence", "+", 1) }))
-      .execute();
-    expect(await second.watch()).toEqual({ mine: false });
-    expect(second.confirmed).toEqual([]);
+  test(
+    "one process watches a chain, and another one takes over when its lease ends, however wrong the first one's clock was",
+    inRealTime,
+    async () => {
+      const chain = await startChain();
+      const proxy = await startFaultProxy({ target: chain.url });
+      const first = await makeTransfersFixture(chain, { rpcUrls: [proxy.url] });
+      const second = await makeTransfersFixture(chain, { databaseUrl: first.databaseUrl });
+      const one = await first.sign(await fundBuyer(chain));
+      await first.relay();
+      first.clock.advance(5 * 60_000);
+      // The first process dies in the middle of its pass and leaves nothing but its lease.
+      const dead = Promise.withResolvers<void>();
+      proxy.onAnswer(() => dead.promise);
+      const died = first.watch().catch(() => undefined);
+      const cursor = () => first.db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();
+      await waitFor(async () => (await cursor()).owner !== null, { within: 20_000 });
+      await first.db
+        .updateTable("chain_cursor")
+        .set((eb) => ({ fence: eb("fence", "+", 1) }))
+        .execute();
+      expect(await second.watch()).toEqual({ mine: false });
+      expect(second.confirmed).toEqual([]);
 
-    // By the first process's clock, the lease would last for five minutes.
-    await waitFor(async () => (await second.watch()).mine, { within: WATCH_LEASE_MS + 25_000 });
-    await second.watch();
-    expect(second.confirmed.map(({ id }) => id)).toEqual([one.id]);
-    dead.resolve();
-    await died;
-  });
+      // By the first process's clock, the lease would last for five minutes.
+      await waitFor(async () => (await second.watch()).mine, { within: WATCH_LEASE_MS + 25_000 });
+      await second.watch();
+      expect(second.confirmed.map(({ id }) => id)).toEqual([one.id]);
+      dead.resolve();
+      await died;
+    },
+  );
 
   test("the watcher finds every transfer once in blocks that were made while no worker watched", async () => {
     const chain = await startChain();

@@ -53,9 +53,10 @@ describe("a worker whose clock is far from Postgres'", () => {
     expect(ready.status).toBe(503);
     expect(await ready.json()).toMatchObject({ checks: { clock: false } });
 
-    const paid = await fixture.create(100n, { expiresAt: inMs(MINUTE) });
-    const unpaid = await fixture.create(100n, { expiresAt: inMs(MINUTE) });
-    const attemptId = await fixture.attempt(paid, await fundBuyer(chain));
+    const buyer = await fundBuyer(chain);
+    const paid = await fixture.create(100n, { expiresAt: inMs(4 * MINUTE) });
+    const unpaid = await fixture.create(100n, { expiresAt: inMs(4 * MINUTE) });
+    const attemptId = await fixture.attempt(paid, buyer);
     await queues.enqueue("verify-signature", [{ data: { attemptIds: [attemptId] } }]);
     await queues.enqueue("expire-payment", [{ data: { paymentId: unpaid } }]);
     await spawnProcess({ role: "worker", env: { ...env, WORKER_QUEUES: "sweep" } });
@@ -87,8 +88,9 @@ describe("a worker whose clock is slightly ahead", () => {
   test("a worker that is slightly ahead expires no payment early, and its lease ends in time when it is killed", async () => {
     const { chain, fixture, env, inMs, stateOf } = await makeParts();
     const ahead = await spawnProcess({ role: "worker", env: { ...env, ...withClockAhead(25_000) } });
-    const id = await fixture.create(100n, { expiresAt: inMs(6_000) });
-    await fixture.offer(id, await fundBuyer(chain));
+    const buyer = await fundBuyer(chain);
+    const id = await fixture.create(100n, { expiresAt: inMs(20_000) });
+    await fixture.offer(id, buyer);
     const { rows } = await sql<{ deadline: Date }>`select expires_at as deadline from payment`.execute(fixture.db);
     const endedAt = async () => {
       const found = await sql<{

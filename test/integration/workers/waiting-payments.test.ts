@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openDb } from "../../../db/open.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { startChain } from "../../support/evm-chain.ts";
@@ -64,14 +64,20 @@ async function insertWaiting(): Promise<void> {
   await sql`analyze`.execute(db);
 }
 
-test("ten thousand payments that wait for their buyers or their money add no statements and no RPC calls", async () => {
+test("ten thousand payments that wait for their buyers or their money add no statements and no RPC calls", {
+  timeout: 600_000,
+}, async () => {
   // What a process does once when it starts is over.
   await measureIdle();
   const without = await measureIdle();
   await insertWaiting();
-  const withThem = await measureIdle();
-  // A minute's task that happens to fall into one of the measurements is a few statements, and a fleet that gets less of a busy
-  // machine in one of them polls less often.
-  expect(withThem.statements).toBeLessThan(2 * without.statements + 5);
-  expect(withThem.calls).toBeLessThan(2 * without.calls + 2);
+  const expectAsIdle = async () => {
+    const withThem = await measureIdle();
+    // A minute's task that happens to fall into one of the measurements is a few statements, and a fleet that gets less of a busy
+    // machine in one of them polls less often.
+    expect(withThem.statements).toBeLessThan(2 * without.statements + 5);
+    expect(withThem.calls).toBeLessThan(2 * without.calls + 2);
+  };
+  // What waiting payments add is in every measurement, and what a slow machine adds is not.
+  await vi.waitFor(expectAsIdle, { timeout: 180_000, interval: 1_000 });
 });

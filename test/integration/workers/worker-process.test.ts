@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { fundBuyer, networksFileFor, networksFor, startChain } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
+import { inRealTime } from "../../support/in-real-time.ts";
 import { makeMerchantFixture } from "../../support/merchant-fixture.ts";
 import { spawnProcess, spawnUnready } from "../../support/spawn-process.ts";
 import { testKeys } from "../../support/test-deps.ts";
@@ -38,7 +39,7 @@ async function makeWorkerSetup() {
 describe("WORKER_QUEUES", () => {
   test("a process serves only the queues that WORKER_QUEUES names, and other jobs stay where they are", async () => {
     const { env, fixture, queues } = await makeWorkerSetup();
-    const expiresAt = new Date(fixture.deps.now().getTime() + 3_000);
+    const expiresAt = new Date(fixture.deps.now().getTime() + 10_000);
     const [paymentId, other] = [await fixture.create(100n, { expiresAt }), await fixture.create(100n, { expiresAt })];
     await queues.enqueue("settle", [{ data: { settlementIds: [`stl_${"0".repeat(32)}`] } }]);
     await queues.enqueue("expire-payment", [{ data: { paymentId } }, { data: { paymentId: other } }]);
@@ -123,7 +124,7 @@ describe("SIGTERM during jobs", () => {
     expect((await queues.count("verify-signature")).all).toBe(1);
   });
 
-  test("a worker whose job hangs exits within DRAIN_MS, and another worker runs that job", async () => {
+  test("a worker whose job hangs exits within DRAIN_MS, and another worker runs that job", inRealTime, async () => {
     const { env, fixture, attempt, hold, proxy } = await makeWorkerSetup();
     const limited = { ...env, WORKER_QUEUES: "verify-signature,sweep", DRAIN_MS: "500" };
     const worker = await spawnProcess({ role: "worker", env: limited });

@@ -1,10 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ConnectionError, PaymentClient } from "../../../client/index.ts";
+import { inRealTime } from "../../support/in-real-time.ts";
 import { json, startScriptedService } from "./scripted-service.ts";
 
 const { baseUrl, requests, script } = await startScriptedService();
-const client = new PaymentClient({ baseUrl, apiKey: "svc_test_1", timeoutMs: 600 });
+const client = new PaymentClient({ baseUrl, apiKey: "svc_test_1" });
+/** A client for the tests of the limit of time. */
+const limited = new PaymentClient({ baseUrl, apiKey: "svc_test_1", timeoutMs: 3_000 });
 const month = { from: "2026-01-01", until: "2026-01-31" };
 const firstLine = "at,kind\r\n";
 type Answer = Parameters<typeof script>[0];
@@ -17,36 +20,36 @@ const begin =
     response.write(firstLine, () => goOn(response));
   };
 
-test("a statement is asked for as CSV and read as it arrives, however long it takes in all", async () => {
+test("a statement is asked for as CSV and read as it arrives, however long it takes in all", inRealTime, async () => {
   const lines = Array.from({ length: 6 }, (_, n) => `line ${n}\r\n`);
   script(async (response) => {
     response.writeHead(200, { "content-type": "text/csv" });
     for (const line of lines) {
       response.write(line);
-      await pause(150);
+      await pause(800);
     }
     response.end();
   });
-  expect(await new Response(await client.statements.csv(month)).text()).toBe(lines.join(""));
+  expect(await new Response(await limited.statements.csv(month)).text()).toBe(lines.join(""));
   expect(requests[0]?.headers.accept).toBe("text/csv, application/json");
 });
 
-test("a statement that stalls ends at the limit of time", async () => {
+test("a statement that stalls ends at the limit of time", inRealTime, async () => {
   script(begin());
-  const reader = (await client.statements.csv(month)).getReader();
+  const reader = (await limited.statements.csv(month)).getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toBe(firstLine);
   const stalled = reader.read();
   await expect(stalled).rejects.toThrow(ConnectionError);
   await expect(stalled).rejects.toMatchObject({ code: "timeout" });
 });
 
-test("the time that a reader takes between two lines does not count", async () => {
+test("the time that a reader takes between two lines does not count", inRealTime, async () => {
   const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
   const rest = "x".repeat(100 - firstLine.length);
   script(begin((response) => void resumed.then(() => response.end(rest))));
-  const reader = (await client.statements.csv(month)).getReader();
+  const reader = (await limited.statements.csv(month)).getReader();
   await reader.read();
-  await pause(800);
+  await pause(4_000);
   resume();
   expect((await reader.read()).value).toHaveLength(rest.length);
   expect(await reader.read()).toMatchObject({ done: true });

@@ -59,20 +59,20 @@ const paid = () => ({
 });
 
 describe("a confirm", () => {
-  test("a confirm waits for verification and returns the payment's new status", async () => {
+  test("a confirm waits for verification and returns the payment's new status", inRealTime, async () => {
     const [answer] = await Promise.all([send(confirm), verify()]);
     expect(answer).toMatchObject(paid());
   });
 
   test("a confirm with another account's signature gets 400 with the reason, and the payment still waits", async () => {
-    const [answer] = await Promise.all([send(await sign(other)), verify()]);
+    const [answer] = await Promise.all([send(await sign(other), "?maxPollMs=20000"), verify()]);
     expect(answer).toMatchObject({
       status: 400,
       body: { code: "invalid_params", message: expect.stringMatching(/not the account's/) },
     });
     const { body } = await api.get(`/v1/gateway/payment/${id}/status`, shop.wallet);
     expect(body).toMatchObject({ status: "requires_action", isFinal: false });
-    const [answered] = await Promise.all([send(confirm), verify()]);
+    const [answered] = await Promise.all([send(confirm, "?maxPollMs=20000"), verify()]);
     expect(answered).toMatchObject(paid());
   });
 
@@ -124,27 +124,38 @@ describe("a confirm", () => {
     },
   );
 
-  test("a confirm with maxPollMs is held until its payment is final, and one without it until verification", async () => {
-    const held = send(confirm, "?maxPollMs=20000");
-    await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
-    const others = [send(confirm), api.get(`/v1/gateway/payment/${id}/status?maxPollMs=20000`, shop.wallet)];
-    await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 3, { within: 20_000 });
-    await movePayment(api, id, "requires_action", "processing");
-    await api.publishPaymentChanges([id]);
-    const processing = { status: 200, body: { status: "processing", isFinal: false, pollInMs: 1000 } };
-    for (const answer of await Promise.all(others)) expect(answer).toMatchObject(processing);
-    await movePayment(api, id, "processing", "succeeded");
-    await api.publishPaymentChanges([id]);
-    expect(await held).toMatchObject(paid());
-  });
+  test(
+    "a confirm with maxPollMs is held until its payment is final, and one without it until verification",
+    inRealTime,
+    async () => {
+      const held = send(confirm, "?maxPollMs=20000");
+      await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
+      const others = [send(confirm), api.get(`/v1/gateway/payment/${id}/status?maxPollMs=20000`, shop.wallet)];
+      await waitFor(async () => (await api.metrics.longPolls.get()).values[0]?.value === 3, { within: 20_000 });
+      await movePayment(api, id, "requires_action", "processing");
+      await api.publishPaymentChanges([id]);
+      const processing = { status: 200, body: { status: "processing", isFinal: false, pollInMs: 1000 } };
+      for (const answer of await Promise.all(others)) expect(answer).toMatchObject(processing);
+      await movePayment(api, id, "processing", "succeeded");
+      await api.publishPaymentChanges([id]);
+      expect(await held).toMatchObject(paid());
+    },
+  );
 
-  test("a confirm with maxPollMs returns the present status when its payment is not final in time", async () => {
-    const asked = send(confirm, "?maxPollMs=3000");
-    await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
-    await movePayment(api, id, "requires_action", "processing");
-    await api.publishPaymentChanges([id]);
-    expect(await asked).toMatchObject({ status: 200, body: { status: "processing", isFinal: false, pollInMs: 1000 } });
-  });
+  test(
+    "a confirm with maxPollMs returns the present status when its payment is not final in time",
+    inRealTime,
+    async () => {
+      const asked = send(confirm, "?maxPollMs=3000");
+      await waitFor(async () => (await listAttempts()).length === 1, { within: 20_000 });
+      await movePayment(api, id, "requires_action", "processing");
+      await api.publishPaymentChanges([id]);
+      expect(await asked).toMatchObject({
+        status: 200,
+        body: { status: "processing", isFinal: false, pollInMs: 1000 },
+      });
+    },
+  );
 
   test("a repeated confirm with maxPollMs is held until the processing payment is final", async () => {
     await send(confirm, "?maxPollMs=0");
@@ -200,7 +211,8 @@ describe("a confirm", () => {
     "a confirm ignores unrequested collected data and an excludeFromRelayer of %j",
     async (excludeFromRelayer) => {
       const collectedData = { fields: [{ id: "fullName", value: "Ada", since: 1 }], more: true };
-      const [answer] = await Promise.all([send({ ...confirm, collectedData, excludeFromRelayer }), verify()]);
+      const body = { ...confirm, collectedData, excludeFromRelayer };
+      const [answer] = await Promise.all([send(body, "?maxPollMs=20000"), verify()]);
       expect(answer).toMatchObject(paid());
     },
   );
@@ -218,7 +230,7 @@ describe("a confirm", () => {
       // A cancel is quicker than a verification, so it begins later in most rounds: up to the time of the requests before.
       const lateMs = ((performance.now() - began) * (round % 6)) / 5;
       const [answer, cancelled] = await Promise.all([
-        send(confirm),
+        send(confirm, "?maxPollMs=20000"),
         pause(lateMs).then(() => api.post(`/v1/payments/${id}/cancel`, shop.headers, {})),
         verifyAttempt(attempt?.id ?? ""),
         expirePayment(api.deps, id),

@@ -14,18 +14,18 @@ const twin = await startApi({ databaseUrl: api.databaseUrl });
 const shop = { merchantName: "Second shop", merchantEmail: "second@example.test" };
 const fresh = () => ({ "idempotency-key": randomUUID() });
 
-test("32 concurrent requests with one key, over two processes, create one merchant and get 32 equal responses", async () => {
+test("16 concurrent requests with one key, over two processes, create one merchant and get 16 equal responses", async () => {
   const { headers } = await makeMerchant(api);
   const before = (await api.get("/v1/merchants", headers)).body["totalCount"] as number;
   const key = fresh();
   const answers = await Promise.all(
-    Array.from({ length: 32 }, (_, index) =>
+    Array.from({ length: 16 }, (_, index) =>
       (index % 2 ? twin : api).post("/v1/merchants", { ...headers, ...key }, shop),
     ),
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
   expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-  expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(31);
+  expect(answers.filter((answer) => answer.headers.get("idempotent-replayed") === "true")).toHaveLength(15);
   expect((await api.get("/v1/merchants", headers)).body["totalCount"]).toBe(before + 1);
 });
 

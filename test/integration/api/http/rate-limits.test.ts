@@ -127,7 +127,7 @@ test.each([
   expect(addressLimitKey(ip)).toBe(group);
 });
 
-test("without Redis, or with one that hangs, each process serves and counts by itself", async () => {
+test("without Redis, or with one that hangs, each process serves and counts by itself", inRealTime, async () => {
   const redis = await startPrivateRedis();
   const api = await startApi({ redisUrl: redis.url, limits: { perAddress: 0, perKey: 4 } });
   const { headers } = await makeMerchant(api);

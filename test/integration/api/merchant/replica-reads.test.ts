@@ -1,11 +1,12 @@
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openDb } from "../../../../db/open.ts";
 import { openReadReplica, type ReadReplica, type ReplicaOutcome } from "../../../../db/read-replica.ts";
 import type { Pool } from "../../../../db/tables.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { execute } from "../../../support/execute-sql.ts";
+import { inRealTime } from "../../../support/in-real-time.ts";
 import { startReplicatedPostgres } from "../../../support/replicated-postgres.ts";
 import { startTcpRelay } from "../../../support/tcp-relay.ts";
 import { createDatabaseOn } from "../../../support/test-database.ts";
@@ -59,7 +60,7 @@ const paths = [
   "/v1/statement.csv?from=2026-01-01&until=2026-01-31",
 ];
 
-test.each(paths)("the replica serves %s", async (path) => {
+test.each(paths)("the replica serves %s", inRealTime, async (path) => {
   await isUsed();
   await postgres.catchUp();
   outcomes.length = 0;
@@ -114,10 +115,10 @@ test("a reader of the event list gets each event once and in order, from the rep
   expect((latest.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual(first.slice(-2));
 });
 
-test("a read that conflicts with recovery is repeated on the primary", async () => {
+test("a read that conflicts with recovery is repeated on the primary", inRealTime, async () => {
   await execute(
     databaseUrl,
-    "create table kept (n int)",
+    "create table if not exists kept (n int)",
     "insert into kept values (1)",
     "grant select on kept to public",
   );
@@ -129,7 +130,7 @@ test("a read that conflicts with recovery is repeated on the primary", async () 
     await sql`select pg_sleep(60) from kept`.execute(db);
     return { ok: true };
   });
-  await waitFor(async () => (await execute(postgres.replicaUrl, sleeping)).length === 1, { within: 20_000 });
+  await waitFor(async () => (await execute(postgres.replicaUrl, sleeping)).length >= 1, { within: 20_000 });
   await execute(databaseUrl, "truncate kept");
   expect(await reading).toBeUndefined();
   expect(outcomes).toEqual(["conflict"]);
@@ -179,6 +180,10 @@ test("lists are served without the replica while it is away, and by it again aft
 test("a lagging replica delays lists for seconds, and nothing else: neither statuses, nor new merchants, nor revoked keys", async () => {
   await postgres.catchUp();
   await isUsed();
+  // Until it is restored, the lag stays within the bound, however long a slow machine takes for these requests.
+  const present = performance.now();
+  const clock = vi.spyOn(performance, "now").mockReturnValue(present);
+  onTestFinished(() => clock.mockRestore());
   postgres.freeze();
   const id = await makePayment(api, merchant);
   const other = await makeMerchant(api);
@@ -192,6 +197,7 @@ test("a lagging replica delays lists for seconds, and nothing else: neither stat
     200,
   );
   expect(outcomes).toEqual(["refused"]);
+  clock.mockRestore();
   await execute(databaseUrl, `update api_key set revoked_at = now() where account_id = '${other.accountId}'`);
   await waitFor(async () => (await api.get("/v1/merchants/payments", other.headers)).status === 401, {
     within: 20_000,

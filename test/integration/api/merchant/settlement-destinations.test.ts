@@ -53,8 +53,8 @@ test("an asset that is registered already is a conflict in any spelling, and no 
 
 test("exactly one of many racing registrations of one asset succeeds", async () => {
   const { list, add } = await setUp();
-  const answers = await Promise.all(Array.from({ length: 16 }, () => add({ asset: other, destination })));
-  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(15).fill(409)]);
+  const answers = await Promise.all(Array.from({ length: 10 }, () => add({ asset: other, destination })));
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(409)]);
   expect((await list())["crypto"]).toHaveLength(2);
 });
 

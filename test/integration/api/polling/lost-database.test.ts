@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { waitFor } from "../../../support/wait-for.ts";
 import { countHeld, makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -12,7 +12,8 @@ test("a long poll returns a change of the time in which the process could not re
   // Without an event and a message: the events of that time are not read.
   await api.db.updateTable("payment").set({ state: "processing", state_version: 1 }).where("id", "=", id).execute();
   const present = performance.now.bind(performance);
-  vi.spyOn(performance, "now").mockImplementation(() => present() + 60_000);
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => present() + 60_000);
+  onTestFinished(() => clock.mockRestore());
   const began = present();
   expect((await asked).body["status"]).toBe("processing");
   expect(present() - began, "a poll that nothing wakes returns after 20 s").toBeLessThan(15_000);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { createMerchant } from "../../../../payments/merchants/merchants.ts";
+import { inRealTime } from "../../../support/in-real-time.ts";
 import { startPrivateRedis } from "../../../support/private-services.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -37,7 +38,7 @@ async function countStatements(on: Api, asked: () => Promise<unknown>): Promise<
 const warm = (on: Api) => waitFor(async () => (await countStatements(on, () => ask(on))) === 0, { within: 20_000 });
 
 describe("the status of a payment", () => {
-  test("an unchanged status costs no statement", async () => {
+  test("an unchanged status costs no statement", inRealTime, async () => {
     await warm(api);
     const began = performance.now();
     const statements = await countStatements(api, async () => {
@@ -59,27 +60,31 @@ describe("the status of a payment", () => {
   test.each([
     ["announced", movePayment],
     ["not announced", movePaymentSilently],
-  ])("a caller who alternates between processes never sees an older status when changes are %s", async (_, move) => {
-    await Promise.all([warm(api), warm(twin)]);
-    let over = false;
-    const callers = Array.from({ length: 8 }, async (_, caller) => {
-      const seen: number[] = [];
-      for (let pass = caller; !over; pass += 1) seen.push(order.indexOf(String(await ask(pass % 2 ? api : twin))));
-      return seen;
-    });
-    const seenBy = async (on: Api, status: string) =>
-      waitFor(async () => (await ask(on)) === status, { within: 20_000, what: `${status} is seen` });
-    await move(api, id, "requires_action", "processing");
-    await seenBy(api, "processing");
-    await seenBy(twin, "processing");
-    await move(api, id, "processing", "succeeded");
-    await seenBy(twin, "succeeded");
-    await seenBy(api, "succeeded");
-    over = true;
-    for (const seen of await Promise.all(callers)) expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-  });
+  ])(
+    "a caller who alternates between processes never sees an older status when changes are %s",
+    inRealTime,
+    async (_, move) => {
+      await Promise.all([warm(api), warm(twin)]);
+      let over = false;
+      const callers = Array.from({ length: 8 }, async (_, caller) => {
+        const seen: number[] = [];
+        for (let pass = caller; !over; pass += 1) seen.push(order.indexOf(String(await ask(pass % 2 ? api : twin))));
+        return seen;
+      });
+      const seenBy = async (on: Api, status: string) =>
+        waitFor(async () => (await ask(on)) === status, { within: 20_000, what: `${status} is seen` });
+      await move(api, id, "requires_action", "processing");
+      await seenBy(api, "processing");
+      await seenBy(twin, "processing");
+      await move(api, id, "processing", "succeeded");
+      await seenBy(twin, "succeeded");
+      await seenBy(api, "succeeded");
+      over = true;
+      for (const seen of await Promise.all(callers)) expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+    },
+  );
 
-  test("a process that reads an unannounced change tells the other one before it shows it", async () => {
+  test("a process that reads an unannounced change tells the other one before it shows it", inRealTime, async () => {
     await warm(twin);
     await movePaymentSilently(api, id, "requires_action", "processing");
     // This process has never read the payment, and the other one keeps its former status.
@@ -93,7 +98,7 @@ describe("the status of a payment", () => {
     ["the payment of the gateway", () => `/v1/gateway/payment/${id}`],
     ["the checkout page", () => `/${id}`],
     ["the status of the checkout page", () => `/checkout/${id}/status`],
-  ])("%s shows an unannounced change only once the other process knows it", async (_title, path) => {
+  ])("%s shows an unannounced change only once the other process knows it", inRealTime, async (_title, path) => {
     await Promise.all([warm(api), warm(twin)]);
     await movePaymentSilently(api, id, "requires_action", "processing");
     const shown = await fetch(`${api.url}${path()}`, { headers: shop.headers });
@@ -101,7 +106,7 @@ describe("the status of a payment", () => {
     expect(await Promise.all([ask(twin), ask(api)])).toEqual(["processing", "processing"]);
   });
 
-  test("a long poll that returns an unannounced change tells the other process first", async () => {
+  test("a long poll that returns an unannounced change tells the other process first", inRealTime, async () => {
     const held = api.get(`/v1/payments/${id}/status?maxPollMs=20000`, shop.headers);
     await warm(twin);
     await movePaymentSilently(api, id, "requires_action", "processing");

@@ -44,18 +44,34 @@ test("endpoints prove that they have never seen a transaction only if their hist
   expect(await isNever({ slot: first - 1 })).toBe(false);
 });
 
-test("an endpoint that does not say where its history begins proves nothing, and an endpoint with all slots needs to say no height", async () => {
-  keepFromFirst(0);
-  const [one, two] = endpoints;
+test("an endpoint that does not say where its history begins proves nothing", async () => {
   const failing =
     (name: string) =>
     ({ method }: { method: string }) =>
       method === name ? { code: -32_601, message: "Method not found" } : undefined;
-  for (const each of [one, two]) each?.fault.fail(failing("getFirstAvailableBlock"));
-  expect(await isNever({ slot: first })).toBe(false);
-  for (const each of [one, two]) each?.fault.fail(failing("getBlock"));
-  expect(await isNever({ height: 0 })).toBe(true);
+  const fail = (name: string) => {
+    for (const { fault } of endpoints.slice(0, 2)) fault.fail(failing(name));
+  };
   keepFromFirst(3);
+  fail("getFirstAvailableBlock");
+  expect(await isNever({ slot: first })).toBe(false);
+  // Without the block, its slot is known, and no height.
+  fail("getBlock");
+  expect(await isNever({ slot: first })).toBe(true);
   expect(await isNever({ height: HEIGHT })).toBe(false);
-  for (const each of [one, two]) each?.fault.fail(undefined);
+  // Some endpoints return 0 when they do not know.
+  keepFromFirst(0);
+  expect(await isNever({ slot: first })).toBe(false);
+  for (const { fault } of endpoints) fault.fail(undefined);
+  expect(await isNever({ height: 0 })).toBe(true);
+});
+
+test("the slot of a first block without a height is the highest height that it can have", async () => {
+  for (const { alter } of endpoints)
+    alter((method, _params, result) => {
+      if (method === "getFirstAvailableBlock") return first;
+      return method === "getBlock" ? { ...(result as object), blockHeight: null } : result;
+    });
+  expect(await isNever({ height: first })).toBe(true);
+  expect(await isNever({ height: first - 1 })).toBe(false);
 });

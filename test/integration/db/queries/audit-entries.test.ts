@@ -6,6 +6,7 @@ import { hashEntry } from "../../../../runtime/audit-chain.ts";
 import { roleUrl } from "../../../support/database-roles.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
+import { mapConcurrently } from "../../../support/sign-payments.ts";
 
 const entry = (changed: Partial<AuditEntry> = {}): AuditEntry => ({
   actor: { kind: "key", id: "key_1", address: "203.0.113.7" },
@@ -70,7 +71,8 @@ test.each(["infinity", "-infinity", "10000-01-01T00:00:00Z"])(
 
 test("concurrent transactions, some of which roll back, leave neither a gap nor a fork", async () => {
   const { db } = await openTestDb(12);
-  const writers = Array.from({ length: 60 }, (_, index) =>
+  const numbers = Array.from({ length: 60 }, (_, index) => index);
+  await mapConcurrently(numbers, 12, (index) =>
     db
       .transaction()
       .execute(async (transaction) => {
@@ -79,7 +81,6 @@ test("concurrent transactions, some of which roll back, leave neither a gap nor 
       })
       .catch(() => undefined),
   );
-  await Promise.all(writers);
   const rows = await readAuditEntries(db, { limit: 1_000 });
   expect(rows.map((row) => row.sequence)).toEqual(Array.from({ length: 80 }, (_, index) => index + 1));
   expect(rows.every((row, index) => row.hash.equals(hashEntry(row, rows[index - 1]?.hash ?? null)))).toBe(true);

@@ -4,6 +4,7 @@ import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { creditMerchants, debitMerchant, type Entry, insertGroups } from "../../../../db/queries/ledger-groups.ts";
 import { insertMerchant, someAsset } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
+import { mapConcurrently } from "../../../support/sign-payments.ts";
 
 const { db } = await openTestDb(24);
 const asset = someAsset;
@@ -83,13 +84,12 @@ describe("a balance", () => {
     const days = ["2026-03-01T00:00:00Z", "2026-03-01T23:59:59.999Z", "2026-03-02T00:00:00Z"].map(
       (one) => new Date(one),
     );
-    await Promise.all(
-      Array.from({ length: 60 }, (_, index) => {
-        const [big, small] = [`big${index % 2}`, `small${index % 7}`];
-        const sides = [entry(big, 3n, own), entry(small, -3n, own)];
-        return book(index % 3 ? sides : sides.toReversed(), `dated${index}`, days[index % 3]);
-      }),
-    );
+    const numbers = Array.from({ length: 60 }, (_, index) => index);
+    await mapConcurrently(numbers, 24, (index) => {
+      const [big, small] = [`big${index % 2}`, `small${index % 7}`];
+      const sides = [entry(big, 3n, own), entry(small, -3n, own)];
+      return book(index % 3 ? sides : sides.toReversed(), `dated${index}`, days[index % 3]);
+    });
     expect(await balance("big0", "2026-02-28")).toBe(0n);
     expect(await balance("big0", "2026-03-01")).toBe(60n);
     expect(await balance("big0", "2026-03-02")).toBe(90n);
@@ -118,9 +118,8 @@ describe("a merchant's balance", () => {
   test("racing payouts never take a balance below zero", async () => {
     const { merchantId } = await insertMerchant(db);
     await creditMerchants(db, [{ merchantId, asset, amount: 105n, settlements: 1 }]);
-    const taken = await Promise.all(
-      Array.from({ length: 50 }, () => debitMerchant(db, { merchantId, asset, amount: 10n })),
-    );
+    const debits = Array.from({ length: 50 }, () => ({ merchantId, asset, amount: 10n }));
+    const taken = await mapConcurrently(debits, 24, (debit) => debitMerchant(db, debit));
     expect(taken.filter(Boolean)).toHaveLength(10);
     expect((await balanceOf(merchantId))?.amount).toBe(5n);
   });

@@ -5,6 +5,7 @@ import { GAS_PRICE_ORACLE } from "../../../../chains/evm/rollup-fees.ts";
 import { newKey } from "../../../../local/networks-document.ts";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { makeMint } from "../../../../local/spl-tokens.ts";
+import { inRealTime } from "../../../support/in-real-time.ts";
 import { type Document, SECRET, startPreflight } from "../../../support/preflight-fixture.ts";
 import { plantPredeploy } from "../../../support/rollup-predeploys.ts";
 import { runProgram } from "../../../support/run-program.ts";
@@ -35,7 +36,10 @@ async function expectFindings(document: Document, expected: Expected[], options:
       remedy: expect.stringContaining(remedy),
     }),
   );
-  expect(findings.filter(({ status }) => status !== "ok")).toEqual(matching);
+  // An endpoint of a slow machine is slow, which matters to the tests that expect it only.
+  const isSlowMachine = ({ check, status }: { check: string; status: string }) =>
+    check === "latency" && status === "warning" && !expected.some((one) => one.check === "latency");
+  expect(findings.filter((one) => one.status !== "ok" && !isSlowMachine(one))).toEqual(matching);
   expect(code).toBe(expected.some(({ status }) => status === "error") ? 1 : 0);
   expect(stdout).not.toContain(SECRET);
   return findings;
@@ -44,24 +48,28 @@ async function expectFindings(document: Document, expected: Expected[], options:
 const at = (chainId: string) => ({ chain: chainId, endpoint: "local-1" });
 const isTag = (params: unknown[], tag: string) => params[0] === tag;
 
-test("a deployment without problems passes: every row is ok, and the table fits into 120 columns", async () => {
-  const { code, stdout } = await world.run(world.document(), { args: [] });
-  const lines = stdout.trimEnd().split("\n");
-  expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/^All \d+ checks are ok\.$/)]);
-  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
-  expect(stdout).not.toContain(SECRET);
-  for (const row of [
-    "latency",
-    "safe",
-    "finalized",
-    "log range",
-    "Permit2",
-    "nonce accounts",
-    "clock",
-    "price EUR/USD",
-  ])
-    expect(stdout).toMatch(new RegExp(`^ {2}ok .*${row}`, "m"));
-});
+test(
+  "a deployment without problems passes: every row is ok, and the table fits into 120 columns",
+  inRealTime,
+  async () => {
+    const { code, stdout } = await world.run(world.document(), { args: [] });
+    const lines = stdout.trimEnd().split("\n");
+    expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/^All \d+ checks are ok\.$/)]);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+    expect(stdout).not.toContain(SECRET);
+    for (const row of [
+      "latency",
+      "safe",
+      "finalized",
+      "log range",
+      "Permit2",
+      "nonce accounts",
+      "clock",
+      "price EUR/USD",
+    ])
+      expect(stdout).toMatch(new RegExp(`^ {2}ok .*${row}`, "m"));
+  },
+);
 
 test("the process prints JSON, shows progress on stderr, and exits with 1 when there is an error", async () => {
   const document = world.document("eip155:");
@@ -129,8 +137,8 @@ test("a WebSocket that announces blocks is ok, and one that nothing listens at i
 test("an endpoint that does not answer in time is an error", async () => {
   const document = world.document("eip155:");
   // Long enough for the other endpoint on a busy machine.
-  document.chains[0].rpcTimeoutMs = 2_000;
-  evmProxy.fault.delay(6_000);
+  document.chains[0].rpcTimeoutMs = 5_000;
+  evmProxy.fault.delay(15_000);
   await expectFindings(document, [{ ...at(evm), check: "chain id", status: "error", detail: "no answer (timeout)" }]);
 });
 
@@ -198,7 +206,7 @@ test("an endpoint that does not know the network's tag of finality is an error",
   ]);
 });
 
-test("an endpoint that answers two of 20 calls slowly is a warning with its percentiles", async () => {
+test("an endpoint that answers two of 20 calls slowly is a warning with its percentiles", inRealTime, async () => {
   let calls = 0;
   evmProxy.fault.delay(550, ({ method }) => {
     calls += Number(method === "eth_blockNumber");

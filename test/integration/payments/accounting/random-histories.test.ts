@@ -213,7 +213,7 @@ async function expectSound({ db }: Pick<MerchantFixture, "db">) {
 }
 
 test("the ledger is sound after every step of a random history, and it matches the chain at the end", {
-  timeout: 400_000,
+  timeout: 1_200_000,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {

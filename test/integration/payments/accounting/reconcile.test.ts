@@ -191,7 +191,7 @@ test("money that moved in unread blocks is a mismatch with its account, asset an
 
 test("npm run reconcile prints a table and exits with 0, or with 1 and the mismatch", {
   // Each call starts a process that loads the whole service.
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   const chain = await startChain();
   const fixture = await makeMerchantFixture(chain);

@@ -28,5 +28,6 @@ test("the ids of all that a payment writes begin with their seconds, so that new
   );
   const rows = await execute(fixture.databaseUrl, offsets.join(" union all "));
   expect(new Set(rows.map(({ name }) => name))).toEqual(new Set(Object.keys(tables)));
-  expect(rows.filter(({ seconds }) => Math.abs(Number(seconds)) > 2)).toEqual([]);
+  // An id is made before its row is written, much earlier on a slow machine.
+  expect(rows.filter(({ seconds }) => Math.abs(Number(seconds)) > 60)).toEqual([]);
 });

@@ -26,7 +26,7 @@ async function createExpiring(seconds: number) {
 }
 
 test("a payment expires once Solana's final history has been read past its deadline, and not while the cluster makes no slots", async () => {
-  const { paymentId, isPast } = await createExpiring(4);
+  const { paymentId, isPast } = await createExpiring(15);
   await solana.knobs.pause();
   await isPast();
   await fixture.watch();
@@ -37,7 +37,7 @@ test("a payment expires once Solana's final history has been read past its deadl
 });
 
 test("money that moved on Solana before the deadline pays, even if workers run only after the deadline", async () => {
-  const { paymentId, buyer, memo, isPast } = await createExpiring(10);
+  const { paymentId, buyer, memo, isPast } = await createExpiring(20);
   await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   await isPast();
   expect(await expirePayment(fixture.deps, paymentId)).toMatchObject({ decided: false });
@@ -45,7 +45,7 @@ test("money that moved on Solana before the deadline pays, even if workers run o
 });
 
 test("money that moved on Solana after the deadline becomes an exception, even before the payment expires", async () => {
-  const { paymentId, buyer, memo, isPast } = await createExpiring(4);
+  const { paymentId, buyer, memo, isPast } = await createExpiring(15);
   await isPast();
   await sendTokens(solana, { from: buyer, to: fixture.keys.treasury.address, amount: 1_000_000n, memo });
   const exceptions = async () =>

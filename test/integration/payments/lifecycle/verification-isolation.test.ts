@@ -13,7 +13,8 @@ const GARBAGE = 200;
 test("a plain key's attempt is verified while two hundred garbage confirms of contract wallets wait for a slow endpoint", async () => {
   const chain = await startChain({ lanes: 2 });
   const proxy = await startFaultProxy({ target: chain.url });
-  const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url] });
+  // Responses are held back for longer than a call may take on a slow machine.
+  const fixture = await makeMerchantFixture(chain, { rpcUrls: [proxy.url], change: { rpcTimeoutMs: 600_000 } });
   const wallets = await fundBuyers(chain, GARBAGE);
   await Promise.all(wallets.map(({ address }) => chain.client.setCode({ address, bytecode: REFUSES })));
   const garbage: string[] = [];

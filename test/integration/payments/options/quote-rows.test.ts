@@ -84,8 +84,10 @@ describe("quotes", () => {
       await setFeePoints(fixture, 1_000);
       // The block has the second quote's time in whole seconds, which is before the quote.
       fixture.clock.advance(5_000);
+      const goOn = fixture.clock.stop();
       const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000));
       await offerOne(fixture, paymentId, buyer);
+      goOn();
       await chain.client.setNextBlockTimestamp({ timestamp });
       const results = await signOption(first, buyer, chain);
       if (confirms) unwrap(await fixture.confirm(paymentId, first.id, results));

@@ -18,7 +18,7 @@ const UNIT = 1_000_000n;
 // Each test starts two Postgres servers and promotes one.
 vi.setConfig({ testTimeout: 180_000 });
 
-const solana = await startTestSolana({ slotMs: 20, finalityDepth: 40, own: true });
+const solana = await startTestSolana({ slotMs: 100, finalityDepth: 40, own: true });
 afterEach(() => solana.knobs.resume());
 const balanceOf = (owner: string) => tokenBalance(solana, owner);
 

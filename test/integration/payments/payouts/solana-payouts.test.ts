@@ -250,7 +250,7 @@ describe("a payout's transaction", () => {
     await fixture.submit();
     await solana.knobs.hold(0);
     await freeze({ solana, owner: destination });
-    await solana.knobs.setSlotMs(20);
+    await solana.knobs.setSlotMs(solana.slotMs);
     await solana.knobs.jump(101);
     await fixture.watchUntil(async () => (await transferOf(fine ?? "")).state === "ready");
     expect((await transferOf(fine ?? "")).last_error).toBe("its transaction failed");

@@ -16,7 +16,7 @@ import { fundSolanaBuyer, startTestSolana, tokenBalance } from "../../../support
 
 const UNIT = 1_000_000n;
 const DAY_MS = 86_400_000;
-const solana = await startTestSolana({ slotMs: 20 });
+const solana = await startTestSolana({ slotMs: 100 });
 const native = `${solana.id}/slip44:501`;
 const balanceOf = (owner: string) => tokenBalance(solana, owner);
 

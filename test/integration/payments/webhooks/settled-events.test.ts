@@ -79,7 +79,9 @@ const settled = (fixture: MerchantFixture) =>
     .execute();
 const unfinished = (fixture: MerchantFixture) => fixture.db.selectFrom("webhook_fanout").selectAll().execute();
 
-test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one payment", async () => {
+test("the transaction that confirms a payout writes as many rows for 20,000 payments as for one payment", {
+  timeout: 600_000,
+}, async () => {
   const [small, large] = [await sendPayout(0), await sendPayout(20_000)];
   const forOne = await countWritten(small.fixture, small.fixture.watch);
   const forMany = await countWritten(large.fixture, large.fixture.watch);

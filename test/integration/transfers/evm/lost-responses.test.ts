@@ -104,8 +104,12 @@ test("a lane skips an unavailable endpoint and uses the next one", async () => {
   await fixture.relay();
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
-  // The unavailable endpoint is not called again each time.
-  const asked = Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
-  await fixture.watch();
-  expect(Object.values(proxy.calls).reduce((sum, count) => sum + count, 0)).toBe(asked);
+  // The unavailable endpoint is not called again each time. On a slow machine, it may be due in a pass.
+  const countCalls = () => Object.values(proxy.calls).reduce((sum, count) => sum + count, 0);
+  const isSpared = async () => {
+    const before = countCalls();
+    await fixture.watch();
+    return countCalls() === before;
+  };
+  await waitFor(isSpared, { within: 20_000, what: "a pass that does not call it" });
 });

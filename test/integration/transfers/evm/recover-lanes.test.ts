@@ -22,6 +22,8 @@ const contentOf = (bytes: Buffer) => {
 /** A transfer of a lane that waits in the node's pool. */
 async function inPool(chain: TestChain, change: Record<string, unknown> = slow) {
   const fixture = await makeTransfersFixture(chain, { change });
+  // A lane broadcasts again after seconds, which a slow machine needs for the other steps.
+  fixture.clock.stop();
   const one = await fixture.sign(await fundBuyer(chain));
   await chain.client.setAutomine(false);
   await fixture.relay();

@@ -12,9 +12,12 @@ const solana = await startTestSolana();
 const buyer = await fundSolanaBuyer(solana);
 const proxy: FaultProxy = await startFaultProxy({ target: solana.url });
 
-/** Makes a deployment with these endpoints. The clock of a test runs ahead of the cluster's, so any age is allowed. */
+/**
+ * Makes a deployment with these endpoints. The clock of a test runs ahead of the cluster's, so any age is allowed. Tests hold
+ * responses back for longer than a call may take on a slow machine.
+ */
 const startFixture = (change: Record<string, unknown> = {}, rpcUrls = [proxy.url, proxy.url]) =>
-  makeListedFixture(solana, { rpcUrls, change: { maxHeadAgeMs: null, ...change } });
+  makeListedFixture(solana, { rpcUrls, change: { maxHeadAgeMs: null, rpcTimeoutMs: 600_000, ...change } });
 
 const fixture = await startFixture();
 

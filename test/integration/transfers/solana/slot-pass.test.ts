@@ -120,7 +120,7 @@ test("parts of a slot that are recorded and confirmed at the same time, also by 
   await solana.knobs.jump(1);
   const { db, deps, chain } = fixture;
   const rows = await listUnsettled(db, { chain: solana.id, includedUpTo: 0, unconfirmed: false });
-  const read = await readTrackedTransactions(deps, chain, rows, { fromAll: true });
+  const read = await readTrackedTransactions(deps, chain, rows);
   // The relayer has made other transactions before, which are final.
   const tracked = read.filter(({ status }) => status?.depth === "confirmed");
   expect(tracked).toHaveLength(6);

@@ -57,9 +57,7 @@ function digestByViem(domain: TokenDomain, { from, to, value, validBefore, nonce
   return hashTypedData({ domain, types, primaryType: "TransferWithAuthorization", message });
 }
 
-test("the digest and the domain separator equal viem's for 300 random domains and authorizations", {
-  timeout: 60_000,
-}, () => {
+test("the digest and the domain separator equal viem's for 300 random domains and authorizations", () => {
   for (let round = 0; round < 300; round += 1) {
     const domain = randomDomain();
     const authorization = randomAuthorization();
