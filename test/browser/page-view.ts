@@ -29,7 +29,9 @@ export const shopUrls = { successUrl: "https://shop.example.test/thanks", errorU
 
 /** Creates a payment and returns its id. */
 export async function makePayment(of: Shop, more: object = {}): Promise<string> {
-  const request = { referenceId: "order-17", amount: { unit: "iso4217/USD", value: "1250" }, ...more };
+  // The tests of all views take longer than the default. Below an hour, the page shows minutes and seconds.
+  const expiresAt = Math.ceil(Date.now() / 1_000) + 3_500;
+  const request = { referenceId: "order-17", amount: { unit: "iso4217/USD", value: "1250" }, expiresAt, ...more };
   const { paymentId } = (await ask(of, "POST", "/v1/payments", request)) as { paymentId: string };
   return paymentId;
 }

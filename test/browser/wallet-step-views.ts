@@ -24,9 +24,7 @@ const SWITCH_CHAIN = "wallet_switchEthereumChain";
 export async function makeWalletStepViews(merchants: ViewMerchants): Promise<View[]> {
   const dataUrl = new URL(await merchants.makeDataPagePath(), merchants.shop.baseUrl).href;
   // All views show this payment, and a slow machine takes longer for them than the usual five minutes. With less than an hour
-  // left the timer shows minutes and seconds, as it usually does.
-  const expiresAt = Math.ceil(Date.now() / 1_000) + 3_500;
-  const path = await makePath(merchants, [], { checkout: shopUrls, expiresAt });
+  const path = await makePath(merchants, [], { checkout: shopUrls });
   const showsProblem = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
   const underway = (page: Page) => shown(page, ".underway #step");
