@@ -23,7 +23,6 @@ const SWITCH_CHAIN = "wallet_switchEthereumChain";
 /** Returns the views of a payment with a wallet in the buyer's browser. */
 export async function makeWalletStepViews(merchants: ViewMerchants): Promise<View[]> {
   const dataUrl = new URL(await merchants.makeDataPagePath(), merchants.shop.baseUrl).href;
-  // All views show this payment, and a slow machine takes longer for them than the usual five minutes. With less than an hour
   const path = await makePath(merchants, [], { checkout: shopUrls });
   const showsProblem = (page: Page) => shown(page, "#problem");
   const step = (page: Page) => shown(page, "#step");
