@@ -1,8 +1,11 @@
 import { Resolver } from "node:dns/promises";
+import { setTimeout as delay } from "node:timers/promises";
 
 /** Time that a name server has for its first answer, milliseconds. It is asked again once, and then has twice that time. */
 const ANSWER_MS = 2_000;
 const TRIES = 2;
+/** How long a name server that has answered for one family of addresses is waited for about the other one, milliseconds. */
+const OTHER_FAMILY_MS = 1_000;
 
 /**
  * Returns a function that asks the name servers for all addresses of a name, those of IPv4 first; it throws when there is none.
@@ -24,7 +27,10 @@ async function resolveName(name: string, servers: readonly string[] | undefined)
   // Each resolver reads the system's configuration anew, which may have changed.
   const resolver = new Resolver({ timeout: ANSWER_MS, tries: TRIES });
   if (servers) resolver.setServers(servers);
-  const families = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+  const questions = [resolver.resolve4(name), resolver.resolve6(name)];
+  const none: string[] = [];
+  const late = Promise.any(questions).then(() => delay(OTHER_FAMILY_MS, none, { ref: false }));
+  const families = await Promise.allSettled(questions.map((question) => Promise.race([question, late])));
   const addresses = families.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
   const failed = families.find((one) => one.status === "rejected");
   if (addresses.length === 0 && failed) throw failed.reason;

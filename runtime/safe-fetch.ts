@@ -84,7 +84,8 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
   const connect = { lookup: lookupChecked(names), timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
   const agents = {
     once: new Agent({ connect, allowH2: false, pipelining: 0 }),
-    kept: new Agent({ connect, allowH2: false, keepAliveTimeout: IDLE_MS }),
+    // A server may ask for less, not for more.
+    kept: new Agent({ connect, allowH2: false, keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS }),
   };
   return async (request) => {
     const { timeoutMs } = request;
@@ -236,10 +237,13 @@ async function readBody(
   }
 }
 
-/** How long the beginning of a body is waited for, milliseconds. */
+/** How long a body of which only the beginning is needed may take, milliseconds. */
 const BEGINNING_MS = 250;
 
-/** Returns the beginning of a body, and discards the rest, so that the connection can be used again; ends one that is too long. */
+/**
+ * Returns the beginning of a body, and discards the rest, so that the connection can be used again. Ends a body that is too long or
+ * too slow: its connection would stay open beside those of later requests.
+ */
 function readBeginning(
   body: Dispatcher.ResponseData["body"],
   { bytes, maxBytes }: { bytes: number; maxBytes: number },
@@ -247,18 +251,21 @@ function readBeginning(
   const parts: Buffer[] = [];
   let size = 0;
   const begun = Promise.withResolvers<void>();
-  const timer = setTimeout(begun.resolve, BEGINNING_MS);
+  const timer = setTimeout(() => {
+    begun.resolve();
+    body.destroy();
+  }, BEGINNING_MS);
   body.on("data", (part: Buffer) => {
     if (size < bytes) parts.push(part);
     size += part.length;
     if (size >= bytes) begun.resolve();
     if (size > maxBytes) body.destroy();
   });
-  body.once("close", begun.resolve);
-  return begun.promise.then(() => {
+  body.once("close", () => {
     clearTimeout(timer);
-    return Buffer.concat(parts).subarray(0, bytes);
+    begun.resolve();
   });
+  return begun.promise.then(() => Buffer.concat(parts).subarray(0, bytes));
 }
 
 const tooLarge = (maxBytes: number) => `is larger than ${maxBytes} bytes`;

@@ -118,7 +118,7 @@ export function isOurs(chain: Pick<Chain, "treasury">, log: Pick<TokenMovement, 
   return log.receiver === chain.treasury || log.payer === chain.treasury;
 }
 
-/** Transfers that movements prove, those that became included, and a function to call after the commit. */
+/** Transfers that the recorded movements prove, those that became included, and a function to call after the commit. */
 type Recorded = { proved: TransferRow[]; included: TransferRow[]; opened: () => void };
 
 /** Stores a movement that cannot be recorded as a failed booking, with everything that a retry needs. */
@@ -157,11 +157,12 @@ async function recordMovements(
 ): Promise<Recorded> {
   const { known, opened } = await matchTransfers(db, chain, seen, unsolicited);
   const claims = claim(chain, seen, await keepClaimable(db, known));
-  await insertObservations(
+  const assigned = await insertObservations(
     db,
     claims.map(({ log, transfer }) => toRow(deps, chain, log, transfer)),
   );
-  const proved = claims.flatMap(({ transfer }) => transfer ?? []);
+  // A movement that is booked as an exception stays one and proves no transfer.
+  const proved = claims.flatMap(({ transfer }) => (transfer && assigned.has(transfer.id) ? transfer : []));
   const at = deps.now();
   const set = { due_at: null, hold_until: null, last_error: null };
   const included = new Set<string>();

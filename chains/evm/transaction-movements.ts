@@ -7,18 +7,20 @@ import { DISBURSED_TOPIC } from "./disburser-contract.ts";
 import { type Receipt, readReceipt } from "./evm-broadcast.ts";
 import { classifyLogError } from "./log-errors.ts";
 import { isSlow } from "./log-ranges.ts";
+import { findMovement, keepMovements } from "./movement-readings.ts";
 import type { EvmChain } from "./open-evm-chain.ts";
 import { type LogFilter, readLogs } from "./read-logs.ts";
 import { matchPushes, readTransferLogs } from "./transfer-logs.ts";
 
-/** Receipts that are asked for at the same time. */
-const CONCURRENT_RECEIPTS = 8;
+/** Transactions whose receipts are asked for at the same time. */
+const CONCURRENT_TRANSACTIONS = 8;
 
 /**
  * Returns movements with their natural keys, which other logs of their transactions show. Reads the receipt of each
  * transaction that is not among `known`, and the transaction of each push: the cost depends on these movements, and not
  * on what else the blocks contain. Where a receipt may be too large for the endpoint or the time, reads the logs of its block
- * that name the payers. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
+ * that name the payers. What an earlier call has read from the same endpoint is not read again, so that calls that fail
+ * get further each time. Throws ChainError `rpc_behind` while the endpoint lacks a receipt or shows other logs.
  * @param known receipts that were read already
  */
 export async function readNaturalKeys(
@@ -26,30 +28,46 @@ export async function readNaturalKeys(
   movements: readonly EvmMovement[],
   known: readonly Receipt[] = [],
 ): Promise<EvmMovement[]> {
+  const logsOf = new Map<string, readonly RpcLog[]>(known.map(({ hash, logs }) => [hash, logs]));
+  const keyed = new Map<string, EvmMovement>();
+  for (const movement of movements) {
+    const kept = logsOf.has(movement.txHash) ? undefined : findMovement(chain, movement);
+    if (kept && isSame(kept, movement)) keyed.set(keyOf(movement), kept);
+  }
+  const unread = movements.filter((movement) => !keyed.has(keyOf(movement)));
+  const missing = [...Map.groupBy(unread, ({ txHash }) => txHash)];
+  for (let first = 0; first < missing.length; first += CONCURRENT_TRANSACTIONS) {
+    const some = missing.slice(first, first + CONCURRENT_TRANSACTIONS);
+    const read = some.map(([hash, made]) => readKeysOf(chain, { hash, made, logs: logsOf.get(hash) }));
+    for (const one of (await Promise.all(read)).flat()) keyed.set(keyOf(one), one);
+  }
+  return movements.map((movement) => ({ ...movement, ...keyed.get(keyOf(movement)), at: movement.at }));
+}
+
+/**
+ * Returns the movements of one transaction with their natural keys, and keeps them.
+ * @param args.logs the logs of its receipt, if that was read already
+ */
+async function readKeysOf(
+  chain: EvmChain,
+  { hash, made, logs }: { hash: Hex; made: readonly EvmMovement[]; logs: readonly RpcLog[] | undefined },
+): Promise<EvmMovement[]> {
   const kinds = new Map<string, string>([...chain.tokens.values()].map(({ token, kind }) => [token, kind]));
   const isPush = ({ token, receiver }: EvmMovement) => kinds.get(token) === "push" && receiver === chain.treasury;
-  const logsOf = new Map<string, readonly RpcLog[]>(known.map(({ hash, logs }) => [hash, logs]));
-  const missing = [...Map.groupBy(movements, ({ txHash }) => txHash)].filter(
-    ([hash, made]) => !logsOf.has(hash) && !made.every(isPush),
-  );
-  for (let first = 0; first < missing.length; first += CONCURRENT_RECEIPTS) {
-    const some = missing.slice(first, first + CONCURRENT_RECEIPTS);
-    const read = await Promise.all(some.map(([hash, made]) => readLogsOf(chain, hash, made)));
-    for (const [index, [hash]] of some.entries()) logsOf.set(hash, read[index] ?? []);
-  }
-  const shown = new Map(
-    [...logsOf.values()].flatMap((logs) => readTransferLogs(logs, chain).map((log) => [keyOf(log), log])),
-  );
-  const keyed = movements.map((movement) => {
+  const read = logs ?? (made.every(isPush) ? [] : await readLogsOf(chain, hash, made));
+  const shown = new Map(readTransferLogs(read, chain).map((log) => [keyOf(log), log]));
+  const keyed = made.map((movement) => {
     const found = shown.get(keyOf(movement));
-    if (found && isSame(found, movement)) return { ...found, at: movement.at };
+    if (found && isSame(found, movement)) return found;
     if (isPush(movement)) return { ...movement };
-    throw new ChainError("rpc_behind", { detail: `another receipt of ${movement.txHash}` });
+    throw new ChainError("rpc_behind", { detail: `another receipt of ${hash}` });
   });
   await matchPushes(
     chain.rpc,
     keyed.filter((one) => one.authorizationNonce === null && isPush(one)),
   );
+  // Only now: a receipt that the endpoint shows with other logs has to be read again.
+  keepMovements(chain, keyed);
   return keyed;
 }
 

@@ -4,12 +4,17 @@ import { moveRows } from "../moves.ts";
 import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 
-/** A transfer with the log that proves it. */
+/**
+ * A transfer with the log that proves it. `observed_amount` is the log's amount; it differs from the transfer's `amount`
+ * only for an adopted payout that paid more than is owed.
+ */
 export type ConfirmedTransfer = Pick<
   Selectable<Tables["transfer"]>,
   "id" | "purpose" | "payment_id" | "settlement_id" | "refund_id" | "chain" | "asset" | "receiver" | "amount"
 > &
-  Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index">;
+  Pick<Selectable<Tables["observation"]>, "block_number" | "block_id" | "tx_hash" | "log_index"> & {
+    observed_amount: bigint;
+  };
 
 /** Returns included transfers of blocks up to a height, oldest first, without those whose booking failed recently. */
 export async function listConfirmable(
@@ -81,7 +86,7 @@ function proofs(db: Db) {
       "t.receiver",
       "t.amount",
     ])
-    .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index"])
+    .select(["s.block_number", "s.block_id", "s.tx_hash", "s.log_index", "s.amount as observed_amount"])
     .orderBy("s.block_number")
     .orderBy("s.log_index");
 }

@@ -100,6 +100,25 @@ export async function lockException(db: Db, id: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`exception ${id}`}, 0))`.execute(db);
 }
 
+/** The place of a movement on its chain. */
+export type MovementPlace = {
+  chain: string;
+  block_number: number;
+  block_id: string;
+  tx_hash: string;
+  log_index: number;
+};
+
+/** Returns the place of the movement that an exception booked. Throws when the exception names no movement. */
+export async function findMovementPlace(db: Db, id: number): Promise<MovementPlace> {
+  const { rows } = await sql<MovementPlace>`
+    select chain, block_number, block_id, tx_hash, log_index from ledger_group
+    where id = ${id} and tx_hash is not null and log_index is not null`.execute(db);
+  const [place] = rows;
+  if (!place) throw new Error(`exception ${id} names no movement`);
+  return place;
+}
+
 /** A movement's booking as an exception, with the entries of its resolution when an operator has `resolved` it. */
 export type ExceptionBooking = { groupId: number; resolved: boolean; entries: Entry[] };
 

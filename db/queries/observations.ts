@@ -5,16 +5,27 @@ import type { Db, Tables } from "../tables.ts";
 import { isBookable } from "./failed-bookings.ts";
 import type { TransferRow } from "./transfers.ts";
 
-/** Inserts the movements that were observed in a block. A log that is observed twice is stored once. */
-export async function insertObservations(db: Db, rows: readonly Insertable<Tables["observation"]>[]): Promise<void> {
+/**
+ * Inserts the movements that were observed in a block. A log that is observed twice is stored once. Returns the ids of the
+ * transfers to which the movements belong now.
+ */
+export async function insertObservations(
+  db: Db,
+  rows: readonly Insertable<Tables["observation"]>[],
+): Promise<Set<string>> {
+  const assigned = new Set<string>();
   // An observation that is not orphaned keeps its transfer, because the second writer may have found none. A movement that
   // is booked as an exception stays booked, and belongs to no transfer.
-  for (const group of groupByColumns(rows))
-    await sql`${insertRows("observation", group)}
+  for (const group of groupByColumns(rows)) {
+    const stored = await sql<{ transfer_id: string | null }>`${insertRows("observation", group)}
       on conflict (chain, block_id, tx_hash, log_index) do update set
         orphaned = false,
         transfer_id = case when observation.booked then null when observation.orphaned then excluded.transfer_id
-          else coalesce(observation.transfer_id, excluded.transfer_id) end`.execute(db);
+          else coalesce(observation.transfer_id, excluded.transfer_id) end
+      returning transfer_id`.execute(db);
+    for (const { transfer_id: id } of stored.rows) if (id !== null) assigned.add(id);
+  }
+  return assigned;
 }
 
 /** Marks the observations of blocks above a height as orphaned. Returns the transfers that they proved. */
@@ -74,9 +85,14 @@ const isMovement = (movement: Movement) => sql<boolean>`
   chain = ${movement.chain} and authorization_nonce = ${movement.authorization_nonce} and token = ${movement.token}
   and payer = ${movement.payer} and receiver = ${movement.receiver} and amount = ${movement.amount} and not orphaned`;
 
-/** Returns true when exactly this movement has been observed and is not orphaned. */
+/** Returns true when exactly this movement has been observed, and is neither orphaned nor booked as an exception. */
 export async function isObserved(db: Db, movement: Movement): Promise<boolean> {
-  const row = await db.selectFrom("observation").select("log_index").where(isMovement(movement)).executeTakeFirst();
+  const row = await db
+    .selectFrom("observation")
+    .select("log_index")
+    .where(isMovement(movement))
+    .where(sql<boolean>`not booked`)
+    .executeTakeFirst();
   return row !== undefined;
 }
 
@@ -247,6 +263,24 @@ export async function lockUnmatched(db: Db, keys: readonly ObservationKey[]): Pr
     .orderBy("log_index")
     .forUpdate()
     .execute();
+}
+
+/** Returns true when one of these movements is booked as an exception. */
+export async function hasBooked(
+  db: Db,
+  chain: string,
+  movements: readonly { blockId: string; txHash: string; logIndex: number }[],
+): Promise<boolean> {
+  const keys = movements.map(({ blockId, txHash, logIndex }) => {
+    return { chain, block_id: blockId, tx_hash: txHash, log_index: logIndex };
+  });
+  const row = await db
+    .selectFrom("observation")
+    .select("log_index")
+    .where(isOneOf(keys))
+    .where(sql<boolean>`booked`)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Marks movements as booked. The caller has locked them and books them in the same transaction. */

@@ -2,6 +2,7 @@ import { type Selectable, sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
+import { deducted } from "./settlement-deductions.ts";
 
 export type SettlementRow = Selectable<Tables["settlement"]>;
 export type NewSettlement = {
@@ -245,6 +246,23 @@ export async function recordDestination(db: Db, args: { id: string; destination:
 /** Links the payments of one settlement to another one. */
 export async function relinkPayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
   await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
+}
+
+/**
+ * Links payments of one settlement to another one: those that were booked last, from the one on that `paid` (minor units) does not
+ * cover in full.
+ */
+export async function relinkUnpaid(db: Db, args: { from: string; to: string; paid: bigint }): Promise<void> {
+  await sql`
+    with share as (
+      select p.id, sum(coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted}) over (order by (
+        select min(e.id) from event e where e.subject = p.id and e.machine = 'payment' and e.to_state = 'succeeded'
+      ), p.id) as total
+      from payment p where p.settlement_id = ${args.from}
+    )
+    update payment set settlement_id = ${args.to} from share where payment.id = share.id and share.total > ${args.paid}`.execute(
+    db,
+  );
 }
 
 /** Returns the total of settlements, minor units. */

@@ -103,11 +103,16 @@ export async function giveUpDeliveries(db: Db, endpointId: string, limit: number
   return Number(numAffectedRows);
 }
 
-/** Returns how many deliveries of an endpoint are pending, counted up to `limit`. */
-export async function countPendingDeliveries(db: Db, endpointId: string, limit: number): Promise<number> {
+/** Returns how many deliveries of an endpoint are pending, of all priorities or of one, counted up to `limit`. */
+export async function countPendingDeliveries(
+  db: Db,
+  args: { endpointId: string; limit: number; priority?: number },
+): Promise<number> {
+  const { endpointId, limit, priority } = args;
+  const ofPriority = priority === undefined ? sql`` : sql`and priority = ${priority}`;
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from (
-      select from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null limit ${limit}
+      select from webhook_delivery where endpoint_id = ${endpointId} and due_at is not null ${ofPriority} limit ${limit}
     ) pending`.execute(db);
   return rows[0]?.count ?? 0;
 }

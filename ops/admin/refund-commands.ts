@@ -35,10 +35,12 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
   addAction(
     refunds
       .command("withdraw <refund>")
-      .description("withdraw a refund that has not begun: nothing is sent, and its amount can be refunded again")
+      .description(
+        "withdraw a refund that has not begun: nothing is sent, and its amount can be refunded or returned again",
+      )
       .addHelpText(
         "after",
-        "\nSafe to repeat. Refused once the refund has begun. Payouts of the merchant that waited behind it continue.\nReads NETWORKS_FILE for the deployment's name.\n\nExample:\n  npm run admin -- refunds withdraw rfnd_0123…",
+        "\nSafe to repeat. Refused once the refund has begun. Payouts of the merchant that waited behind it continue.\nThe money of a withdrawn return is an open exception again, with a new id (exceptions list).\nReads NETWORKS_FILE for the deployment's name.\n\nExample:\n  npm run admin -- refunds withdraw rfnd_0123…",
       ),
     async (context, [refundId = ""]) => {
       const networks = readNetworks(context.networksFile());

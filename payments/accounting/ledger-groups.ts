@@ -111,6 +111,24 @@ export function exceptionGroup(transfer: Movement): Group {
 }
 
 /**
+ * Returns the group of a return that is withdrawn before it begins: its money moves from in transit to exceptions. The group
+ * is a new open exception at the place of the same movement, because an exception is closed only once.
+ */
+export function returnWithdrawnGroup(
+  refund: { id: string; exceptionId: number; asset: string; amount: bigint },
+  movement: Place,
+): Group {
+  const { id, exceptionId, asset, amount } = refund;
+  return {
+    kind: "exception",
+    subject: id,
+    note: `the return ${id} of exception ${exceptionId} was withdrawn`,
+    onChain: placeOf(movement),
+    entries: doubleEntry({ debit: accounts.inTransit, credit: accounts.exceptions, asset, amount }),
+  };
+}
+
+/**
  * Returns the group of an unmatched movement into or out of the treasury, booked against exceptions. Returns undefined
  * for a movement from the treasury to itself.
  */

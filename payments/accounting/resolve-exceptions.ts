@@ -1,3 +1,4 @@
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, type AuditEntry, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { type ExceptionRow, listOpenExceptions, lockException } from "../../db/queries/exceptions.ts";
@@ -105,10 +106,15 @@ export function assignException(
   });
 }
 
-/** Returns the money of an exception to its sender, as a refund. Refuses with `invalid_state`. */
+/**
+ * Returns the money of an exception to its sender, as a refund. Refuses with `invalid_state`, also when the sender is an
+ * address that cannot receive money: the payer of minted tokens is the zero address.
+ */
 export function returnException(deps: Deps, args: { actor: AuditActor; id: number }): Promise<Result<Resolved>> {
-  return resolve(deps, { ...args, action: "exception.returned" }, async (db, { id, asset, amount, payer }) => {
+  return resolve(deps, { ...args, action: "exception.returned" }, async (db, { id, chain, asset, amount, payer }) => {
     if (payer === null) return refuse("invalid_state", "the sender of the money is not on record");
+    const error = getChainDriver(chain).validateAddress(payer);
+    if (error) return refuse("invalid_state", `the money cannot be returned: its sender ${error}`);
     const at = deps.now();
     const row = {
       id: newId("rfnd", at),

@@ -20,6 +20,7 @@ import {
   recordDestination,
   reduceSettlement,
   relinkPayments,
+  relinkUnpaid,
   type SettlementRow,
 } from "../../db/queries/settlements.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
@@ -86,7 +87,10 @@ async function reverseException(deps: Deps, db: Db, transfer: TransferRow, movem
   await insertGroups(db, [group], deps.now());
 }
 
-/** Credits the unpaid part of a settlement to the merchant again, as a new settlement that is due at once. */
+/**
+ * Credits the unpaid part of a settlement to the merchant again, as a new settlement that is due at once. Its payments that the sent
+ * part does not cover are paid out with the new one, and are reported as paid out only then.
+ */
 async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, rest: bigint): Promise<void> {
   const { id, merchant_id: merchantId, mode, asset, converted } = settlement;
   const at = deps.now();
@@ -94,6 +98,7 @@ async function splitSettlement(deps: Deps, db: Db, settlement: SettlementRow, re
   const [number = 0] = await creditMerchants(db, [{ merchantId, asset, amount: rest, settlements: 1 }]);
   const row = { id: newId("stl", at), merchantId, mode, asset, number, amount: rest, dueAt: at, converted };
   await insertSettlements(db, [row], at);
+  await relinkUnpaid(db, { from: id, to: row.id, paid: settlement.amount - rest });
   await insertGroups(db, [settlementChangedGroup({ id, asset, merchantId, by: -rest })], at);
 }
 

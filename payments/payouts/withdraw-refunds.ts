@@ -1,29 +1,32 @@
 import { canonicalAddress } from "../../chains/canonical-ids.ts";
-import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
+import { deriveNonce, type NaturalKey, refundKey, returnKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
 import { moveRows } from "../../db/moves.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
+import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
+import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import { findReportedRefund, type RefundOwner, type ReportedRefund } from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
+import { returnWithdrawnGroup } from "../accounting/ledger-groups.ts";
 import { done, type Result, refuse } from "../error-codes.ts";
 import { type RefundView, toRefundStatus, toRefundView } from "./refund-views.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /**
  * Withdraws a refund that has not begun: it sends nothing, its amount can be refunded again, and the payouts behind it
- * continue. The guarded move decides the race with `beginRefunds`. Repeatable.
+ * continue. The guarded move decides the race with `beginRefunds`. Repeatable. The money of a withdrawn return, which is the
+ * refund of an exception, is an open exception again, with a new id.
  *
  * After a restore, the database may show a refund as waiting although its money was sent. If it were withdrawn, a
  * further refund, which has another number and thus another nonce, would send the money twice. So the call refuses
  * until the chain has been reread, and when the chain shows the refund.
  *
- * Refuses with `payment_not_found` when no payment has such a refund, and with `invalid_state` once the refund has
- * begun.
- * @param args.owner limits the call to refunds that a merchant's key reaches; unset for operators
+ * Refuses with `payment_not_found` when there is no such refund, and with `invalid_state` once the refund has begun.
+ * @param args.owner limits the call to refunds that a merchant's key reaches, which returns are not; unset for operators
  */
 export async function withdrawRefund(
   deps: { db: Db; now: () => Date; networks: Pick<Networks, "deployment" | "chains"> },
@@ -31,11 +34,12 @@ export async function withdrawRefund(
 ): Promise<Result<RefundView>> {
   return inTransaction(deps.db, async (db) => {
     const refund = await findReportedRefund(db, args, { lock: true });
-    if (!refund?.payment_id) return refuse("payment_not_found", "no such refund");
+    if (!refund) return refuse("payment_not_found", "no such refund");
     if (refund.state === "withdrawn") return done(toRefundView(refund));
     if (refund.state !== "due" && refund.state !== "held")
       return refuse("invalid_state", `the refund is ${toRefundStatus(refund.state)}`);
-    const made = await findSentReason(deps, db, refund);
+    const movement = refund.exception_id === null ? undefined : await findMovementPlace(db, refund.exception_id);
+    const made = await findSentReason(deps, db, { refund, movement });
     if (made) return refuse("invalid_state", made);
     // The row is locked, so its state cannot have changed.
     const at = deps.now();
@@ -43,6 +47,8 @@ export async function withdrawRefund(
     if (refund.state === "due")
       await moveRows(db, "refund", { ids: [refund.id], from: "due", to: "withdrawn", at, set });
     else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
+    if (movement && refund.exception_id !== null)
+      await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);
     // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)
     await wakeRefunds(db, { merchantId: refund.merchant_id ?? "", asset: refund.owed_asset ?? refund.asset });
     const entry = { actor: args.actor, action: "refund.withdrawn", subject: refund.id, at };
@@ -52,21 +58,31 @@ export async function withdrawRefund(
   });
 }
 
+/** A refund, with the movement that it returns when it is the refund of an exception. */
+type Withdrawn = { refund: ReportedRefund; movement: MovementPlace | undefined };
+
 /** Returns the reason if the refund may have been sent before a restore of the database; undefined otherwise. */
 async function findSentReason(
   { networks }: { networks: Pick<Networks, "deployment" | "chains"> },
   db: Db,
-  refund: ReportedRefund,
+  withdrawn: Withdrawn,
 ): Promise<string | undefined> {
-  const chain = chainOf(refund.asset);
+  const chain = chainOf(withdrawn.refund.asset);
   if (await findUnreadEpoch(db, chain)) return "the chain is being reread after a restore: try again later";
-  const { merchant_id: merchantId, payment_id: paymentId } = refund;
-  if (merchantId === null || paymentId === null) return undefined;
-  const number = deriveNonce(networks.deployment, refundKey({ merchantId, paymentId, number: refund.number }));
+  const key = keyOf(withdrawn);
+  if (!key) return undefined;
+  const number = deriveNonce(networks.deployment, key);
   const network = networks.chains.find((one) => one.chain === chain);
   // Without the chain's entry the treasury is unknown, and every movement with the number counts.
   const payer = network && canonicalAddress(chain, network.treasury.address);
   return (await isNumberUnclaimed(db, { chain, payer, number }))
     ? "the chain shows that the refund was sent"
     : undefined;
+}
+
+/** Returns the natural key of a refund; undefined when it names neither a movement nor a payment. */
+function keyOf({ refund, movement }: Withdrawn): NaturalKey | undefined {
+  if (movement) return returnKey({ chain: movement.chain, txHash: movement.tx_hash, logIndex: movement.log_index });
+  const { merchant_id: merchantId, payment_id: paymentId, number } = refund;
+  return merchantId === null || paymentId === null ? undefined : refundKey({ merchantId, paymentId, number });
 }

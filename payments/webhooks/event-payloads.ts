@@ -49,7 +49,8 @@ export async function readPayloads(
     const refund = refundOf.get(row.refund_id ?? "");
     if (refund) return toRefundData(row, refund);
     const key = keys.find((one) => one.merchant_id === row.merchant_id && one.public_key === row.approval_key);
-    return key ? toApprovalKeyData(row, key) : (row.detail ?? {});
+    if (key) return toApprovalKeyData(row, key);
+    return row.detail ? { reason: row.detail.reason, changed_by: row.detail.changed_by } : {};
   };
   return rows.map((row) => {
     const { id, type, at } = row;

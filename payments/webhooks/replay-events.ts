@@ -18,6 +18,9 @@ const PAGE = 5_000;
 const MAX_PENDING = 5_000;
 /** Longest period of a replay by an API key. */
 const MAX_DAYS = 31;
+/** The priority of notices, which test events are, and how many may wait for an endpoint before another test event. */
+const NOTICE_PRIORITY = 0;
+const MAX_NOTICES = 10;
 const DAY_MS = 24 * 60 * 60_000;
 
 /** Selects events to send again: those of a period (`since` inclusive, `until` exclusive), or all that were given up. */
@@ -66,7 +69,7 @@ export async function replayEvents(
 async function refuseFlood(db: Db, endpointId: string, which: Replay): Promise<Refusal | undefined> {
   if ("since" in which && which.until.getTime() - which.since.getTime() > MAX_DAYS * DAY_MS)
     return refuse("params_validation", `from: expected a period of at most ${MAX_DAYS} days`);
-  if ((await countPendingDeliveries(db, endpointId, MAX_PENDING + 1)) > MAX_PENDING)
+  if ((await countPendingDeliveries(db, { endpointId, limit: MAX_PENDING + 1 })) > MAX_PENDING)
     return refuse("rate_limited", `more than ${MAX_PENDING} events wait for the webhook endpoint; retry later`);
   return undefined;
 }
@@ -109,13 +112,16 @@ function describeReplay(replay: Replay): JsonObject {
 
 /**
  * Sends a test event to an endpoint, whatever its filters are. Returns its id; the delivery shows the response. Refuses like
- * `replayEvent`.
+ * `replayEvent`, and with `rate_limited` while ten notices wait for the endpoint: notices are sent before the events of payments.
  */
 export async function sendTestEvent(deps: EndpointDeps, args: Caller): Promise<Result<{ eventId: string }>> {
   return inTransaction(deps.db, async (db) => {
     const row = await findEndpointRow(db, args);
     if (!row) return noEndpoint();
     if (row.disabled_at) return disabled();
+    const notices = { endpointId: row.id, limit: MAX_NOTICES, priority: NOTICE_PRIORITY };
+    if ((await countPendingDeliveries(db, notices)) >= MAX_NOTICES)
+      return refuse("rate_limited", `${MAX_NOTICES} notices wait for the webhook endpoint; retry later`);
     const { actor } = args;
     const at = deps.now();
     const eventId = await insertEndpointEvent(db, {

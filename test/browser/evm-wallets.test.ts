@@ -200,7 +200,7 @@ test("a buyer can pay with another wallet when one never responds, and the first
   const { page, calls } = await open([
     { name: "Never", account: beta, waits: waitsAt("eth_requestAccounts") },
     { name: "Elsewhere", account: beta, chainId: 1, waits: waitsAt("wallet_switchEthereumChain") },
-    { name: "Silent", account: beta, waits: waitsAt("eth_signTypedData_v4") },
+    { name: "Silent", account: await fundBuyer(chain), waits: waitsAt("eth_signTypedData_v4") },
     { name: "Beta", account: beta },
   ]);
   const confirms = listConfirms(page);

@@ -72,8 +72,8 @@ test.each(screens)(
       expect({ what, moved: await page.evaluate("moved") }).toEqual({ what, moved: 0 });
     };
     /**
-     * Waits until the buyer's input has moved what it moves, and counts none of that, however late it is drawn: browsers
-     * excuse only the shifts of the first 500 ms after an input.
+     * Waits until the buyer's input has moved what it moves, and counts none of that: browsers excuse only the shifts of the
+     * first 500 ms after an input.
      */
     const excuseInput = async () => {
       await later();

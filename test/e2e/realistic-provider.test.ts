@@ -1,6 +1,6 @@
 import pRetry from "p-retry";
 import type { Hex, PrivateKeyAccount } from "viem";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { confirm, createPayment, listOptions, Refused, signOption } from "../../local/buyer-client.ts";
 import { fundBuyers, mine, startChain, type TestChain } from "../support/evm-chain.ts";
 import { execute } from "../support/execute-sql.ts";
@@ -24,6 +24,8 @@ const JUMP = { step: 300, depth: 3 };
 /** Blocks per round: the first one holds transactions, the others are empty. */
 const BLOCKS = 150;
 const FOREIGN_TRANSFERS = 100;
+/** Rounds by which the first stage is extended at most. */
+const EXTRA_ROUNDS = 20;
 
 const limit = limits[0];
 if (!limit) throw new Error("there is no limit");
@@ -120,18 +122,18 @@ function startRounds(
   },
 ) {
   const check = checkSucceeded(fleet, chain);
-  let done = 0;
+  let [done, extra] = [0, 0];
   let stopped = false;
   const hasRead = async (height: number) => {
     const [row] = await execute(fleet.databaseUrl, "SELECT number FROM chain_cursor");
     return Number(row?.["number"]) >= height;
   };
   // The first stage lasts until an endpoint has refused a call, because the calls come slower on a slow machine.
-  const isFirstOver = () => done + 1 !== stages[0]?.rounds || hasRefused();
+  const isFirstOver = () => done + 1 !== stages[0]?.rounds || hasRefused() || extra === EXTRA_ROUNDS;
   const run = async () => {
     let final = 0;
     let standsStill = false;
-    for (; !stopped; done += isFirstOver() ? 1 : 0) {
+    while (!stopped) {
       await check(final);
       await count();
       const head = Number(await chain.client.getBlockNumber());
@@ -145,6 +147,8 @@ function startRounds(
       if (!standsStill) final = Math.floor((head + BLOCKS - JUMP.depth) / JUMP.step) * JUMP.step;
       await mine(chain, BLOCKS);
       await waitFor(() => hasRead(head), { within: 60_000, every: 200, what: `the watcher has read block ${head}` });
+      if (isFirstOver()) done += 1;
+      else extra += 1;
     }
     await check(final);
   };
@@ -179,6 +183,7 @@ test("200 payments succeed behind two endpoints with every limit and fault of re
   };
   const hasRefused = () => providers.some((provider) => "budget" in provider.counts.refused);
   const rounds = startRounds(chain, fleet, { moveForeign, setRules, count, hasRefused });
+  onTestFinished(() => void rounds.stop());
   const payAll = async () => {
     const payers = Array.from({ length: PAYMENTS }, (_, index) => buyers[index % BUYERS] as PrivateKeyAccount);
     await mapConcurrently(payers, 16, (buyer) => buy(fleet, chain, buyer));

@@ -210,7 +210,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
   if (!buyer) throw new Error("no buyer");
   const last = await prepare(chain.id, buyer, 9);
   await confirmOne(last);
-  expect(await waitFinal(fleet.shop, last.id, 30_000)).toMatchObject({ status: "succeeded" });
+  expect(await waitFinal(fleet.shop, last.id, 20_000)).toMatchObject({ status: "succeeded" });
   const dropped = async () =>
     sumOf(await scrape(worker?.metricsUrl ?? ""), "pay_trace_spans_dropped_total", { reason: "export" });
   await waitFor(async () => ((await dropped()) ?? 0) > 0, { within: 30_000 });
@@ -218,7 +218,7 @@ test("traces lead from confirms through shared jobs, statements, calls and the s
     worker?.records().filter(({ msg }) => String(msg).startsWith("trace collector takes no spans")) ?? [];
   await waitFor(() => warnings().length > 0, { within: 20_000, what: "the warning" });
   expect(warnings()).toHaveLength(1);
-  await worker?.kill("SIGTERM");
+  await worker?.kill("SIGTERM", 40_000);
   expect(await worker?.gone).toEqual({ code: 0, signal: null });
 });
 

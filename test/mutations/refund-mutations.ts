@@ -145,6 +145,11 @@ export const refundMutations: readonly MutationGroup[] = [
         replace: "",
       },
       {
+        name: "payments that an adopted payout does not cover are reported as paid out with it",
+        find: "await relinkUnpaid(db, { from: id, to: row.id, paid: settlement.amount - rest });",
+        replace: "",
+      },
+      {
         name: "a payout of more than the payable amount is not deducted from the merchant's other settlements",
         find: "rest < 0n ? await fillSettlement(deps, db, settlement, -rest) : 0n",
         replace: "0n",
@@ -164,6 +169,27 @@ export const refundMutations: readonly MutationGroup[] = [
         name: "a movement that is adopted as a payout stays an exception",
         find: "if (movement.booked) await reverseException(",
         replace: "if (false) await reverseException(",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/withdraw-refunds.ts",
+    tests: ["test/integration/payments/payouts/withdrawn-returns.test.ts"],
+    mutations: [
+      {
+        name: "the money of a withdrawn return stays in transit",
+        find: "if (movement && refund.exception_id !== null)",
+        replace: "if (false && movement && refund.exception_id !== null)",
+      },
+      {
+        name: "a return that the chain shows as sent is withdrawn",
+        find: "if (!key) return undefined;",
+        replace: "if (!key || withdrawn.movement) return undefined;",
+      },
+      {
+        name: "a merchant's key withdraws a return",
+        find: "findReportedRefund(db, args, { lock: true })",
+        replace: "findReportedRefund(db, { refundId: args.refundId }, { lock: true })",
       },
     ],
   },

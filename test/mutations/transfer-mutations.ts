@@ -99,6 +99,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/lane-takeover.test.ts"],
       },
       {
+        name: "a transfer becomes included by a movement that is booked as an exception",
+        find: "transfer && assigned.has(transfer.id) ? transfer : []",
+        replace: "transfer ?? []",
+        tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
+      },
+      {
         name: "an included transfer matches a second movement",
         find: 'state !== "ended" && !standing.has(id)',
         replace: 'state !== "ended"',
@@ -122,6 +128,28 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "assigned.filter((row) => !failed.some((log) => isProof(log, row)))",
         replace: "assigned",
         tests: ["test/integration/payments/accounting/failed-bookings.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/verify-push.ts",
+    tests: ["test/integration/payments/options/quote-rows.test.ts"],
+    mutations: [
+      {
+        name: "a confirm of a push whose money is booked as an exception is accepted",
+        find: "if (await hasBooked(deps.db, chain.chain, made))",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/two-endpoint-agreement.ts",
+    tests: ["test/integration/payments/payouts/restored-payouts.test.ts"],
+    mutations: [
+      {
+        name: "a large adopted payout that paid more than it owed is never confirmed",
+        find: ", amount: one.observed_amount",
+        replace: "",
       },
     ],
   },
@@ -171,6 +199,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "else if (leading.length > 0 && result.reason",
         replace: "else if (false && result.reason",
         tests: ["test/integration/transfers/evm/realistic-provider.test.ts"],
+      },
+      {
+        name: "a reading that an endpoint broke off reads as many blocks again before their receipts",
+        find: "brokenOff.get(chain.rpc) === from.blockId ? from.number + 1 : to",
+        replace: "to",
+        tests: ["test/integration/transfers/evm/many-deposits.test.ts"],
       },
       {
         name: "a response without the logs of the service's own transaction is accepted",
@@ -431,6 +465,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/expire-authorizations.test.ts"],
       },
       {
+        name: "a transfer whose movement is booked as an exception never ends",
+        find: "if (await hasBooked(deps.db, chain.chain, [made]))",
+        replace: "if (false)",
+        tests: ["test/integration/payments/options/quote-rows.test.ts"],
+      },
+      {
         name: "a transfer ends before all blocks have been searched for its movement",
         find: "if (left.to >= left.from) return;",
         replace: "",
@@ -479,6 +519,12 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "rpc === head.newest?.rpc ? head.newest.block : undefined",
         replace: "head.newest?.block",
       },
+      {
+        name: "stored bytes are not sent in a pass whose reading an endpoint breaks off",
+        find: "if (otherChain.length > 0) throw otherChain[0];",
+        replace: "if (errors.length > 0) throw errors[0];",
+        tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
     ],
   },
   {
@@ -500,6 +546,12 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a receipt that the endpoint refuses as too large holds up the watcher",
         find: 'if (block === undefined || !(classifyLogError(cause).kind === "too_large" || isSlow(cause))) throw cause;',
         replace: "if (block !== undefined) throw cause;",
+      },
+      {
+        name: "a reading that an endpoint broke off asks for the same receipts again",
+        find: "keepMovements(chain, keyed);",
+        replace: "",
+        tests: ["test/integration/transfers/evm/many-deposits.test.ts"],
       },
     ],
   },

@@ -62,21 +62,26 @@ export async function runBlockPass(
     tried = await beginBookingRetries(deps, chain, { unsolicited: handlers.unsolicited, readLanded });
   });
   const finalBefore = watched.cursor.finalNumber;
-  try {
+  const otherChain: ChainError[] = [];
+  await attempt(async () => {
     let waitsFirst = false;
     for (let isFirst = true; ; isFirst = false) {
       const head = await waitForBlock(deps, chain, { cursor: watched.cursor, signal, until, waitsFirst });
       waitsFirst = head.newest !== undefined;
       if (!isFirst && head.number === watched.cursor.number && !head.isAnnounced) break;
-      await readUpTo(deps, chain, watched, { head, handlers, attempt });
+      await readUpTo(deps, chain, watched, { head, handlers, attempt }).catch((error: unknown) => {
+        if (error instanceof ChainError && error.code === "wrong_chain") otherChain.push(error);
+        throw error;
+      });
       if (signal.aborted || errors.length > 0 || watched.cursor.number < head.number || performance.now() >= until)
         break;
     }
-  } finally {
-    // Also when a read has failed: what is confirmed need not be read again.
-    if (watched.cursor.finalNumber > finalBefore)
-      await attempt(() => markFinal(deps, chain, { cursor: watched.cursor, handlers }));
-  }
+  });
+  // Also when a read has failed: what is confirmed need not be read again.
+  if (watched.cursor.finalNumber > finalBefore)
+    await attempt(() => markFinal(deps, chain, { cursor: watched.cursor, handlers }));
+  // Another chain does not show whether authorizations and nonces were used on this one.
+  if (otherChain.length > 0) throw otherChain[0];
   if (hasUnread)
     await attempt(() => backfillAssets(deps, chain, { cursor: watched.cursor, unsolicited: handlers.unsolicited }));
   await attempt(() => endExpiredAuthorizations(deps, chain, { cursor: watched.cursor, signal, handlers }));

@@ -10,6 +10,7 @@ import {
   type ExpiredTransfer,
   listExpiredAuthorizations,
 } from "../../db/queries/expired-transfers.ts";
+import { hasBooked } from "../../db/queries/observations.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";
@@ -25,6 +26,9 @@ const ASKED_ENDPOINTS = 2;
 /** A pass searches for movements for this long, milliseconds: blocks must still be read. */
 const SEARCH_MS = 1_500;
 
+const UNUSED = "transfer's authorization expired unused";
+const BOOKED = "transfer's authorization expired, and its movement is booked as an exception";
+
 /**
  * The last transfer that the previous pass of this process has checked, by chain, when it left some for this one: transfers
  * that cannot be decided must not take the turn of later ones.
@@ -36,8 +40,8 @@ const unfinished = new WeakMap<EvmChain["endpoints"], Searches>();
 
 /**
  * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
- * unused, cancelled, or used for something else. Nothing else ends an accepted transfer. A transfer that did happen, and
- * whose log no reading showed, is found here and recorded. A long search for it goes on in later passes, and delays no other
+ * unused, cancelled, used for something else, or used by a movement that is booked as an exception. Nothing else ends an
+ * accepted transfer. A transfer that did happen, and whose log no reading showed, is found here and recorded. A long search for it goes on in later passes, and delays no other
  * transfer that needs none.
  */
 export async function endExpiredAuthorizations(
@@ -77,13 +81,16 @@ export async function endExpiredAuthorizations(
         const made = await findTransferMovement(view, transfer, { left, mayRead });
         if (made) {
           searches.delete(transfer.id);
+          // The money is in the ledger already, and an operator decides about it.
+          if (await hasBooked(deps.db, chain.chain, [made]))
+            return endOne(deps, transfer, { reason: BOOKED, book: args.handlers.ended });
           return recordFound(deps, chain, made, args.handlers.unsolicited);
         }
         if (left.to >= left.from) return;
       }
       if (isLargeAmount(chain, chain.tokens.get(transfer.asset), transfer.amount) && views.length < ASKED_ENDPOINTS)
         throw new ChainError("rpc_unreachable", { detail: `a second endpoint, for transfer ${transfer.id}` });
-      await endOne(deps, transfer, args.handlers.ended);
+      await endOne(deps, transfer, { reason: UNUSED, book: args.handlers.ended });
       searches.delete(transfer.id);
     };
     // A transfer that cannot be decided now must not keep the others from ending.
@@ -149,14 +156,19 @@ async function recordFound(
   count();
 }
 
-async function endOne(deps: TransferDeps, transfer: ExpiredTransfer, book: BookEnded): Promise<void> {
+/** Ends a transfer and books its end. The log says the reason. */
+async function endOne(
+  deps: TransferDeps,
+  transfer: ExpiredTransfer,
+  { reason, book }: { reason: string; book: BookEnded },
+): Promise<void> {
   const { id, chain, purpose, state, last_error: error } = transfer;
   const end = async (db: Db) => {
     const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), set: { due_at: null } };
     if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
     const afterCommit = await book(db, [transfer]);
     return () => {
-      deps.log.warn({ transfer: id, error }, "transfer's authorization expired unused");
+      deps.log.warn({ transfer: id, error }, reason);
       deps.metrics.transferTransitions.inc({ chain, purpose, from: state, to: "ended" });
       afterCommit();
     };

@@ -2,6 +2,8 @@ import { ChainError, type ChainErrorCode } from "../../chains/errors.ts";
 import { isWatched, readAccountMovements, type WatchedAccounts } from "../../chains/evm/account-logs.ts";
 import { type Block, readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
+import { type KeptReadings, openKeptReadings } from "../../chains/evm/kept-readings.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { readNaturalKeys } from "../../chains/evm/transaction-movements.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
@@ -19,6 +21,15 @@ import { keepRelevant, listWatchedAccounts } from "./watched-accounts.ts";
  */
 export type Reading = Recordable & { blocks: readonly Block[]; isRange: boolean };
 
+/** The cursor's block after which the last reading of each endpoint ended, because the endpoint did not show all receipts. */
+const brokenOff = new WeakMap<Rpc, string>();
+
+/** How long the time of a block is kept after its last use, milliseconds, and of how many blocks of each endpoint. */
+const TIMES_MS = 5 * 60_000;
+const MAX_TIMES = 10_000;
+/** The times of blocks that each endpoint has shown, by hash: a reading that an endpoint breaks off gets further each time. */
+const times = new WeakMap<Rpc, KeptReadings<Date>>();
+
 /**
  * Reads the blocks after a cursor concurrently: the header and the movements of our accounts of each, and the receipts of the
  * transactions that made them or that we sent. `known` is a block that was read from the same endpoint already.
@@ -32,7 +43,9 @@ export async function readBlocks(
 ): Promise<Reading | undefined> {
   const { from, to, known } = range;
   const read = async (number: number) => (number === known?.number ? known : readBlock(chain.rpc, number));
-  const numbers = Array.from({ length: to - from.number }, (_, index) => from.number + 1 + index);
+  // The headers and logs of many blocks would use up again what the endpoint allows, before the receipts are asked for.
+  const last = brokenOff.get(chain.rpc) === from.blockId ? from.number + 1 : to;
+  const numbers = Array.from({ length: last - from.number }, (_, index) => from.number + 1 + index);
   const linked = keepLinked(from.blockId, await readLeading(numbers, read));
   if (linked.length === 0) return undefined;
   const [accounts, ours] = await Promise.all([
@@ -52,7 +65,9 @@ export async function readBlocks(
     return [receipt.value];
   });
   const timeOf = new Map(blocks.map(({ hash, at }) => [hash as string, at]));
+  brokenOff.set(chain.rpc, from.blockId);
   const seen = await completeMovements(deps, chain, { accounts, landed, found: found.flat() });
+  brokenOff.delete(chain.rpc);
   return { blocks, seen: seen.map((log) => ({ ...log, at: timeOf.get(log.blockId) })), landed, isRange: false };
 }
 
@@ -94,10 +109,18 @@ export async function setBlockTimes(
   const known = await listByAuthorizations(deps.db, { chain: chain.chain, nonces });
   const isKnown = new Set<string>(known.map((row) => row.authorization_nonce));
   const fresh = seen.filter((log) => log.authorizationNonce !== null && !isKnown.has(log.authorizationNonce));
-  for (const [number, logs] of Map.groupBy(fresh, (log) => log.blockNumber)) {
-    const { at } = await readBlock(chain.rpc, number);
+  const kept = times.get(chain.rpc) ?? openKeptReadings<Date>({ keptMs: TIMES_MS, maxSize: MAX_TIMES });
+  times.set(chain.rpc, kept);
+  for (const [id, logs] of Map.groupBy(fresh, (log) => log.blockId)) {
+    const at = kept.find(id) ?? (await readTime(chain, logs[0]?.blockNumber ?? 0, kept));
     for (const log of logs) log.at = at;
   }
+}
+
+async function readTime({ rpc }: EvmChain, number: number, kept: KeptReadings<Date>): Promise<Date> {
+  const { hash, at } = await readBlock(rpc, number);
+  kept.keep(hash, at);
+  return at;
 }
 
 /** Returns the leading blocks that each have the previous one as parent. */

@@ -64,7 +64,11 @@ export function openAgreement(deps: Pick<TransferDeps, "metrics" | "log">, chain
   };
   return {
     keepTransfers: (transfers) =>
-      keep(transfers, (one) => ({ ...one, token: chain.tokens.get(one.asset)?.token ?? one.asset })),
+      keep(transfers, (one) => {
+        const token = chain.tokens.get(one.asset)?.token ?? one.asset;
+        // The endpoints show what moved, which can be more than an adopted payout owed.
+        return { ...one, token, amount: one.observed_amount };
+      }),
     keepMovements: (movements) => keep(movements, (one) => one),
   };
 }

@@ -41,7 +41,7 @@ export async function verifyAnyKind(
     const some = pushes.slice(from, from + CONCURRENT_PUSHES);
     results.push(
       ...(await Promise.all(
-        some.map(async (one): Promise<[EvmSigned, VerificationResult]> => [one, await verifyPush(chain, one)]),
+        some.map(async (one): Promise<[EvmSigned, VerificationResult]> => [one, await verifyPush(deps, chain, one)]),
       )),
     );
   }
@@ -282,7 +282,7 @@ async function decide(
   const good: VerificationResult = { ok: true, smartWallet, codeHash, counted };
   if (found.refused.has(one.payer)) return { ok: false, reason: SCREENED_OUT };
   if (outcome?.ok && funds.take(one)) return good;
-  // Another relayer may have made the same transfer. Then the money has arrived.
+  // Another relayer may have made the same transfer. Then the money has arrived, unless it is booked as an exception.
   if (await isObserved(deps.db, one)) return good;
   if (outcome?.ok || !funds.holds(one)) return { ok: false, reason: INSUFFICIENT_FUNDS };
   if (!outcome) return { ok: false, reason: "the transfer was not simulated" };

@@ -1,16 +1,23 @@
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { throwChainError } from "../../chains/evm/rpc-errors.ts";
-import { findTag } from "../../chains/evm/transfer-logs.ts";
+import { findTag, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
+import { hasBooked } from "../../db/queries/observations.ts";
+import { isSameMovement } from "../match-movements.ts";
 import { REVERTED } from "../refusal-reasons.ts";
-import type { EvmSigned, VerificationResult } from "../verification.ts";
+import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";
 
 /**
  * Verifies a transaction that a wallet claims to have sent. The hash is only a hint: the transaction must be from the payer,
  * to the token, with exactly the requested call data, and in a block without having failed. A pending transaction may never
- * be included (a nonce gap, a replacement), so it is not a payment yet. Throws ChainError when the chain cannot be read.
+ * be included (a nonce gap, a replacement), so it is not a payment yet. Money that is booked as an exception, because it
+ * moved too late, pays nothing. Throws ChainError when the chain cannot be read.
  */
-export async function verifyPush(chain: EvmChain, signed: EvmSigned): Promise<VerificationResult> {
+export async function verifyPush(
+  deps: Pick<VerifyDeps, "db">,
+  chain: EvmChain,
+  signed: EvmSigned,
+): Promise<VerificationResult> {
   const found = await chain.rpc({ method: "eth_getTransactionByHash", params: [signed.proof] }).catch(throwChainError);
   if (!found) return { ok: false, later: true, reason: "the network does not know the transaction" };
   const { token, payer, receiver, amount } = signed;
@@ -19,5 +26,9 @@ export async function verifyPush(chain: EvmChain, signed: EvmSigned): Promise<Ve
     return { ok: false, reason: "the transaction is not the payment that was asked for" };
   const receipt = found.blockHash ? await readReceipt(chain.rpc, found.hash) : undefined;
   if (!receipt) return { ok: false, later: "pending", reason: "the transaction is in no block" };
-  return receipt.reverted ? { ok: false, reason: REVERTED } : { ok: true, smartWallet: false };
+  if (receipt.reverted) return { ok: false, reason: REVERTED };
+  const made = readTransferLogs(receipt.logs, chain).filter((log) => isSameMovement(log, movement));
+  if (await hasBooked(deps.db, chain.chain, made))
+    return { ok: false, reason: "the transaction's money is booked as an exception" };
+  return { ok: true, smartWallet: false };
 }

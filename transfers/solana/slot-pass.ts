@@ -192,7 +192,7 @@ async function confirmRest(
     slot: transfer.block_number,
     isOurs: false,
     token: chain.tokens.get(transfer.asset)?.token ?? "",
-    amount: transfer.amount,
+    amount: transfer.observed_amount,
     receiver: transfer.receiver,
   }));
   await confirmChunk(deps, chain, agreed, { final: slot, book: handlers.confirmed });

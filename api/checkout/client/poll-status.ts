@@ -37,8 +37,7 @@ export function followStatus(
         const payment = await callApi<StatusPayload>(`/status?version=${shownVersion}`, { signal });
         isFinal = payment.isFinal;
         onStatus(payment);
-        // A server that is shutting down responds at once, and one that is behind with an older status: the delay spares them a storm
-        // of requests.
+        // A server that is shutting down, or that is behind, responds at once: the delay spares it many requests.
         if (payment.version <= shownVersion && performance.now() - began < NOT_HELD_MS) await pause();
       } catch {
         // The server is down, busy or restarting: the page keeps the last status.

@@ -67,7 +67,9 @@ create table webhook_event (
   foreign key (merchant_id, approval_key) references approval_key (merchant_id, public_key),
   check (num_nonnulls(payment_id, change_id, refund_id, approval_key, endpoint_id) = 1),
   check (approval_key is null or merchant_id is not null),
-  check ((endpoint_id is null) = (detail is null))
+  check ((endpoint_id is null) = (detail is null)),
+  -- A payload says of an endpoint what `detail` says, and of anything else what its rows say.
+  check ((endpoint_id is not null) = (type like 'webhook\_endpoint.%'))
 );
 create unique index webhook_event_payment on webhook_event (payment_id, type) where payment_id is not null;
 create unique index webhook_event_change on webhook_event (change_id, type) where change_id is not null;

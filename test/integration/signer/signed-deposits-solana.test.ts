@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { deriveNonce, paymentKey } from "../../../chains/natural-key.ts";
 import { readStatuses } from "../../../chains/solana/signature-statuses.ts";
 import { broadcastBytes } from "../../../chains/solana/solana-broadcast.ts";
@@ -30,6 +30,13 @@ const networks = parseNetworks(await describeSolanaDeployment(solana, keys, { rp
 const { signer, store } = await startSignerFor(networks, { SOLANA_TREASURY_KEY });
 const fixture = await makeSolanaMerchantFixture(solana, { keys, signer });
 const { chain, deps, merchantId } = fixture;
+
+afterEach(async () => {
+  await solana.knobs.drop(0);
+  await solana.knobs.hold(0);
+  await solana.knobs.setSlotMs(solana.slotMs);
+  await solana.knobs.resume();
+});
 
 /** Returns what a call adds to the calls of a method. */
 async function countCalls(method: string, made: () => Promise<unknown>): Promise<number> {

@@ -36,7 +36,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const chain = await startChain();
 const log = createLog({ level: "silent", role: "test" });
 const certificates = await makeCertificates();
-/** The key service answers none of its next calls: a signer repeats a call that is not answered until it is killed. */
+/** Makes the key service answer none of its next ten calls: a signer repeats an unanswered call until it is killed. */
 const silence = Array.from({ length: 10 }, () => ({ status: 0, name: "silent" }));
 
 /** Returns the environment of a signer's process with a store of its own. `limited` changes the limits of its asset. */

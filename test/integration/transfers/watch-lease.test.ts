@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { fundBuyer, mine, startChain, transfersTo } from "../../support/evm-chain.ts";
 import { startFaultProxy } from "../../support/fault-proxy.ts";
 import { makeClock } from "../../support/test-deps.ts";
@@ -19,6 +19,7 @@ async function slowWatcher(method: string) {
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
   const held = Promise.withResolvers<void>();
+  onTestFinished(() => held.resolve());
   let calls = 0;
   proxy.onAnswer((name) => {
     if (name !== method) return undefined;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { Registry } from "prom-client";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { cancel, createPayment, getStatus, pay, waitFinal } from "../../../local/buyer-client.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
 import { fundBuyer, mine, startChain, usdcBalance } from "../../support/evm-chain.ts";
@@ -45,7 +45,10 @@ async function compareMetrics(): Promise<void> {
   for (const name of aging)
     expect(Math.abs((sumOf(both.idle, name, on) ?? -100) - (sumOf(both.busy, name, on) ?? 100)), name).toBeLessThan(5);
 }
-/** Gauges that are read later than three seconds are absent from one scrape, as on a slow machine, so that it is repeated. */
+/**
+ * A gauge whose read takes longer than three seconds, as on a slow machine, is absent from that scrape, so the scrape is
+ * repeated.
+ */
 const repeated = { timeout: 60_000, interval: 250 };
 const expectEqualMetrics = () => vi.waitFor(compareMetrics, repeated);
 
@@ -118,6 +121,7 @@ test("an idle worker has no statement that waits for a connection, also while it
 
 test("a table that is locked takes only the gauges of its rows from a scrape, which says since when", async () => {
   const locker = new pg.Client({ connectionString: fleet.databaseUrl });
+  onTestFinished(() => void locker.end());
   await locker.connect();
   await locker.query("begin");
   /** Returns when each group was last read. */

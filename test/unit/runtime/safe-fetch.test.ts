@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { createSafeFetch, type SafeFetchRequest } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { startHttps } from "../../support/https-server.ts";
 import { startNameServer } from "../../support/name-server.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 let serve: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end("hello");
 let requests = 0;
@@ -158,6 +160,18 @@ describe("when the caller needs only the status", () => {
   });
 });
 
+test("a response whose body does not end keeps no connection open when the caller needs only its beginning", async () => {
+  const open = new Set<Socket>();
+  serve = (incoming, response) => {
+    open.add(incoming.socket);
+    incoming.socket.once("close", () => open.delete(incoming.socket));
+    response.writeHead(200, { "content-length": 60_000 }).write(Buffer.alloc(2_048));
+  };
+  for (let round = 0; round < 20; round += 1)
+    expect(await free(request({ keepAlive: true, beginning: 2_048, maxBytes: 65_536 }))).toMatchObject({ ok: true });
+  await waitFor(() => open.size === 0, { within: 5_000, what: "all connections are closed" });
+});
+
 describe("a keep-alive connection", () => {
   const kept = (more: Partial<SafeFetchRequest> = {}) => free(request({ keepAlive: true, ...more }));
   let ports: (number | undefined)[] = [];
@@ -252,6 +266,16 @@ describe("a name is resolved by its name servers", () => {
     const before = requests;
     expect(await (await open())(request())).toMatchObject({ ok: false, error: "private_address" });
     expect(requests).toBe(before);
+  });
+
+  test("and connected to although a question for its addresses of IPv6 is never answered", async () => {
+    answers = (_name, family) => (family === 4 ? ["127.0.0.2"] : undefined);
+    serve = hello;
+    const began = performance.now();
+    expect(await (await open({ isPublic }))(request())).toMatchObject({ ok: true });
+    // The name server is given up after six seconds.
+    expect(performance.now() - began).toBeLessThan(5_000);
+    answers = (name) => records[name];
   });
 
   test("and connected to at its second address when the first one refuses connections", async () => {

@@ -188,6 +188,39 @@ describe("webhook endpoints over the API", () => {
     expect(await replayEvents(deps, byOperator)).toMatchObject({ ok: true });
   });
 
+  test("a key sends no further test event while ten notices wait for the endpoint, because notices go before payments", async () => {
+    const { id } = await create();
+    const send = async () => (await api.post(`/v1/webhook-endpoints/${id}/test`, headers, {})).status;
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from webhook_delivery where endpoint_id = ${id} and due_at is not null`.execute(
+      api.deps.db,
+    );
+    for (let waiting = rows[0]?.count ?? 0; waiting < 10; waiting += 1) expect(await send()).toBe(200);
+    expect(await send()).toBe(429);
+  });
+
+  test("the database refuses an event about an endpoint that looks like one about a payment", async () => {
+    const { id } = await create();
+    const forge = sql`
+      insert into webhook_event (account_id, mode, type, endpoint_id, detail, at)
+      select account_id, mode, 'payment.succeeded', id, '{"payment_id":"pay_1","status":"succeeded"}', now()
+      from webhook_endpoint where id = ${id}`;
+    await expect(forge.execute(api.deps.db)).rejects.toMatchObject({ code: "23514" });
+  });
+
+  test("an event about an endpoint says nothing that its row does not say, whatever is stored beside its reason", async () => {
+    const { id } = await create();
+    const detail = JSON.stringify({ reason: "requested", changed_by: null, live: true, endpoint_id: "other" });
+    await sql`
+      insert into webhook_event (account_id, mode, type, endpoint_id, detail, at)
+      select account_id, mode, 'webhook_endpoint.updated', id, ${detail}, now() from webhook_endpoint where id = ${id}`.execute(
+      api.deps.db,
+    );
+    const { body } = await api.get("/v1/events?limit=100", headers);
+    const [event] = (body["data"] as { type: string; data: object }[]).slice(-1);
+    expect(event?.data).toEqual({ endpoint_id: id, live: false, reason: "requested", changed_by: null });
+  });
+
   test("a change of one endpoint is an event that names the key", async () => {
     const { id } = await create();
     await api.delete(`/v1/webhook-endpoints/${id}`, headers);

@@ -73,13 +73,16 @@ describe("the status of a payment", () => {
       });
       const seenBy = async (on: Api, status: string) =>
         waitFor(async () => (await ask(on)) === status, { within: 20_000, what: `${status} is seen` });
-      await move(api, id, "requires_action", "processing");
-      await seenBy(api, "processing");
-      await seenBy(twin, "processing");
-      await move(api, id, "processing", "succeeded");
-      await seenBy(twin, "succeeded");
-      await seenBy(api, "succeeded");
-      over = true;
+      try {
+        await move(api, id, "requires_action", "processing");
+        await seenBy(api, "processing");
+        await seenBy(twin, "processing");
+        await move(api, id, "processing", "succeeded");
+        await seenBy(twin, "succeeded");
+        await seenBy(api, "succeeded");
+      } finally {
+        over = true;
+      }
       for (const seen of await Promise.all(callers)) expect(seen).toEqual(seen.toSorted((a, b) => a - b));
     },
   );

@@ -17,7 +17,7 @@ const countGroups = async () => (await db.selectFrom("ledger_group").select("id"
 const makeConfirmed = (facts: Pick<ConfirmedTransfer, "purpose"> & Partial<ConfirmedTransfer>): ConfirmedTransfer => ({
   ...{ id: `trf_${facts.purpose}`, payment_id: null, settlement_id: null, refund_id: null, chain: chain.id },
   ...{ asset: chain.asset, receiver: fixture.destination, amount: 1_000_000n, block_number: 1, block_id: "0xb" },
-  ...{ tx_hash: "0xt", log_index: 0, ...facts },
+  ...{ tx_hash: "0xt", log_index: 0, observed_amount: 1_000_000n, ...facts },
 });
 
 test("the ledger refuses to book a confirmed transfer for a payout or a refund that has not begun", async () => {

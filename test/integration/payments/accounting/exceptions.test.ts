@@ -1,8 +1,10 @@
+import { zeroAddress } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { moveRows } from "../../../../db/moves.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { execute } from "../../../../local/execute-sql.ts";
+import { mintUsdc } from "../../../../local/usdc.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import {
   assignException,
@@ -156,6 +158,17 @@ describe("exceptions", () => {
     expect(one).toMatchObject({ what: "unknown", payer: null });
     const refused = { code: "invalid_state", message: "the sender of the money is not on record" };
     expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject(refused);
+  });
+
+  test("tokens that are minted to the treasury cannot be returned, because their sender is the zero address", async () => {
+    await mintUsdc(chain.client, chain.contracts.token, [treasury], 4_000_000n);
+    await fixture.watch();
+    const one = await newest();
+    expect(one).toMatchObject({ what: "unknown", payer: zeroAddress, amount: 4_000_000n });
+    const message = "the money cannot be returned: its sender is the zero address";
+    const refused = { code: "invalid_state", message };
+    expect(await returnException(fixture.deps, { actor: testActor, id: one.id })).toMatchObject(refused);
+    expect((await list()).map(({ id }) => id)).toContain(one.id);
   });
 
   test("unsolicited money from a known payer is listed with that payer's payment of the last week as a guess", async () => {

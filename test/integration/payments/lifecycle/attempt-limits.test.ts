@@ -52,7 +52,7 @@ test("two hundred garbage confirms leave ten attempts, and the buyer of the opti
   expect((await fixture.status(id)).state).toBe("processing");
 });
 
-test("two hundred concurrent garbage confirms leave three waiting attempts", async () => {
+test("two hundred garbage confirms, ten at a time, leave three waiting attempts", async () => {
   const id = await fixture.create();
   const buyer = await fundBuyer(chain);
   const [option] = await fixture.offer(id, buyer);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { expirePayment } from "../../../../payments/lifecycle/expire-payment.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana } from "../../../support/test-solana.ts";
@@ -6,6 +6,13 @@ import { waitFor } from "../../../support/wait-for.ts";
 
 const solana = await startTestSolana({ own: true });
 const fixture = await makeSolanaMerchantFixture(solana);
+
+afterEach(async () => {
+  await solana.knobs.drop(0);
+  await solana.knobs.hold(0);
+  await solana.knobs.setSlotMs(solana.slotMs);
+  await solana.knobs.resume();
+});
 
 /** Creates a payment with an option that expires in `seconds`, and returns the memo that pays it. */
 async function createExpiring(seconds: number) {

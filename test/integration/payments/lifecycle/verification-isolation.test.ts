@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createVerify } from "../../../../payments/lifecycle/verify-batches.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -30,6 +30,7 @@ test("a plain key's attempt is verified while two hundred garbage confirms of co
 
   // Calls with a gas price are simulations for contract wallets. Their answers are held back.
   const gate = Promise.withResolvers<void>();
+  onTestFinished(() => gate.resolve());
   let held = 0;
   proxy.onAnswer((method, params) => {
     const [request] = params as { maxFeePerGas?: string }[];

@@ -1,20 +1,26 @@
-import { type PrivateKeyAccount, parseEther } from "viem";
+import { encodeFunctionData, type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, parseEther, slice } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
 import { listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { cleanUp } from "../../../../payments/maintenance/clean-up.ts";
 import { setFee } from "../../../../payments/merchants/fee-policies.ts";
-import { fundBuyer } from "../../../support/evm-chain.ts";
+import type { OptionView } from "../../../../payments/views.ts";
+import { fundBuyer, mine } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
-import { type MerchantFixture, signOption, unwrap } from "../../../support/merchant-fixture.ts";
+import { type MerchantFixture, signOption, unwrap, walletActions } from "../../../support/merchant-fixture.ts";
 import { createEuroPayment, PAST_QUOTE_MS, startQuotes } from "../../../support/quote-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { mintTestToken } from "../../../support/token-kinds.ts";
+import { relayByThirdParty } from "../../../support/transfers-fixture.ts";
 
 const { chain, assets, setPrice, makeMerchant } = await startQuotes();
 const UNIT = 1_000_000n;
 const HOUR_MS = 3_600_000;
+const abi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)",
+]);
+type Message = { from: Hex; to: Hex; value: string; validAfter: string; validBefore: string; nonce: Hex };
 
 async function makePusher(): Promise<PrivateKeyAccount> {
   const buyer = privateKeyToAccount(newKey().privateKey);
@@ -150,4 +156,87 @@ test("the cleanup deletes replaced quotes a day after they expire, except signed
   await readUpTo(fixture.deps.now());
   expect(await cleanUp(fixture.deps)).toMatchObject({ quotes: 2 });
   expect((await idsOf(fixture, paymentId)).toSorted()).toEqual([signed, newest].toSorted());
+});
+
+type Signed = Awaited<ReturnType<typeof signOption>>;
+
+/** Returns a buyer and a function that moves the money of an option without us. It returns what the wallet returned. */
+const kinds = {
+  async push() {
+    const buyer = await makePusher();
+    return { asset: assets.push, buyer, move: (option: OptionView) => signOption(option, buyer, chain) };
+  },
+  async usdc() {
+    const buyer = await fundBuyer(chain);
+    const move = async (option: OptionView): Promise<Signed> => {
+      const results = await signOption(option, buyer);
+      const { message } = JSON.parse(String(walletActions(option)[0]?.params[1])) as { message: Message };
+      const { from, to, value, validAfter, validBefore, nonce } = message;
+      const signature = String((results[0] as { data: readonly unknown[] }).data[0]) as Hex;
+      const vrs = [hexToNumber(slice(signature, 64)), slice(signature, 0, 32), slice(signature, 32, 64)] as const;
+      const args = [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, ...vrs] as const;
+      await relayByThirdParty(chain, encodeFunctionData({ abi, functionName: "transferWithAuthorization", args }));
+      return results;
+    };
+    return { asset: assets.usdc, buyer, move };
+  },
+};
+
+/** Moves the money of a quote long after its end, without us, and returns a second quote at the same price. */
+async function moveLate(kind: keyof typeof kinds, change: Record<string, unknown> = {}) {
+  const { asset, buyer, move } = await kinds[kind]();
+  const fixture = await makeMerchant([asset], { change });
+  // Another test can have moved the chain's time.
+  const { timestamp: chainTime } = await chain.client.getBlock();
+  fixture.clock.advance(Math.max(0, Number(chainTime) * 1_000 - fixture.clock.now().getTime()));
+  await setPrice(120n);
+  const expiresAt = new Date(fixture.deps.now().getTime() + 2 * HOUR_MS);
+  const paymentId = await createEuroPayment(fixture, { expiresAt });
+  const first = await offerOne(fixture, paymentId, buyer);
+  fixture.clock.advance(PAST_QUOTE_MS + 10 * 60_000);
+  const timestamp = BigInt(Math.floor(fixture.clock.now().getTime() / 1_000) + 60);
+  await chain.client.setNextBlockTimestamp({ timestamp });
+  const results = await move(first);
+  await fixture.watch();
+  await setPrice(120n);
+  const second = await offerOne(fixture, paymentId, buyer);
+  expect(second.id).not.toBe(first.id);
+  const confirm = async () => {
+    const { attemptId } = unwrap(await fixture.confirm(paymentId, second.id, results));
+    await fixture.verify(attemptId ?? "");
+    return fixture.verificationResult(attemptId ?? "");
+  };
+  const stateOf = async () => (await fixture.status(paymentId)).state;
+  const late = async () => (await listExceptions(fixture.deps, 10)).filter((one) => one.paymentId === paymentId);
+  return { fixture, confirm, stateOf, late };
+}
+
+describe.each(["push", "usdc"] as const)("money of kind %s that is booked as late", (kind) => {
+  test("a confirm of an equal newer quote is refused, and the payment stays payable", async () => {
+    const { fixture, confirm, stateOf, late } = await moveLate(kind);
+    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    expect(await confirm()).toMatchObject({ refused: expect.any(String) });
+    expect(await stateOf()).toBe("requires_action");
+    expect(await fixture.transfers()).toEqual([]);
+  });
+
+  test("a payment whose confirm was accepted before the booking expires with its authorization", async () => {
+    const { fixture, confirm, stateOf, late } = await moveLate(kind, { finality: { blocks: 4 } });
+    expect(await late()).toEqual([]);
+    expect(await confirm()).toBe("verified");
+    expect(await stateOf()).toBe("processing");
+    await mine(chain, 4);
+    await fixture.watch();
+    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    await fixture.relay();
+    expect(await stateOf()).toBe("processing");
+    const [{ valid_before: validBefore = null } = {}] = await fixture.transfers();
+    await chain.client.setNextBlockTimestamp({ timestamp: BigInt(validBefore ?? 0) });
+    await mine(chain, 5);
+    await fixture.watch();
+    expect(await stateOf()).toBe("expired");
+    expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ended"]);
+    expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
+    expect(fixture.lines.some((line) => line.includes("its movement is booked as an exception"))).toBe(true);
+  });
 });

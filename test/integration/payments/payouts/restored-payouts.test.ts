@@ -7,8 +7,10 @@ import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
+import { listEvmNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
-import { fundBuyer, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
+import { startAlteringProxy } from "../../../support/altering-proxy.ts";
+import { fundBuyer, networksFor, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { readStatementSince } from "../../../support/statement-sums.ts";
 import { testActor } from "../../../support/test-actor.ts";
@@ -45,7 +47,7 @@ async function restore(
   first: MerchantFixture,
   chain: TestChain,
   loseWork: (lost: MerchantFixture) => Promise<void>,
-  options: Pick<DepsOptions, "change"> = {},
+  options: Pick<DepsOptions, "change" | "rpcUrls"> = {},
 ) {
   // Another merchant's money, which a duplicate payout could spend.
   const other = await makeMerchantFixture(chain, { ...options, databaseUrl: first.databaseUrl });
@@ -62,6 +64,14 @@ async function restore(
   return restored;
 }
 
+/** Returns the options of a deployment in which two endpoints must agree on each movement of one unit or more. */
+async function requireTwoEndpoints(chain: TestChain): Promise<Pick<DepsOptions, "change" | "rpcUrls">> {
+  const { url } = await startAlteringProxy({ target: chain.url });
+  const [network] = listEvmNetworks(await networksFor(chain));
+  const assets = network?.assets.map((asset) => ({ ...asset, agreementThreshold: String(UNIT) }));
+  return { rpcUrls: [chain.url, url], change: { assets } };
+}
+
 const sumOf = async (fixture: MerchantFixture, account: string, asset: string) =>
   (await listBalances(fixture.db, { account, asset }))[0]?.amount ?? 0n;
 
@@ -76,7 +86,7 @@ test("a restored database adopts an accumulated payout that paid less than it ow
   const first = await makeMerchantFixture(chain);
   const started = first.deps.now();
   await accumulatePayouts(first, { ms: 600_000 });
-  await first.pay(await fundBuyer(chain), 100n);
+  const sent = await first.pay(await fundBuyer(chain), 100n);
   const later = await first.create(200n);
   const { merchantId, destination } = first;
 
@@ -97,6 +107,8 @@ test("a restored database adopts an accumulated payout that paid less than it ow
     { number: 1, amount: 1n * UNIT, state: "paid" },
     { number: 2, amount: 2n * UNIT, state: "paid" },
   ]);
+  // Each payment is reported as paid out with the transaction that paid it out.
+  expect([(await restored.settlementOf(sent)).number, (await restored.settlementOf(later)).number]).toEqual([1, 2]);
   expect(await listExceptions(restored.deps, 10)).toEqual([]);
   expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
   await expectReconciled(restored, chain);
@@ -158,47 +170,60 @@ test("a restored database adopts a refund that sent more than requested and repo
   await expectReconciled(restored, chain);
 });
 
-test("a restored database adopts a payout that paid more than it owes and reports the difference as an exception", async () => {
-  const chain = await startChain();
-  const first = await makeMerchantFixture(chain);
-  await accumulatePayouts(first, { ms: 600_000 });
-  await first.pay(await fundBuyer(chain), 100n);
-  const { merchantId, accountId, destination } = first;
+test.each([
+  ["one endpoint", 1],
+  ["two endpoints that must agree on it", 2],
+])(
+  "a restored database with %s adopts a payout that paid more than it owes and reports the difference as an exception",
+  async (_what, endpoints) => {
+    const chain = await startChain();
+    const options = endpoints === 1 ? {} : await requireTwoEndpoints(chain);
+    const first = await makeMerchantFixture(chain, options);
+    await accumulatePayouts(first, { ms: 600_000 });
+    await first.pay(await fundBuyer(chain), 100n);
+    const { merchantId, accountId, destination } = first;
 
-  const restored = await restore(first, chain, async (lost) => {
-    const forgotten = await makeMerchantFixture(chain, {
-      databaseUrl: lost.databaseUrl,
-      merchant: { accountId, merchantId },
-    });
-    await forgotten.watch();
-    await forgotten.pay(await fundBuyer(chain), 200n);
-    const [one] = await settlementsOf(lost, merchantId);
-    expect(await forgotten.settle(one?.id ?? "")).toEqual(["begun"]);
-    await forgotten.relay();
-    await forgotten.db.destroy();
-  });
-  expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
-  await payOut(restored, merchantId);
-  expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
-  expect(await settlementsOf(restored, merchantId)).toMatchObject([{ number: 1, amount: 1n * UNIT, state: "paid" }]);
-  const open = await listExceptions(restored.deps, 10);
-  expect(open.map(({ what, amount }) => [what, amount]).sort()).toEqual([
-    ["overpaid", -2n * UNIT],
-    ["unknown", 2n * UNIT],
-  ]);
-  // The mismatch stays until an operator books it: here as the money of the payment that the backup lacks.
-  const difference = async () => {
-    const lines = unwrap(await reconcileChain(restored.deps, { chain: chain.id }));
-    return lines.find(({ account }) => account === "treasury")?.difference;
-  };
-  expect(await difference()).toBe(-2n * UNIT);
-  for (const { id } of open)
-    unwrap(await bookException(restored.deps, { actor: testActor, id, as: "capital", note: "paid before" }));
-  expect(await difference()).toBe(0n);
-  expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
-  expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
-  await expectReconciled(restored, chain);
-});
+    const restored = await restore(
+      first,
+      chain,
+      async (lost) => {
+        const forgotten = await makeMerchantFixture(chain, {
+          ...options,
+          databaseUrl: lost.databaseUrl,
+          merchant: { accountId, merchantId },
+        });
+        await forgotten.watch();
+        await forgotten.pay(await fundBuyer(chain), 200n);
+        const [one] = await settlementsOf(lost, merchantId);
+        expect(await forgotten.settle(one?.id ?? "")).toEqual(["begun"]);
+        await forgotten.relay();
+        await forgotten.db.destroy();
+      },
+      options,
+    );
+    expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
+    await payOut(restored, merchantId);
+    expect(await usdcBalance(chain, destination)).toBe(3n * UNIT);
+    expect(await settlementsOf(restored, merchantId)).toMatchObject([{ number: 1, amount: 1n * UNIT, state: "paid" }]);
+    const open = await listExceptions(restored.deps, 10);
+    expect(open.map(({ what, amount }) => [what, amount]).sort()).toEqual([
+      ["overpaid", -2n * UNIT],
+      ["unknown", 2n * UNIT],
+    ]);
+    // The mismatch stays until an operator books it: here as the money of the payment that the backup lacks.
+    const difference = async () => {
+      const lines = unwrap(await reconcileChain(restored.deps, { chain: chain.id }));
+      return lines.find(({ account }) => account === "treasury")?.difference;
+    };
+    expect(await difference()).toBe(-2n * UNIT);
+    for (const { id } of open)
+      unwrap(await bookException(restored.deps, { actor: testActor, id, as: "capital", note: "paid before" }));
+    expect(await difference()).toBe(0n);
+    expect(await sumOf(restored, "operator_capital", chain.asset)).toBe(0n);
+    expect(await sumOf(restored, `payable:${merchantId}`, chain.asset)).toBe(0n);
+    await expectReconciled(restored, chain);
+  },
+);
 
 test("payments that one lost payout covered are not paid again by single payouts, whatever their numbers", async () => {
   const chain = await startChain();

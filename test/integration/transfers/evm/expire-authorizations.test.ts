@@ -1,8 +1,10 @@
 import { type Hex, hexToNumber, type PrivateKeyAccount, parseAbi, slice, type TypedDataDefinition } from "viem";
 import { describe, expect, test } from "vitest";
 import { AUTHORIZATION_USED_TOPIC } from "../../../../chains/evm/abi.ts";
+import { insertObservations } from "../../../../db/queries/observations.ts";
 import { createBookingHandlers } from "../../../../payments/lifecycle/book-transfers.ts";
 import type { OptionView } from "../../../../payments/views.ts";
+import { recordBlocks } from "../../../../transfers/record-movements.ts";
 import { watchChain } from "../../../../transfers/watch-pass.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain, usdcBalance } from "../../../support/evm-chain.ts";
@@ -209,4 +211,22 @@ test("a long search for a movement ends after a time in each pass", async () => 
   });
   expect(searched).toHaveLength(2);
   expect(await statesOf([cancelled])).toEqual(["processing"]);
+});
+
+test("a movement that is booked as an exception proves no transfer when it is recorded again", async () => {
+  const chain = await startChain();
+  const fixture = await makeTransfersFixture(chain);
+  const one = await fixture.sign(await fundBuyer(chain));
+  const [row] = await fixture.rowsOf([one.id]);
+  if (!row) throw new Error("no row");
+  const { token, payer, receiver, amount, authorization_nonce } = row;
+  const moved = { token, payer, receiver, amount };
+  const place = { chain: chain.id, block_id: "0x01", block_number: 1, tx_hash: "0x02", log_index: 0 };
+  const booked = { ...place, ...moved, authorization_nonce, transfer_id: null, booked: true };
+  await insertObservations(fixture.db, [{ ...booked, observed_at: fixture.deps.now() }]);
+  const log = { blockId: "0x01", blockNumber: 1, txHash: "0x02", logIndex: 0, ...moved };
+  const seen = [{ ...log, authorizationNonce: authorization_nonce }];
+  const reading = { seen, landed: [], unsolicited: async () => () => undefined };
+  await fixture.db.transaction().execute((db) => recordBlocks(db, fixture.deps, fixture.evm, reading));
+  expect(await fixture.statesOf([one.id])).toEqual(["ready"]);
 });

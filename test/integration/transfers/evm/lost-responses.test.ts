@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fundBuyer, startChain, transfersTo } from "../../../support/evm-chain.ts";
+import { fundBuyer, mine, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { makeTransfersFixture } from "../../../support/transfers-fixture.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -112,4 +112,24 @@ test("a lane skips an unavailable endpoint and uses the next one", async () => {
     return countCalls() === before;
   };
   await waitFor(isSpared, { within: 20_000, what: "a pass that does not call it" });
+});
+
+test("bytes that a worker stored and did not send are sent while no endpoint shows the logs of the next block", async () => {
+  const { chain, proxy, fixture, one } = await proxied();
+  await fixture.watch();
+  proxy.fail((call) => (isSend(call) ? { code: -32_000, message: "txpool is full" } : undefined));
+  await fixture.relay();
+  const [before] = await fixture.transactions();
+  await mine(chain);
+  const { number } = await fixture.cursor();
+  const logs = ["eth_getLogs", "eth_getBlockReceipts"];
+  proxy.fail(({ method }) => (logs.includes(method) ? { code: -32_005, message: "limit exceeded" } : undefined));
+  fixture.clock.advance(20_000);
+  await expect(fixture.watch()).rejects.toMatchObject({ code: "logs_refused" });
+  expect((await fixture.cursor()).number).toBe(number);
+  expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+  proxy.fail(undefined);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
+  expect((await fixture.transactions()).map(({ hash }) => hash)).toEqual([before?.hash]);
 });

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -25,6 +25,7 @@ const fixture = await startFixture();
 beforeEach(async () => {
   proxy.hold(undefined);
   proxy.fail(undefined);
+  proxy.onAnswer(undefined);
   await readAll();
   const isBooked = async () =>
     (await observations()).every(({ booked, transfer_id }) => booked || transfer_id !== null);
@@ -61,6 +62,7 @@ test("passes that confirm a payment read none of the waiting dust", async () => 
   const before = proxy.calls["getTransaction"] ?? 0;
   // Another job reads the dust from an endpoint that responds only after the payment is confirmed.
   const { promise, resolve } = Promise.withResolvers<void>();
+  onTestFinished(() => resolve());
   proxy.onAnswer((method) => (method === "getTransaction" ? promise : undefined));
   const reading = fixture.readHistory();
   expect((await fixture.status(await fixture.pay(buyer))).state).toBe("succeeded");
@@ -78,6 +80,7 @@ test("dust is read with bounded concurrency and booked to the last unit", async 
   let [atOnce, most] = [0, 0];
   // The first sixteen wait for each other, and then for a moment in which a seventeenth would arrive.
   const { promise: areThere, resolve } = Promise.withResolvers<void>();
+  onTestFinished(() => resolve());
   proxy.hold(({ method }) => {
     if (method !== "getTransaction") return undefined;
     atOnce += 1;

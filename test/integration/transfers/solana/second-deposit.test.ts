@@ -4,7 +4,7 @@ import { waitFinalized } from "../../../support/solana-history.ts";
 import { makeSolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendTokens, startTestSolana, tokenBalance } from "../../../support/test-solana.ts";
 
-const solana = await startTestSolana({ own: true, slotMs: 200 });
+const solana = await startTestSolana({ own: true, slotMs: 400 });
 
 const { connection } = solana.client;
 const finalSlot = () => connection.getSlot("finalized");
@@ -30,7 +30,7 @@ async function makePaidBefore() {
   const memo = transfer?.authorization_nonce ?? "";
   const to = fixture.keys.treasury.address;
   await waitFinalized(solana, await sendTokens(solana, { from: buyer, to, amount: 1_000_000n, memo }));
-  // The next pass is no full one, and a later one checks whether slots have disappeared.
+  // The next pass is not a full one, and a later one checks whether slots have disappeared.
   await solana.knobs.pause();
   while ((await finalSlot()) % 25 !== 20) await solana.knobs.jump(1);
   await fixture.watchOnly();

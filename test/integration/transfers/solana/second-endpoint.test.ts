@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { newSolanaKey } from "../../../../local/solana-client.ts";
 import { fundTokens } from "../../../../local/spl-tokens.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
@@ -9,6 +9,13 @@ import { fundSolanaBuyer, startTestSolana } from "../../../support/test-solana.t
 
 const solana = await startTestSolana({ own: true });
 const LARGE = 2_000_000n;
+
+afterEach(async () => {
+  await solana.knobs.drop(0);
+  await solana.knobs.hold(0);
+  await solana.knobs.setSlotMs(solana.slotMs);
+  await solana.knobs.resume();
+});
 
 /**
  * A merchant's deployment with two endpoints: the first one's results can be altered, and the second can be

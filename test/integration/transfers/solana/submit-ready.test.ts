@@ -33,6 +33,8 @@ afterEach(async () => {
   }
   await solana.knobs.drop(0);
   await solana.knobs.hold(0);
+  await solana.knobs.setSlotMs(solana.slotMs);
+  await solana.knobs.resume();
 });
 
 /** A payment that was accepted and not submitted. */
@@ -232,7 +234,7 @@ describe("a transaction whose blockhash has expired", () => {
     await solana.knobs.resume();
   });
 
-  /** Makes both endpoints keep the blocks after a height only. */
+  /** Makes both endpoints keep only the blocks after a height. */
   async function keepAfter(height: number): Promise<void> {
     const slot = await connection.getSlot("finalized");
     for (const { alter } of [first, second])
