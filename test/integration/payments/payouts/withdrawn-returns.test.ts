@@ -101,10 +101,10 @@ test("a return that is held because of its screened sender is withdrawn, and its
 test("the money of withdrawn returns is assigned to its payment or booked as a loss", async () => {
   const late = await payLate();
   unwrap(await withdraw(await bookReturn(late.exception)));
-  const again = await findOpen();
-  expect(again).toMatchObject({ what: "late", paymentId: late.paymentId, amount: 1_000_000n });
+  const second = await findOpen();
+  expect(second).toMatchObject({ what: "late", paymentId: late.paymentId, amount: 1_000_000n });
   const owed = await booked(`payable:${fixture.merchantId}`);
-  unwrap(await assignException(fixture.deps, { actor: testActor, id: again.id, paymentId: late.paymentId }));
+  unwrap(await assignException(fixture.deps, { actor: testActor, id: second.id, paymentId: late.paymentId }));
   expect(await booked(`payable:${fixture.merchantId}`)).toBe(owed - 1_000_000n);
   await expectEven();
 
