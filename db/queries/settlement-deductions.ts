@@ -6,7 +6,7 @@ export const deducted = sql<bigint>`(
   select coalesce(sum(d.amount), 0) from settlement_deduction d where d.payment_id = p.id)`;
 
 /** SQL: the amount that a succeeded payment (`p`) earns its merchant, before deductions by refunds. */
-const owed = sql`coalesce(p.owed_amount, p.paid_amount - p.fee)`;
+export const owed = sql`coalesce(p.owed_amount, p.paid_amount - p.fee)`;
 
 /**
  * Records what a refund deducts from a locked settlement: from the share of its own payment first, then from the shares of

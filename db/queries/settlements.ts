@@ -2,7 +2,7 @@ import { type Selectable, sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
-import { deducted } from "./settlement-deductions.ts";
+import { deducted, owed } from "./settlement-deductions.ts";
 
 export type SettlementRow = Selectable<Tables["settlement"]>;
 export type NewSettlement = {
@@ -255,7 +255,7 @@ export async function relinkPayments(db: Db, { from, to }: { from: string; to: s
 export async function relinkUnpaid(db: Db, args: { from: string; to: string; paid: bigint }): Promise<void> {
   await sql`
     with share as (
-      select p.id, sum(coalesce(p.owed_amount, p.paid_amount - p.fee) - ${deducted}) over (order by (
+      select p.id, sum(${owed} - ${deducted}) over (order by (
         select min(e.id) from event e where e.subject = p.id and e.machine = 'payment' and e.to_state = 'succeeded'
       ), p.id) as total
       from payment p where p.settlement_id = ${args.from}

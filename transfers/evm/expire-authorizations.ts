@@ -41,8 +41,8 @@ const unfinished = new WeakMap<EvmChain["endpoints"], Searches>();
 /**
  * Ends transfers that can no longer happen: the time of the final block is past `validBefore`, and the authorization is
  * unused, cancelled, used for something else, or used by a movement that is booked as an exception. Nothing else ends an
- * accepted transfer. A transfer that did happen, and whose log no reading showed, is found here and recorded. A long search for it goes on in later passes, and delays no other
- * transfer that needs none.
+ * accepted transfer. A transfer that did happen, and whose log no reading showed, is found here and recorded. A long search
+ * for it goes on in later passes, and delays no other transfer that needs none.
  */
 export async function endExpiredAuthorizations(
   deps: TransferDeps,

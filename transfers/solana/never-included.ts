@@ -24,9 +24,10 @@ export async function listNeverIncluded(
 ): Promise<Set<string>> {
   const transactions = rows.map((row) => ({ hash: row.hash, earliest: earliestOf(row) }));
   const { never, unproven } = await listNeverSeen(chain, transactions, { since });
-  const before = named.get(chain);
-  if (unproven.some((hash) => !before?.has(hash))) {
-    named.set(chain, new Set(unproven));
+  const before = named.get(chain) ?? new Set();
+  if (unproven.some((hash) => !before.has(hash))) {
+    // Transactions that wait and those that have landed are asked about in turn, so the earlier ones stay.
+    named.set(chain, new Set([...before, ...unproven]));
     deps.log.error(
       { chain: chain.chain, transactions: unproven },
       "too few endpoints keep the history that shows whether a transaction of ours was included",

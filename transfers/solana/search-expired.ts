@@ -24,8 +24,8 @@ const searches = new WeakMap<SolanaChain, Promise<Expired>>();
 /**
  * Searches for transactions that can no longer be included: the final block height of two endpoints is past the lifetime of
  * their blockhash, or another transaction used their durable nonce, and two endpoints whose history goes back to the signing do
- * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one of them gets what
- * it finds. Returns undefined meanwhile. Throws ChainError.
+ * not know them. A search that waits for an endpoint goes on beside later passes, so that it delays no other payment, and one
+ * of them gets what it finds. Returns undefined meanwhile. Throws ChainError.
  */
 export async function searchExpired(
   deps: Pick<TransferDeps, "db" | "log">,
