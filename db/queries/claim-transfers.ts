@@ -26,7 +26,7 @@ type ClaimArgs = {
  */
 export async function listClaimable(db: Db, args: ClaimArgs): Promise<EvmRow<Row>[]> {
   const { rows } = await sql<Row>`
-    select ${columnsOfTransfer("t")} ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit}`.execute(db);
+    select ${columnsOfTransfer("t")} ${isClaimable(args)} order by ${claimOrder("t")} limit ${args.limit}`.execute(db);
   return rows.map(readEvmRow);
 }
 
@@ -45,6 +45,20 @@ function isClaimable({ wallets, ...args }: ClaimArgs): RawBuilder<unknown> {
         and (t.lane_id = ${args.laneId} or ${isUnreserved("t")})`;
 }
 
+/**
+ * SQL: the order in which transfers are sent, that of the index `transfer_ready`. Transfers that have failed come after all
+ * others: a stranger can sign for thousands of accounts and empty these, and each failure takes a simulation and several statements.
+ */
+export function claimOrder(transfer: string): RawBuilder<unknown> {
+  const [retries, createdAt, id] = ["retries", "created_at", "id"].map((column) => sql.ref(`${transfer}.${column}`));
+  return sql`(${retries} > 0), ${createdAt}, ${id}`;
+}
+
+function compareClaims(a: EvmRow<Row>, b: EvmRow<Row>): number {
+  const failed = Number(a.retries > 0) - Number(b.retries > 0);
+  return failed || a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1);
+}
+
 /** SQL: no lane that a worker holds has reserved the transfer. The end of a lane's lease frees its transfers. */
 export function isUnreserved(transfer: string): RawBuilder<boolean> {
   const laneId = sql.ref(`${transfer}.lane_id`);
@@ -52,17 +66,15 @@ export function isUnreserved(transfer: string): RawBuilder<boolean> {
 }
 
 /**
- * Reserves for a lane the transfers that it may send next, oldest first. Skips transfers that wait for a retry, and
+ * Reserves for a lane the transfers that it may send next, in the order of `claimOrder`. Skips transfers that wait for a retry, and
  * transfers that are reserved for another leased lane; the end of that lease frees them. Skips a buyer's transfer that was
  * included `mostInclusions` times without moving money (transfers/evm/end-fruitless.ts ends it).
  */
 export async function claimReady(db: Db, args: ClaimArgs): Promise<EvmRow<Row>[]> {
   const { rows } = await sql<Row>`
     update transfer set lane_id = ${args.laneId} where id in (
-      select t.id ${isClaimable(args)} order by t.created_at, t.id limit ${args.limit} for update skip locked
+      select t.id ${isClaimable(args)} order by ${claimOrder("t")} limit ${args.limit} for update skip locked
     )
     returning ${columnsOfTransfer("transfer")}`.execute(db);
-  return rows
-    .map(readEvmRow)
-    .toSorted((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1));
+  return rows.map(readEvmRow).toSorted(compareClaims);
 }

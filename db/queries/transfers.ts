@@ -6,7 +6,7 @@ import { groupByColumns, insertRows } from "../insert-rows.ts";
 import { moveRows } from "../moves.ts";
 import type { TransferState } from "../states.ts";
 import type { Db, Kind, Purpose, Tables } from "../tables.ts";
-import { isUnreserved } from "./claim-transfers.ts";
+import { claimOrder, isUnreserved } from "./claim-transfers.ts";
 
 type Row = Selectable<Tables["transfer"]>;
 export type EvmTransferRow = EvmRow<Row>;
@@ -181,7 +181,7 @@ export async function assignToLanes(
   return moveRows(db, "transfer", { ids: column("id"), from: "ready", to: "assigned", at: args.at, set, given });
 }
 
-/** Returns ready transfers of a Solana cluster and of these purposes, oldest first. Neither locks nor reserves them. */
+/** Returns ready transfers of a Solana cluster and of these purposes, in the order of `claimOrder`. Neither locks nor reserves them. */
 export async function listReady(
   db: Db,
   args: { chain: string; purposes: readonly Purpose[]; now: Date; limit: number },
@@ -194,8 +194,7 @@ export async function listReady(
     .where("kind", "=", "spl")
     .where("purpose", "in", args.purposes)
     .where((eb) => eb.or([eb("hold_until", "is", null), eb("hold_until", "<=", args.now)]))
-    .orderBy("created_at")
-    .orderBy("id")
+    .orderBy(claimOrder("transfer"))
     .limit(args.limit)
     .execute();
   return rows.map(readSolanaRow);

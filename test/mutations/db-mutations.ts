@@ -357,6 +357,11 @@ export const dbMutations: readonly MutationGroup[] = [
         find: "and (t.hold_until is null or t.hold_until <= ${args.now})\n",
         replace: "\n",
       },
+      {
+        name: "transfers that fail keep newer ones out of the batches",
+        find: "sql`(${retries} > 0), ",
+        replace: "sql`",
+      },
     ],
   },
   {

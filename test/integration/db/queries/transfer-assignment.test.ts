@@ -71,7 +71,19 @@ describe("assigning transfers to a lane", () => {
     const lane = lanes[0]?.id ?? "";
     await holdTransfer(db, { id: ids[0] ?? "", error: "balance", now });
     expect(await claim(lane)).toEqual([ids[1]]);
-    expect(await claim(lane, 100, later(2_000))).toEqual(ids);
+    expect(await claim(lane, 100, later(2_000))).toEqual(ids.toReversed());
+  });
+
+  test("transfers that have failed do not keep a newer transfer out of a batch", async () => {
+    const { chain, lanes, ids, claim } = await makeChain(1, 9);
+    const lane = lanes[0]?.id ?? "";
+    for (const id of ids.slice(0, 8)) await holdTransfer(db, { id, error: "balance", now });
+    const after = later(60_000);
+    const [newest] = ids.slice(8);
+    const listed = { chain, laneId: lane, kinds: ["eip3009"] as const, now: after, limit: 4, mostInclusions: 3 };
+    const inOrder = [newest, ...ids.slice(0, 3)];
+    expect((await listClaimable(db, listed)).map(({ id }) => id)).toEqual(inOrder);
+    expect(await claim(lane, 4, after)).toEqual(inOrder);
   });
 });
 
