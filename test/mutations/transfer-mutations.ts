@@ -231,8 +231,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "every part of a gap reads the receipts of all transactions in flight",
-        find: "receipts.read ??= await",
-        replace: "receipts.read = await",
+        find: "receipts.get(chain.rpc) ?? (await",
+        replace: "undefined ?? (await",
         tests: ["test/integration/payments/lifecycle/downtime.test.ts"],
       },
     ],
@@ -524,6 +524,43 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (otherChain.length > 0) throw otherChain[0];",
         replace: "if (errors.length > 0) throw errors[0];",
         tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/incomplete-endpoints.ts",
+    tests: ["test/integration/transfers/evm/incomplete-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "an endpoint without a receipt is waited for without end",
+        find: "isPassedOver || now - since >= maxBehindMs(network)",
+        replace: "isPassedOver",
+      },
+      {
+        name: "an endpoint that lags for a moment is passed over",
+        find: "isPassedOver || now - since >= maxBehindMs(network)",
+        replace: "true",
+      },
+      {
+        name: "an endpoint without receipts is waited for at each block",
+        find: "if (!isPassedOver) shortfalls.delete(rpc);",
+        replace: "shortfalls.delete(rpc);",
+      },
+      {
+        name: "an endpoint that returns an error for a receipt is waited for without end",
+        find: "return error instanceof BaseError && !isUnavailable(error);",
+        replace: "return false;",
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/read-gap.ts",
+    tests: ["test/integration/transfers/evm/incomplete-endpoint.test.ts"],
+    mutations: [
+      {
+        name: "a gap is read with the receipts of another endpoint",
+        find: "receipts.get(chain.rpc) ?? (await readInFlight(deps, chain))",
+        replace: "[...receipts.values()][0] ?? (await readInFlight(deps, chain))",
       },
     ],
   },

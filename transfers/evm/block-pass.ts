@@ -26,6 +26,7 @@ import { endUnproductiveTransfers } from "./end-fruitless.ts";
 import { endExpiredAuthorizations } from "./expire-authorizations.ts";
 import { followReorg } from "./follow-reorg.ts";
 import { noteInclusion } from "./forming-batches.ts";
+import { readUnlessIncomplete } from "./incomplete-endpoints.ts";
 import { markFinal } from "./mark-final.ts";
 import { readBlocks } from "./read-blocks.ts";
 import { type GapReceipts, readGap, readIncludedOf } from "./read-gap.ts";
@@ -108,7 +109,7 @@ async function readUpTo(
   if (cursorBlock) watched.cursor = cursorBlock.cursor;
   let rereadFrom = readBefore;
   const confirm = () => confirmFinal(deps, chain, { cursor: watched.cursor, readBefore: rereadFrom, handlers });
-  const receipts: GapReceipts = {};
+  const receipts: GapReceipts = new Map();
   // An endpoint that is behind the cursor does not show the head.
   let newest = head.number === readBefore ? cursorBlock?.at : undefined;
   for (let reads = 0; watched.cursor.number < head.number && reads < MAX_READS; reads += 1) {
@@ -229,13 +230,17 @@ async function readNextBlocks(
 ): Promise<{ cursor: Cursor; at: Date | undefined; isRange: boolean }> {
   const { cursor, head, receipts, unsolicited } = args;
   // One endpoint reads the whole range, so that another one can make the second reading.
-  const { by, value: reading } = await chain.readFromOneEndpoint(async (rpc) => {
+  const { by, value: reading } = await chain.readFromOneEndpoint((rpc) => {
     const reader = { ...chain, rpc };
     const to = Math.min(head.number, cursor.number + READ_AHEAD);
     const known = rpc === head.newest?.rpc ? head.newest.block : undefined;
-    return (
-      (await readGap(deps, reader, { from: cursor, head: head.number, receipts })) ??
-      (await readBlocks(deps, reader, { from: cursor, to, known }))
+    return readUnlessIncomplete(
+      deps,
+      chain,
+      { rpc, cursor },
+      async () =>
+        (await readGap(deps, reader, { from: cursor, head: head.number, receipts })) ??
+        (await readBlocks(deps, reader, { from: cursor, to, known })),
     );
   });
   const last = reading?.blocks.at(-1);

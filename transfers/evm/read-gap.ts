@@ -2,6 +2,7 @@ import { ChainError } from "../../chains/errors.ts";
 import { readAccountMovements } from "../../chains/evm/account-logs.ts";
 import { readBlock } from "../../chains/evm/blocks.ts";
 import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
+import type { Rpc } from "../../chains/evm/evm-rpc.ts";
 import { readRangeInParts } from "../../chains/evm/log-ranges.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import type { Cursor } from "../../db/queries/chain-cursors.ts";
@@ -17,12 +18,12 @@ import { listWatchedAccounts } from "./watched-accounts.ts";
 const SINGLE_BLOCKS = 16;
 
 /**
- * What the parts of a gap share within a pass: our transactions in flight, and the receipts of those in blocks. A range read
- * has no list of the transactions in its blocks, and one that is sent later is in no block of the gap.
+ * What the parts of a gap share within a pass, by endpoint: our transactions in flight, and the receipts of those in blocks. A range
+ * read has no list of the transactions in its blocks, and one that is sent later is in no block of the gap.
  */
-export type GapReceipts = {
-  read?: { sent: readonly EvmTransactionRow[]; included: readonly IncludedTransaction[] };
-};
+export type GapReceipts = Map<Rpc, InFlight>;
+
+type InFlight = { sent: readonly EvmTransactionRow[]; included: readonly IncludedTransaction[] };
 
 /**
  * Reads the next part of a long gap, for example after downtime, with a few calls for any number of blocks. The part is
@@ -57,8 +58,8 @@ export async function readGap(
   if (!next || next.done) return undefined;
   const { part, found } = next.value;
   const last = await readBlock(chain.rpc, part.to);
-  receipts.read ??= await readInFlight(deps, chain);
-  const { sent, included } = receipts.read;
+  const { sent, included } = receipts.get(chain.rpc) ?? (await readInFlight(deps, chain));
+  receipts.set(chain.rpc, { sent, included });
   const landed = included.filter(({ receipt }) => receipt.blockNumber >= part.from && receipt.blockNumber <= part.to);
   requireReceipts(sent, landed, found);
   const seen = await completeMovements(deps, chain, { accounts, landed, found });
@@ -72,7 +73,7 @@ async function readFinal(chain: EvmChain, head: number): Promise<number> {
   return typeof finality === "object" ? head - finality.blocks + 1 : (await readBlock(chain.rpc, finality)).number;
 }
 
-async function readInFlight(deps: Pick<TransferDeps, "db">, chain: EvmChain): Promise<Required<GapReceipts>["read"]> {
+async function readInFlight(deps: Pick<TransferDeps, "db">, chain: EvmChain): Promise<InFlight> {
   const sent = await listInFlight(deps.db, chain.chain);
   return { sent, included: await readReceipts(chain, sent) };
 }

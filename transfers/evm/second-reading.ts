@@ -9,7 +9,7 @@ import type { TransferDeps } from "../transfer-deps.ts";
 /** Consecutive blocks that were first read from one endpoint. */
 export type EndpointRun = BlockRange & { sourceEndpoint: string | null };
 
-/** A second endpoint that is behind for this many block times, and at least this many milliseconds, is skipped. */
+/** An endpoint that is behind for this many block times, and at least this many milliseconds, is passed over. */
 const MAX_BEHIND_BLOCKS = 10;
 const MIN_WAIT_MS = 30_000;
 
@@ -111,5 +111,10 @@ export function hasWaitedLongEnough(
   const before = behindSince.get(chain.endpoints);
   const since = before && witnessed < before.height ? before : { at: now, height: wanted };
   behindSince.set(chain.endpoints, since);
-  return now - since.at >= Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * chain.network.blockMs);
+  return now - since.at >= maxBehindMs(chain.network);
+}
+
+/** Returns how long an endpoint that is behind is waited for, milliseconds. */
+export function maxBehindMs({ blockMs }: Pick<EvmChain["network"], "blockMs">): number {
+  return Math.max(MIN_WAIT_MS, MAX_BEHIND_BLOCKS * blockMs);
 }
