@@ -310,11 +310,11 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a nonce that the service's own transaction has used is abandoned",
         find: "if (found.length > 0) {",
         replace: "if (found.length < 0) {",
-        tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
+        tests: ["test/integration/transfers/evm/missed-receipts.test.ts"],
       },
       {
         name: "a nonce is abandoned although the block that used it is not final",
-        find: "if (!(await isPassedAt(chain, address, { nonce: row.nonce, height: reading.cursor.finalNumber }))) continue;",
+        find: "if (!(await isNoncePassed(deps, chain, { address, nonce: row.nonce, cursor: reading.cursor }))) continue;",
         replace: "",
       },
       {
@@ -524,6 +524,27 @@ export const transferMutations: readonly MutationGroup[] = [
         find: "if (otherChain.length > 0) throw otherChain[0];",
         replace: "if (errors.length > 0) throw errors[0];",
         tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "transfers/evm/passed-nonces.ts",
+    tests: ["test/integration/transfers/evm/recover-lanes.test.ts"],
+    mutations: [
+      {
+        name: "a foreign transaction counts as final before its block is",
+        find: "return reading.number <= cursor.finalNumber;",
+        replace: "return true;",
+      },
+      {
+        name: "the nonce is read at each new block, which is never final",
+        find: "isUsable ? former : await",
+        replace: "await",
+      },
+      {
+        name: "a nonce counts as used at a block that a reorg has removed",
+        find: "former.nonce > nonce && (await isStored(deps, chain, former))",
+        replace: "former.nonce > nonce",
       },
     ],
   },

@@ -1,4 +1,4 @@
-import { type Hex, parseTransaction } from "viem";
+import { parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
 import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
@@ -22,6 +22,7 @@ import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
+import { isNoncePassed } from "./passed-nonces.ts";
 import { priceReplacement } from "./price-transaction.ts";
 import { readReceipts } from "./read-gap.ts";
 import { storeBroadcastResult } from "./store-broadcast-result.ts";
@@ -117,7 +118,7 @@ async function endUsedNonces(
       await recordMissedReceipts(deps, chain, { ...reading, found });
       continue;
     }
-    if (!(await isPassedAt(chain, address, { nonce: row.nonce, height: reading.cursor.finalNumber }))) continue;
+    if (!(await isNoncePassed(deps, chain, { address, nonce: row.nonce, cursor: reading.cursor }))) continue;
     const stranded = await listAssigned(deps.db, [row]);
     deps.log.error(
       { chain: chain.chain, lane: address, nonce: row.nonce },
@@ -148,16 +149,6 @@ async function findReceipts(
     if (found.length > 0) return found;
   }
   return [];
-}
-
-/** Returns true when the account's nonce is past the given one at a height. */
-async function isPassedAt(
-  { rpc }: EvmChain,
-  address: Hex,
-  { nonce, height }: { nonce: number; height: number },
-): Promise<boolean> {
-  const count = await rpc({ method: "eth_getTransactionCount", params: [address, `0x${height.toString(16)}`] });
-  return Number(count) > nonce;
 }
 
 /** Returns true for a transaction that cannot pay the current base fee. Any other one is broadcast again unchanged. */

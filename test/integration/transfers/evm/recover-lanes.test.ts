@@ -2,6 +2,7 @@ import { type Hex, parseGwei, parseTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { recoverLanes } from "../../../../transfers/evm/recover-lanes.ts";
+import { prepareReorg } from "../../../support/chain-reorg.ts";
 import { fundBuyer, mine, startChain, type TestChain, transfersTo } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { startRealisticProvider } from "../../../support/realistic-provider.ts";
@@ -137,6 +138,7 @@ test("a nonce that a foreign transaction used is given up once that is final, an
   fixture.clock.advance(LATER_MS);
   await fixture.watch();
   expect(await fixture.statesOf([one.id])).toEqual(["ready"]);
+  fixture.clock.advance(LATER_MS);
   await fixture.relay();
   await mine(chain, 5);
   await fixture.watch();
@@ -146,6 +148,66 @@ test("a nonce that a foreign transaction used is given up once that is final, an
     [1, "final"],
   ]);
   expect(await transfersTo(chain, chain.keys.treasury.address)).toHaveLength(1);
+});
+
+test("a nonce that a foreign transaction used is given up on a node that keeps no state of final blocks", async () => {
+  const chain = await startChain();
+  const proxy = await startFaultProxy({ target: chain.url });
+  const change = { ...slow, finality: { blocks: 9 } };
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [proxy.url], change });
+  const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
+  await chain.client.sendTransaction({ account: lane, to: lane.address, value: 1n });
+  await mine(chain);
+  const one = await fixture.sign(await fundBuyer(chain));
+  let oldestState = Number(await chain.client.getBlockNumber());
+  proxy.fail(({ method, params: [, height] }) =>
+    method === "eth_getTransactionCount" && Number(height) < oldestState
+      ? { code: -32_000, message: "missing trie node" }
+      : undefined,
+  );
+  await fixture.relay();
+  fixture.clock.advance(LATER_MS);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["assigned"]);
+  for (let block = 0; block < 3; block += 1) {
+    oldestState += 4;
+    await mine(chain, 4);
+    fixture.clock.advance(LATER_MS);
+    await fixture.watch();
+  }
+  expect(await fixture.statesOf([one.id])).toEqual(["ready"]);
+});
+
+test("a nonce is not given up because of a foreign transaction that a reorg has removed", async () => {
+  const chain = await startChain();
+  const provider = await startRealisticProvider({ target: chain.url });
+  const change = { ...slow, finality: { blocks: 3 } };
+  const fixture = await makeTransfersFixture(chain, { rpcUrls: [provider.url], change });
+  const lane = privateKeyToAccount(chain.keys.lanes[0]?.privateKey as Hex);
+  const one = await fixture.sign(await fundBuyer(chain));
+  await fixture.watch();
+  const reorg = await prepareReorg(chain);
+  await chain.client.sendTransaction({ account: lane, to: lane.address, value: 1n });
+  await mine(chain);
+  await fixture.relay();
+  fixture.clock.advance(LATER_MS);
+  await fixture.watch();
+  await reorg();
+  await mine(chain, 5);
+  fixture.clock.advance(LATER_MS);
+  // Follows the reorg, and broadcasts our transaction, which the next block includes.
+  await fixture.watch();
+  const broadcast = await fixture.transactions();
+  await waitFor(async () => (await chain.client.getTransactionCount({ address: lane.address })) === 1, {
+    within: 30_000,
+    what: "our transaction in a block",
+  });
+  provider.setRules({ receiptsAfterMs: 600_000 });
+  fixture.clock.advance(LATER_MS);
+  const cursor = await fixture.cursor();
+  await recoverLanes(fixture.deps, fixture.evm, { cursor, unsolicited: async () => () => undefined });
+  expect(broadcast.map((row) => row.state)).toEqual(["accepted"]);
+  expect(await fixture.statesOf([one.id])).toEqual(["assigned"]);
 });
 
 test("a nonce that our own transaction used is not given up, although its block is final before it is read", async () => {
