@@ -75,6 +75,15 @@ export function rescale(value: bigint, from: number, to: number): bigint {
   return (value + step - 1n) / step;
 }
 
+/**
+ * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
+ */
+export function scaleDown(value: bigint, from: number, to: number): bigint {
+  if (to >= from) return value * 10n ** BigInt(to - from);
+  const scaled = value / 10n ** BigInt(from - to);
+  return scaled > 0n ? scaled : 1n;
+}
+
 /** Returns an amount of a token with its display data. */
 export function tokenMoney(value: bigint, token: Token, network: Network): Money {
   return {

@@ -195,8 +195,8 @@ export async function hasPushOption(db: Db, paymentId: string): Promise<boolean>
   return push !== undefined;
 }
 
-/** A quote of a locked payment, with the payment's merchant and deadline. */
-export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string };
+/** A quote of a locked payment, with the payment's merchant, deadline, and amount (`value` in minor units of `unit`). */
+export type LockedQuote = CurrentOption & { deadline: Date; merchant_id: string; unit: string; value: bigint };
 
 /** The members of a quote that money which pays it has, too. `amount` in minor units. */
 type Money = { authorization_nonce: string; token: string; payer: string; receiver: string; amount: bigint };
@@ -211,7 +211,7 @@ export async function lockPaidQuotes(
 ): Promise<LockedQuote[]> {
   const all = <C extends keyof Money>(column: C) => money.map((one) => one[column]);
   const quotes = await selectCurrent(db)
-    .select(["p.expires_at as deadline", "p.merchant_id"])
+    .select(["p.expires_at as deadline", "p.merchant_id", "p.unit", "p.value"])
     .where("o.chain", "=", chain)
     .where(
       sql<boolean>`(o.authorization_nonce, o.token, o.payer, o.receiver, o.amount) in (

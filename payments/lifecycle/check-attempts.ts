@@ -1,17 +1,21 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import type { Verifier } from "../../transfers/verifier.ts";
+import { findContradictions, reportContradictions } from "../options/quote-contradictions.ts";
 import { hasStaleReceiver, OPTION_WITHDRAWN } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { readSigned } from "./wallet-results.ts";
 
+/** The refusal of an attempt whose quote has no price that it could be compared with. */
+const PRICE_UNKNOWN = "the price of the option is not available now";
+
 /**
  * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
- * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid. Throws the chain's error
- * when the chain cannot be read.
+ * because test mode never reads a chain. Refuses attempts whose receiver is no longer valid, and those whose quote contradicts
+ * the payment. Throws the chain's error when the chain cannot be read.
  */
 export async function checkAttempts(
-  deps: Pick<PaymentDeps, "chains"> & { verifier: Verifier },
+  deps: Pick<PaymentDeps, "chains" | "networks" | "now" | "log" | "metrics"> & { verifier: Verifier },
   group: readonly AttemptWithContext[],
 ): Promise<Map<AttemptWithContext, VerificationResult>> {
   const { verifier } = deps;
@@ -22,7 +26,14 @@ export async function checkAttempts(
   const open = waiting.filter(
     ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
   );
-  const live = open.filter(({ payment }) => payment.mode === "live");
+  const asked = open.filter(({ payment }) => payment.mode === "live");
+  const contradictions = await findContradictions(
+    deps,
+    asked.map((whole) => ({ whole, quote: whole.option, payment: whole.payment })),
+  );
+  reportContradictions(deps, contradictions);
+  const contradictionOf = new Map([...contradictions].map(([{ whole }, found]) => [whole, found]));
+  const live = asked.filter((whole) => !contradictionOf.has(whole));
   const results = await verifier.verify(live.map(signed), by);
   const checked = new Map(
     live.map((whole, index): [AttemptWithContext, VerificationResult] => [
@@ -30,6 +41,13 @@ export async function checkAttempts(
       results[index] ?? { ok: false, reason: "not verified" },
     ]),
   );
+  for (const [whole, found] of contradictionOf)
+    checked.set(
+      whole,
+      found === "price_unknown"
+        ? { ok: false, reason: PRICE_UNKNOWN, later: true }
+        : { ok: false, reason: OPTION_WITHDRAWN },
+    );
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;

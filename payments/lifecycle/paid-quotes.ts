@@ -3,6 +3,7 @@ import { listQuoteConfirms, type QuoteConfirms } from "../../db/queries/attempts
 import { findLastReplaced } from "../../db/queries/destination-changes.ts";
 import type { LockedQuote } from "../../db/queries/payment-options.ts";
 import type { Db } from "../../db/tables.ts";
+import { findContradictions, reportContradictions } from "../options/quote-contradictions.ts";
 import { hasStaleReceiver } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 
@@ -21,7 +22,8 @@ type Confirms = ReadonlyMap<string, QuoteConfirms>;
 /**
  * Returns the quotes that the movements pay, one for each payment. The first movement of a payment counts. Several
  * quotes may match a movement and differ only in values that are not on chain (the fee, the amount owed). Then a
- * confirmed quote wins, or else the newest quote that was created before the money moved.
+ * confirmed quote wins, or else the newest quote that was created before the money moved. A quote that contradicts its payment
+ * counts as if it did not exist.
  */
 export async function findPaidQuotes(
   deps: PaymentDeps,
@@ -34,9 +36,13 @@ export async function findPaidQuotes(
     quotes.map(({ payment_id }) => payment_id),
   );
   const confirms = new Map(rows.map((row) => [row.option_id, row]));
+  const quoted = quotes.map((quote) => ({ quote, payment: { ...quote, id: quote.payment_id } }));
+  const contradictions = await findContradictions(deps, quoted);
+  reportContradictions(deps, contradictions);
+  const valid = quoted.filter((one) => !contradictions.has(one)).map(({ quote }) => quote);
   const paid = new Map<string, LockedQuote>();
   for (const seen of movements) {
-    const inTime = quotes.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
+    const inTime = valid.filter((quote) => isFor(seen, quote) && isInTime(seen, quote, confirms));
     const [first] = inTime.toSorted((a, b) => rank(seen, b, confirms) - rank(seen, a, confirms) || b.number - a.number);
     if (!first || paid.has(first.payment_id)) continue;
     if (await wentToStaleReceiver(deps, db, seen, first)) continue;

@@ -23,7 +23,7 @@ import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import { toPaymentView } from "../lifecycle/read-payment.ts";
 import { calculateFee, noFee } from "../merchants/fee-policies.ts";
-import { tokenMoney } from "../money.ts";
+import { scaleDown, tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Requester } from "../requester.ts";
 import type { OptionView, PaymentView } from "../views.ts";
@@ -198,15 +198,6 @@ function toRow(
     valid_before: getTransferDriver(chain).wallets.validBefore(payment.mode === "test" ? NEVER_VALID : lastRelay),
     created_at: now,
   };
-}
-
-/**
- * Converts a value between numbers of decimals. Rounds down, so that we never owe more than we received, but not to 0.
- */
-function scaleDown(value: bigint, from: number, to: number): bigint {
-  if (to >= from) return value * 10n ** BigInt(to - from);
-  const scaled = value / 10n ** BigInt(from - to);
-  return scaled > 0n ? scaled : 1n;
 }
 
 function toView(deps: PaymentDeps, row: OptionRow, collected: ReadonlySet<string>): OptionView {

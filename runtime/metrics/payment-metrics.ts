@@ -13,6 +13,11 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     "outcome",
     "kind",
   ]),
+  quoteContradictions: counter(
+    "pay_quote_contradictions_total",
+    "Quotes that were confirmed or paid and contradict their payments: nothing is paid by them",
+    ["chain"],
+  ),
   received: counter("pay_received_minor_units_total", "Money of live payments that have succeeded, minor units", [
     "chain",
     "asset",

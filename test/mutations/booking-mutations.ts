@@ -4,6 +4,48 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of the bookings of payments, fees and exceptions, and of the ledger itself. */
 export const bookingMutations: readonly MutationGroup[] = [
   {
+    file: "payments/options/quote-contradictions.ts",
+    tests: ["test/integration/payments/options/forged-quotes.test.ts"],
+    mutations: [
+      {
+        name: "a quote in another token is paid by",
+        find: "token.token !== quote.token || ",
+        replace: "",
+      },
+      {
+        name: "a quote with the nonce of another payment is paid by",
+        find: "quote.authorization_nonce !== deriveNonce(deps.networks.deployment, key)",
+        replace: "key === undefined",
+      },
+      {
+        name: "a quote for less than the payment is paid by",
+        find: "quote.amount === asked.value",
+        replace: "quote.amount > 0n",
+      },
+      {
+        name: "a quote below the price is paid by",
+        find: "quote.amount * 100n >= asked.value * (100n - MAX_DISCOUNT)",
+        replace: "quote.amount > 0n",
+      },
+      {
+        name: "a quote credits a merchant with more than the buyer pays",
+        find: "amount === scaleDown(",
+        replace: "amount >= scaleDown(",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/paid-quotes.ts",
+    tests: ["test/integration/payments/options/forged-quotes.test.ts"],
+    mutations: [
+      {
+        name: "money pays by a quote that contradicts its payment",
+        find: "quoted.filter((one) => !contradictions.has(one))",
+        replace: "quoted",
+      },
+    ],
+  },
+  {
     file: "payments/lifecycle/succeed-payments.ts",
     tests: ["test/integration/payments/merchants/fees.test.ts"],
     mutations: [

@@ -72,7 +72,7 @@ describe("renewed quotes", () => {
     const paymentId = await createEuroPayment(fixture);
     const attemptId = await fixture.attempt(paymentId, buyer);
     fixture.clock.advance(PAST_QUOTE_MS);
-    await setPrice(150n);
+    await setPrice(125n);
     let verified: Promise<void> | undefined;
     // The renewal starts before the attempt is verified and is written afterwards.
     proxy.onAnswer(async (method) => {
@@ -96,8 +96,8 @@ describe("renewed quotes", () => {
     const paymentId = await createEuroPayment(fixture);
     await signOption(await offerOne(fixture, paymentId, buyer), buyer, chain);
     fixture.clock.advance(PAST_QUOTE_MS);
-    await setPrice(150n);
-    expect((await offerOne(fixture, paymentId, buyer)).amount.value).toBe(15n * UNIT);
+    await setPrice(125n);
+    expect((await offerOne(fixture, paymentId, buyer)).amount.value).toBe((125n * UNIT) / 10n);
     await fixture.watch();
     expect(await fixture.status(paymentId)).toMatchObject({
       state: "succeeded",
@@ -114,8 +114,8 @@ describe("renewed quotes", () => {
     const paymentId = await createEuroPayment(fixture);
     const attemptId = await fixture.attempt(paymentId, buyer);
     fixture.clock.advance(PAST_QUOTE_MS);
-    await setPrice(150n);
-    expect((await offerOne(fixture, paymentId, buyer)).amount.value).toBe(15n * UNIT);
+    await setPrice(125n);
+    expect((await offerOne(fixture, paymentId, buyer)).amount.value).toBe((125n * UNIT) / 10n);
     await finish(fixture, attemptId);
     expect(await fixture.status(paymentId)).toMatchObject({
       state: "succeeded",
