@@ -409,7 +409,8 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
     api: {
       select: "all",
       insert: ["id", "payment_id", "number", "amount", "state", "created_at", "updated_at", "due_at"],
-      update: ["state", "updated_at", "due_at"],
+      // Lets the api lock refunds.
+      update: ["updated_at"],
     },
     worker: write,
     board: read,
@@ -510,6 +511,7 @@ export const callable: Readonly<Record<string, readonly Role[]>> = {
   "remove_history(text, text[], timestamptz, boolean)": ["worker"],
   "lock_audit_chain()": ["worker", "admin"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
+  "withdraw_refund(text, timestamptz)": ["api", "worker", "admin"],
   "record_retried_jobs(bytea, text, text, integer)": ["board"],
   "attach_signatures(text, bytea, bytea, timestamptz)": ["api"],
   "record_simulated_payment(text, text, text, numeric)": ["api"],

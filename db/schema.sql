@@ -1259,9 +1259,6 @@ CREATE OR REPLACE FUNCTION public.add_ended_payment()
  SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
   begin
-    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
-      raise exception 'a payment that has ended keeps its state: %', old.id;
-    end if;
     insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
     return null;
   end $function$
@@ -1711,6 +1708,15 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.reject_unknown_move()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+  begin
+    raise foreign_key_violation using message = format('%s cannot move from %s to %s', tg_table_name, old.state, new.state);
+  end $function$
+;
+
 CREATE OR REPLACE FUNCTION public.reject_unknown_moves()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1919,16 +1925,34 @@ AS $function$
   end $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.withdraw_refund(of_refund text, withdrawn_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    with former as (
+      select id, state from refund where id = of_refund and state in ('due', 'held') for update
+    ), withdrawn as (
+      update refund r set state = 'withdrawn', updated_at = withdrawn_at, due_at = null from former f where r.id = f.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'refund', id, state, 'withdrawn', withdrawn_at from former
+  $function$
+;
+
 CREATE CONSTRAINT TRIGGER refund_wakes_settlements AFTER UPDATE OF state ON public.refund DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state = 'due'::text) AND (new.state <> 'due'::text) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION wake_settlements_behind_refund();
 CREATE TRIGGER approval_key_insert_webhook AFTER INSERT ON public.approval_key FOR EACH ROW EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER approval_key_revoked_webhook AFTER UPDATE OF revoked_at ON public.approval_key FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL))) EXECUTE FUNCTION add_approval_key_events();
 CREATE TRIGGER attempt_insert_events AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
+CREATE TRIGGER attempt_known_moves BEFORE UPDATE OF state ON public.attempt FOR EACH ROW WHEN (((old.state <> new.state) AND ((((old.state <> 'waiting'::text) OR (new.state <> 'verified'::text)) AND ((old.state <> 'waiting'::text) OR (new.state <> 'refused'::text))) AND ((old.state <> 'refused'::text) OR (new.state <> 'waiting'::text))))) EXECUTE FUNCTION reject_unknown_move();
 CREATE TRIGGER audit_entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
 CREATE TRIGGER audit_entry_chained BEFORE INSERT ON public.audit_entry FOR EACH ROW EXECUTE FUNCTION chain_audit_entry();
 CREATE TRIGGER destination_change_applied AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((new.state = 'applied'::text) AND (old.state <> 'applied'::text))) EXECUTE FUNCTION apply_destination_change();
 CREATE TRIGGER destination_change_insert_events AFTER INSERT ON public.destination_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER destination_change_insert_webhook AFTER INSERT ON public.destination_change FOR EACH ROW EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER destination_change_kept BEFORE DELETE OR TRUNCATE ON public.destination_change FOR EACH STATEMENT EXECUTE FUNCTION reject_change();
+CREATE TRIGGER destination_change_known_moves BEFORE UPDATE OF state ON public.destination_change FOR EACH ROW WHEN (((old.state <> new.state) AND (((((old.state <> 'requested'::text) OR (new.state <> 'approved'::text)) AND ((old.state <> 'requested'::text) OR (new.state <> 'applied'::text))) AND ((old.state <> 'requested'::text) OR (new.state <> 'rejected'::text))) AND ((old.state <> 'approved'::text) OR (new.state <> 'applied'::text))))) EXECUTE FUNCTION reject_unknown_move();
 CREATE TRIGGER destination_change_state_webhook AFTER UPDATE OF state ON public.destination_change FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION add_destination_events();
 CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION reject_event_change();
 CREATE TRIGGER event_known_moves AFTER INSERT ON public.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reject_unknown_moves();
@@ -1941,13 +1965,15 @@ CREATE TRIGGER merchant_balance_wakes AFTER UPDATE OF amount ON public.merchant_
 CREATE TRIGGER merchant_deleted_wakes AFTER UPDATE OF deleted_at ON public.merchant FOR EACH ROW WHEN ((old.deleted_at IS DISTINCT FROM new.deleted_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER merchant_hold_wakes AFTER UPDATE OF payouts_held_at ON public.merchant FOR EACH ROW WHEN ((old.payouts_held_at IS DISTINCT FROM new.payouts_held_at)) EXECUTE FUNCTION wake_settlements_of_merchant();
 CREATE TRIGGER operator_session_signed_in AFTER INSERT ON public.operator_session FOR EACH ROW EXECUTE FUNCTION record_sign_in();
-CREATE TRIGGER payment_end AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN (((old.state <> new.state) AND ((old.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text])) OR (new.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text]))))) EXECUTE FUNCTION add_ended_payment();
+CREATE TRIGGER payment_end AFTER UPDATE OF state ON public.payment FOR EACH ROW WHEN (((old.state <> new.state) AND (new.state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text, 'cancelled'::text])))) EXECUTE FUNCTION add_ended_payment();
 CREATE TRIGGER payment_insert_events AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER payment_insert_webhook AFTER INSERT ON public.payment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_created_events();
+CREATE TRIGGER payment_known_moves BEFORE UPDATE OF state ON public.payment FOR EACH ROW WHEN (((old.state <> new.state) AND (((((((old.state <> 'requires_action'::text) OR (new.state <> 'processing'::text)) AND ((old.state <> 'requires_action'::text) OR (new.state <> 'expired'::text))) AND ((old.state <> 'requires_action'::text) OR (new.state <> 'cancelled'::text))) AND ((old.state <> 'processing'::text) OR (new.state <> 'succeeded'::text))) AND ((old.state <> 'processing'::text) OR (new.state <> 'failed'::text))) AND ((old.state <> 'processing'::text) OR (new.state <> 'expired'::text))))) EXECUTE FUNCTION reject_unknown_move();
 CREATE TRIGGER payment_option_immutable BEFORE UPDATE ON public.payment_option FOR EACH ROW EXECUTE FUNCTION reject_quote_change();
 CREATE TRIGGER payment_state_webhook AFTER UPDATE ON public.payment REFERENCING OLD TABLE AS former NEW TABLE AS moved FOR EACH STATEMENT EXECUTE FUNCTION add_state_events();
 CREATE TRIGGER refund_insert_events AFTER INSERT ON public.refund REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_insert_events();
 CREATE TRIGGER refund_insert_webhook AFTER INSERT ON public.refund FOR EACH ROW EXECUTE FUNCTION add_refund_events();
+CREATE TRIGGER refund_known_moves BEFORE UPDATE OF state ON public.refund FOR EACH ROW WHEN (((old.state <> new.state) AND ((((((old.state <> 'due'::text) OR (new.state <> 'paying'::text)) AND ((old.state <> 'due'::text) OR (new.state <> 'held'::text))) AND ((old.state <> 'due'::text) OR (new.state <> 'withdrawn'::text))) AND ((old.state <> 'held'::text) OR (new.state <> 'withdrawn'::text))) AND ((old.state <> 'paying'::text) OR (new.state <> 'paid'::text))))) EXECUTE FUNCTION reject_unknown_move();
 CREATE TRIGGER refund_place BEFORE INSERT ON public.refund FOR EACH ROW WHEN ((new.payment_id IS NOT NULL)) EXECUTE FUNCTION set_refund_place();
 CREATE TRIGGER refund_queued AFTER INSERT ON public.refund FOR EACH ROW WHEN ((new.due_at IS NOT NULL)) EXECUTE FUNCTION queue_refund();
 CREATE TRIGGER refund_requeued AFTER UPDATE OF due_at ON public.refund FOR EACH ROW WHEN (((new.due_at IS NOT NULL) AND (new.due_at IS DISTINCT FROM old.due_at))) EXECUTE FUNCTION queue_refund();

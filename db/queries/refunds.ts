@@ -43,6 +43,11 @@ export async function moveToPaid(
   return (await moveRows(db, "refund", { ids, from: "paying", to: "paid", at, set, given })).length;
 }
 
+/** Moves a refund that has not begun to `withdrawn`. The caller has locked it. */
+export async function moveToWithdrawn(db: Db, { id, at }: { id: string; at: Date }): Promise<void> {
+  await sql`select withdraw_refund(${id}, ${at})`.execute(db);
+}
+
 /** Sets a refund's amount, and the amount it takes from the merchant's balance when that is in another asset. */
 export async function reduceRefund(
   db: Db,

@@ -13,26 +13,25 @@ export type DueEvent = EventRow & { attempts_made: number };
 
 /**
  * Returns the due events of an endpoint: notices of changes, then payments, then payouts, and the longest due first.
- * Returns none for a deleted or disabled endpoint. Leaves out those in `without`, which are being sent already.
+ * Returns none for a deleted or disabled endpoint. Leaves out those in `without`, which are being sent already, and those of
+ * another account or mode: the api writes deliveries, and a stolen login could have them signed with another merchant's secret.
  */
 export async function listDueEvents(
   db: Db,
   args: { endpointId: string; now: Date; without: readonly string[]; limit: number },
 ): Promise<DueEvent[]> {
   const { rows } = await sql<DueEvent>`
-    select v.*, d.attempts_made
+    select (due.event).*, due.attempts_made
     from (values (0), (1), (2)) p (priority)
+    join webhook_endpoint e on e.id = ${args.endpointId} and e.deleted_at is null and e.disabled_at is null
     cross join lateral (
-      select event_id, attempts_made, due_at from webhook_delivery
-      where endpoint_id = ${args.endpointId} and priority = p.priority and due_at <= ${args.now}
-        and event_id <> all(${args.without}::text[])
-      order by due_at limit ${args.limit}
-    ) d
-    join webhook_event v on v.id = d.event_id
-    where exists (
-      select from webhook_endpoint where id = ${args.endpointId} and deleted_at is null and disabled_at is null
-    )
-    order by p.priority, d.due_at, v.sequence limit ${args.limit}`.execute(db);
+      select v as event, d.attempts_made, d.due_at from webhook_delivery d
+      join webhook_event v on v.id = d.event_id and v.account_id = e.account_id and v.mode = e.mode
+      where d.endpoint_id = ${args.endpointId} and d.priority = p.priority and d.due_at <= ${args.now}
+        and d.event_id <> all(${args.without}::text[])
+      order by d.due_at limit ${args.limit}
+    ) due
+    order by p.priority, due.due_at, (due.event).sequence limit ${args.limit}`.execute(db);
   return rows;
 }
 

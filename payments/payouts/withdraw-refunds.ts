@@ -2,13 +2,17 @@ import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { deriveNonce, type NaturalKey, refundKey, returnKey } from "../../chains/natural-key.ts";
 import { findUnreadEpoch } from "../../db/epoch.ts";
 import { inTransaction } from "../../db/in-transaction.ts";
-import { moveRows } from "../../db/moves.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
 import { isNumberUnclaimed } from "../../db/queries/observations.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
-import { findReportedRefund, type RefundOwner, type ReportedRefund } from "../../db/queries/refunds.ts";
+import {
+  findReportedRefund,
+  moveToWithdrawn,
+  type RefundOwner,
+  type ReportedRefund,
+} from "../../db/queries/refunds.ts";
 import type { Db } from "../../db/tables.ts";
 import type { Networks } from "../../runtime/networks/read-networks.ts";
 import { returnWithdrawnGroup } from "../accounting/ledger-groups.ts";
@@ -43,10 +47,7 @@ export async function withdrawRefund(
     if (made) return refuse("invalid_state", made);
     // The row is locked, so its state cannot have changed.
     const at = deps.now();
-    const set = { due_at: null };
-    if (refund.state === "due")
-      await moveRows(db, "refund", { ids: [refund.id], from: "due", to: "withdrawn", at, set });
-    else await moveRows(db, "refund", { ids: [refund.id], from: "held", to: "withdrawn", at, set });
+    await moveToWithdrawn(db, { id: refund.id, at });
     if (movement && refund.exception_id !== null)
       await insertGroups(db, [returnWithdrawnGroup({ ...refund, exceptionId: refund.exception_id }, movement)], at);
     // The refund may be the only obstacle of its queue. (A trigger wakes the settlements behind it.)

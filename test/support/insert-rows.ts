@@ -68,8 +68,9 @@ export async function insertPaymentRow(
     due_at: more.dueAt === undefined ? expiresAt : more.dueAt,
   };
   await insertPayment(db, row);
-  if (more.state && more.state !== "requires_action")
-    await db.updateTable("payment").set({ state: more.state }).where("id", "=", id).execute();
+  const { state = "requires_action" } = more;
+  const path = state === "requires_action" ? [] : state === "failed" ? (["processing", state] as const) : [state];
+  for (const next of path) await db.updateTable("payment").set({ state: next }).where("id", "=", id).execute();
   return id;
 }
 

@@ -37,6 +37,10 @@ create index destination_change_left on destination_change (applied_at) where be
 
 create index destination_change_unreported on destination_change (created_at) where reported_at is null;
 
+create trigger destination_change_known_moves before update of state on destination_change for each row
+  when (old.state <> new.state and (old.state, new.state) not in (
+    ('requested', 'approved'), ('requested', 'applied'), ('requested', 'rejected'), ('approved', 'applied')))
+  execute function reject_unknown_move();
 create trigger destination_change_insert_events after insert on destination_change referencing new table as added
   for each statement execute function record_insert_events();
 

@@ -40,6 +40,13 @@ create function reject_unknown_moves() returns trigger language plpgsql
 create trigger event_known_moves after insert on event referencing new table as added
   for each statement execute function reject_unknown_moves();
 
+-- Refuses an update that moves a row between states. Each table that the api may write has a trigger whose condition lists the moves
+-- of db/states.ts: a stolen login could otherwise write a state that is none, and workers sign an event for it.
+create function reject_unknown_move() returns trigger language plpgsql as $$
+  begin
+    raise foreign_key_violation using message = format('%s cannot move from %s to %s', tg_table_name, old.state, new.state);
+  end $$;
+
 create function reject_change() returns trigger language plpgsql as $$
   begin
     raise exception '% is append only', tg_table_name;

@@ -13,15 +13,11 @@ create table ended_payment (
 create function add_ended_payment() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
-    if old.state in ('succeeded', 'failed', 'expired', 'cancelled') then
-      raise exception 'a payment that has ended keeps its state: %', old.id;
-    end if;
     insert into ended_payment (account_id, mode, payment_id) values (new.account_id, new.mode, new.id);
     return null;
   end $$;
 create trigger payment_end after update of state on payment for each row
-  when (old.state <> new.state and (old.state in ('succeeded', 'failed', 'expired', 'cancelled')
-    or new.state in ('succeeded', 'failed', 'expired', 'cancelled')))
+  when (old.state <> new.state and new.state in ('succeeded', 'failed', 'expired', 'cancelled'))
   execute function add_ended_payment();
 
 -- Whose payments have been summed: those of a merchant, and those of all merchants of an account (`merchant_id` is empty). The

@@ -50,6 +50,11 @@ create index payment_sent_by_others on payment (tx_id) where sent_by_others;
 create index payment_settlement on payment (settlement_id, id) where settlement_id is not null;
 create index payment_due on payment (due_at) where due_at is not null;
 create index payment_due_merchant on payment (merchant_id, due_at) where due_at is not null;
+create trigger payment_known_moves before update of state on payment for each row
+  when (old.state <> new.state and (old.state, new.state) not in (
+    ('requires_action', 'processing'), ('requires_action', 'expired'), ('requires_action', 'cancelled'),
+    ('processing', 'succeeded'), ('processing', 'failed'), ('processing', 'expired')))
+  execute function reject_unknown_move();
 create trigger payment_insert_events after insert on payment referencing new table as added
   for each statement execute function record_insert_events();
 
@@ -136,6 +141,10 @@ create unique index attempt_one_verified on attempt (payment_id) where state = '
 create index attempt_due on attempt (due_at) where due_at is not null;
 create index attempt_due_by_merchant on attempt (chain, merchant_id, due_at) where due_at is not null;
 create index attempt_refused on attempt (created_at) where state = 'refused';
+create trigger attempt_known_moves before update of state on attempt for each row
+  when (old.state <> new.state and (old.state, new.state) not in (
+    ('waiting', 'verified'), ('waiting', 'refused'), ('refused', 'waiting')))
+  execute function reject_unknown_move();
 create trigger attempt_insert_events after insert on attempt referencing new table as added
   for each statement execute function record_insert_events();
 

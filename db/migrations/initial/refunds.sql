@@ -46,6 +46,10 @@ create function set_refund_place() returns trigger language plpgsql as $$
   end $$;
 create trigger refund_place before insert on refund for each row
   when (new.payment_id is not null) execute function set_refund_place();
+create trigger refund_known_moves before update of state on refund for each row
+  when (old.state <> new.state and (old.state, new.state) not in (
+    ('due', 'paying'), ('due', 'held'), ('due', 'withdrawn'), ('held', 'withdrawn'), ('paying', 'paid')))
+  execute function reject_unknown_move();
 create trigger refund_insert_events after insert on refund referencing new table as added
   for each statement execute function record_insert_events();
 
@@ -58,3 +62,16 @@ create table settlement_deduction (
   primary key (refund_id, settlement_id, payment_id)
 );
 create index settlement_deduction_payment on settlement_deduction (payment_id);
+
+-- Withdraws a refund that has not begun. The api calls it, because it may not write the states of refunds: one that it marked as
+-- paid would be reported to the merchant and never sent.
+create function withdraw_refund(of_refund text, withdrawn_at timestamptz) returns void language sql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+    with former as (
+      select id, state from refund where id = of_refund and state in ('due', 'held') for update
+    ), withdrawn as (
+      update refund r set state = 'withdrawn', updated_at = withdrawn_at, due_at = null from former f where r.id = f.id
+    )
+    insert into event (machine, subject, from_state, to_state, at)
+    select 'refund', id, state, 'withdrawn', withdrawn_at from former
+  $$;

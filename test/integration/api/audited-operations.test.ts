@@ -4,6 +4,7 @@ import { operations } from "../../../api/routes.ts";
 import { setDestinationWait } from "../../../payments/maintenance/operator-actions.ts";
 import { makeApprovalKey, signStatement } from "../../support/approval-key.ts";
 import { allEntries, digestTables, withoutAuditLog } from "../../support/audited-changes.ts";
+import { plantRefundState } from "../../support/plant-state.ts";
 import { testActor } from "../../support/test-actor.ts";
 import {
   type Answer,
@@ -44,7 +45,7 @@ async function makePaid(): Promise<string> {
 async function makeWaitingRefund(): Promise<string> {
   const refund = await api.post("/v1/refunds", headers, { paymentId: await makePaid() });
   const id = String(refund.body["refundId"]);
-  await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", id).execute();
+  await plantRefundState(api.db, id, "due");
   return id;
 }
 

@@ -3,6 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { newKey as newWallet } from "../../../../local/networks-document.ts";
 import { setDestinationWait } from "../../../../payments/maintenance/operator-actions.ts";
 import { makeApprovalKey, signStatement } from "../../../support/approval-key.ts";
+import { plantRefundState } from "../../../support/plant-state.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { type Api, asset, destination, makeKey, makePayment, movePayment, type TestMerchant } from "../start-api.ts";
 import { webhookCalls } from "./valid-webhook-calls.ts";
@@ -117,7 +118,7 @@ export async function makeValidCalls(
     },
     withdrawRefund: async () => {
       const refundId = await newRefund();
-      await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+      await plantRefundState(api.db, refundId, "due");
       return { method: "POST", path: `/v1/refunds/${refundId}/withdraw`, headers, body: {} };
     },
     listMerchantPayments: get(

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { pageOfRefunds } from "../../../../db/queries/refunds.ts";
+import { plantRefundState } from "../../../support/plant-state.ts";
 import { asset, makeKey, makeMerchant, makePayment, movePayment, startApi } from "../start-api.ts";
 
 const api = await startApi();
@@ -97,7 +98,7 @@ test("a partial refund without a key is refused, and a full one needs none", asy
 /** A refund in test mode moves no money, so this one is set to wait as a live one does. */
 async function makeWaiting(paymentId: string): Promise<string> {
   const { refundId } = (await refund(paymentId)).body as { refundId: string };
-  await api.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+  await plantRefundState(api.db, refundId, "due");
   return refundId;
 }
 const withdraw = (refundId: string, headers = merchant.headers) =>
@@ -142,11 +143,7 @@ test("refunds are listed page by page, by merchant, by status and by time, and e
     await movePayment(api, paymentId, "processing", "succeeded");
     made.unshift((await refund(paymentId, shop.headers)).body["refundId"] as string);
   }
-  await api.db
-    .updateTable("refund")
-    .set({ state: "due" })
-    .where("id", "=", made[1] ?? "")
-    .execute();
+  await plantRefundState(api.db, made[1] ?? "", "due");
   const idsOf = (page: Awaited<ReturnType<typeof list>>) => page.data.map(({ refundId }) => refundId);
   const first = await list("limit=2", shop.key);
   const next = await list(`limit=2&cursor=${first.nextCursor}`, shop.key);

@@ -361,7 +361,7 @@ test("no login can count a payment twice: a payment that has ended keeps its sta
       .where("id", "=", id)
       .execute();
   for (const state of ["requires_action", "failed"])
-    await expect(move(state)).rejects.toThrow("a payment that has ended keeps its state");
+    await expect(move(state)).rejects.toThrow(`payment cannot move from cancelled to ${state}`);
   // A statement that inserts no event is not a move, but ends a payment as well.
   await sql`update payment set state = 'expired' where id = ${other}`.execute(db);
   expect(await countUnsummed()).toEqual([{ account_id: own.accountId, count: 2 }]);

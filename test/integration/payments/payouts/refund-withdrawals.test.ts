@@ -7,6 +7,7 @@ import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { fundBuyer, fundBuyers, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { plantRefundState } from "../../../support/plant-state.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 
@@ -171,7 +172,7 @@ describe("refund withdrawals", () => {
       .where("refund_id", "=", refundId)
       .executeTakeFirstOrThrow();
     await sql`update observation set transfer_id = null where transfer_id = ${transfer.id}`.execute(own.db);
-    await own.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+    await plantRefundState(own.db, refundId, "due");
     await own.db.updateTable("chain_cursor").set({ epoch_height: 1_000_000 }).where("chain", "=", chain.id).execute();
     expect(await withdraw(own, refundId)).toMatchObject({
       code: "invalid_state",

@@ -13,6 +13,7 @@ import {
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { fundBuyer, sendUsdc, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { plantRefundState } from "../../../support/plant-state.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();
@@ -146,7 +147,7 @@ test("a return that has begun, or that the chain shows as sent, is not withdrawn
     .where("refund_id", "=", refundId)
     .executeTakeFirstOrThrow();
   await sql`update observation set transfer_id = null where transfer_id = ${transfer.id}`.execute(own.db);
-  await own.db.updateTable("refund").set({ state: "due" }).where("id", "=", refundId).execute();
+  await plantRefundState(own.db, refundId, "due");
   expect(await withdraw(refundId, own)).toMatchObject({
     code: "invalid_state",
     message: "the chain shows that the refund was sent",
