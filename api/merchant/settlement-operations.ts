@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { done } from "../../payments/error-codes.ts";
+import { checkAdditions, checkChange } from "../../payments/merchants/check-destinations.ts";
 import {
   addDestinations,
   changeDestination,
@@ -53,6 +54,7 @@ const add = defineOperation({
   }),
   response: z.object({ settlements: z.array(cryptoSettlement) }),
   refusals: ["merchant_not_found", "settlement_asset_conflict"],
+  prepare: (deps, { caller, params, body }) => checkAdditions(deps, { ...caller, ...params, ...body }),
   async handle(deps, { caller, params, body }) {
     const added = await addDestinations(deps, { ...caller, ...params, ...body, actor: caller.actor });
     return added.ok ? done({ settlements: added.value }) : added;
@@ -74,6 +76,7 @@ const change = defineOperation({
   body: z.object({ destination: caip }),
   response: cryptoSettlement,
   refusals: ["merchant_not_found"],
+  prepare: (deps, { caller, params, body }) => checkChange(deps, { ...caller, ...params, ...body }),
   async handle(deps, { caller, params, body }) {
     return changeDestination(deps, { ...caller, ...params, ...body, actor: caller.actor });
   },

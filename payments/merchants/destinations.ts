@@ -6,15 +6,15 @@ import { type DestinationChangeRow, listWaitingChanges } from "../../db/queries/
 import { findDestination, listDestinationRows } from "../../db/queries/destinations.ts";
 import { hasMerchant, lockMerchant } from "../../db/queries/merchants.ts";
 import type { Db, Tables } from "../../db/tables.ts";
-import { done, type Result, refuse } from "../error-codes.ts";
+import { done, type Refusal, type Result, refuse } from "../error-codes.ts";
 import { newId } from "../ids.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type ChangeDeps, rejectWaiting, requestChanges } from "./destination-changes.ts";
 import { planChange } from "./destination-rules.ts";
 import type { Owner } from "./merchants.ts";
-import { type CheckDeps, findUnserved, validateAsset, validateDestination } from "./validate-destinations.ts";
+import { type ValidateDeps, validateAsset, validateDestination } from "./validate-destinations.ts";
 
-type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & CheckDeps;
+type Deps = Pick<PaymentDeps, "db" | "now" | "log"> & ValidateDeps;
 
 /** A change that waits: the account that it asks for, and when it applies unless it is decided before. */
 type PendingChange = { changeId: string; destination: string; requestedAt: Date; appliesAt: Date };
@@ -48,22 +48,17 @@ export async function listDestinations(
 /**
  * Adds destinations of a merchant, all or none. The first destination for an asset of a merchant that has not been paid
  * applies at once; others wait for the account's waiting period. Accepts an asset that no configured network has; buyers
- * are offered it once a network has it. Refuses with `merchant_not_found`, with `params_validation` naming the invalid
- * entry, and with `settlement_asset_conflict` for an asset that has a destination already, applied or waiting.
+ * are offered it once a network has it. Refuses like `findAdditionRefusal`. Does not screen: the API screens before the
+ * transaction (`checkAdditions`), and every destination is screened before each payout.
  */
 export async function addDestinations(
   deps: Deps,
   args: Owner & { merchantId: string; actor: AuditActor; settlements: readonly Destination[] },
 ): Promise<Result<DestinationView[]>> {
   const { merchantId, actor } = args;
-  for (const [index, entry] of args.settlements.entries()) {
-    const error = validateAsset(entry.asset) ?? validateDestination(deps, entry);
-    if (error) return refuse("params_validation", `settlements.${index}.${error}`);
-  }
-  const unserved = await findUnserved(deps, args.settlements);
-  if (unserved !== undefined)
-    return refuse("params_validation", `settlements.${unserved}.destination: the account is not served`);
   return withDestinationLock(deps, args, async (locked) => {
+    const refusal = await findAdditionRefusal({ ...deps, db: locked.db }, args);
+    if (refusal) return refusal;
     const at = locked.now();
     const wanted = args.settlements.map(({ asset, destination }) => ({
       destinationId: newId("crypto", at),
@@ -72,14 +67,6 @@ export async function addDestinations(
       before: null,
       after: destination,
     }));
-    const listed = await listDestinations(locked, args);
-    if (!listed.ok) return listed;
-    const taken = new Set(listed.value.map(({ asset }) => canonicalAsset(asset)));
-    for (const [index, { asset }] of wanted.entries()) {
-      if (taken.has(asset))
-        return refuse("settlement_asset_conflict", `settlements.${index}.asset: has a destination already`);
-      taken.add(asset);
-    }
     const changes = await requestChanges(locked, { merchantId, actor, wanted });
     return done(
       wanted.map(({ destinationId: id, asset, givenAsset: given_asset, after: destination }) =>
@@ -90,8 +77,32 @@ export async function addDestinations(
 }
 
 /**
+ * Returns why destinations cannot be added, or undefined: `params_validation` naming the invalid entry,
+ * `merchant_not_found`, or `settlement_asset_conflict` for an asset that has a destination already, applied or waiting.
+ */
+export async function findAdditionRefusal(
+  deps: Pick<Deps, "db" | "networks">,
+  args: Owner & { merchantId: string; settlements: readonly Destination[] },
+): Promise<Refusal | undefined> {
+  for (const [index, entry] of args.settlements.entries()) {
+    const error = validateAsset(entry.asset) ?? validateDestination(deps, entry);
+    if (error) return refuse("params_validation", `settlements.${index}.${error}`);
+  }
+  const listed = await listDestinations(deps, args);
+  if (!listed.ok) return listed;
+  const taken = new Set(listed.value.map(({ asset }) => canonicalAsset(asset)));
+  for (const [index, { asset }] of args.settlements.entries()) {
+    if (taken.has(canonicalAsset(asset)))
+      return refuse("settlement_asset_conflict", `settlements.${index}.asset: has a destination already`);
+    taken.add(canonicalAsset(asset));
+  }
+  return undefined;
+}
+
+/**
  * Changes the account of a destination after the account's waiting period, for settlements that begin afterwards. A
- * request for the account that applies now withdraws the waiting change. The asset cannot change.
+ * request for the account that applies now withdraws the waiting change. The asset cannot change. Does not screen, like
+ * `addDestinations`.
  */
 export async function changeDestination(
   deps: Deps,
@@ -99,15 +110,9 @@ export async function changeDestination(
 ): Promise<Result<DestinationView>> {
   const { merchantId, id, actor, destination: wanted } = args;
   return withDestinationLock(deps, args, async (locked) => {
-    const { applied, waiting } = await findBoth(locked, { merchantId, id });
-    const there = applied ?? waiting;
-    if (!there) return noSuchDestination();
-    const { asset, given_asset } = there;
-    const entry = { asset, destination: wanted };
-    const error = validateDestination(deps, entry);
-    if (error) return refuse("params_validation", error);
-    if ((await findUnserved(deps, [entry])) !== undefined)
-      return refuse("params_validation", "destination: the account is not served");
+    const found = await findDestinationToChange({ ...deps, db: locked.db }, args);
+    if (!found.ok) return found;
+    const { asset, given_asset, applied, waiting } = found.value;
     const before = applied?.destination ?? null;
     const plan = planChange({ applied: before, waiting: waiting?.after ?? null, wanted });
     const shown = { id, asset, given_asset, destination: before ?? wanted };
@@ -145,7 +150,23 @@ export async function deleteDestination(
   });
 }
 
-async function findBoth({ db }: ChangeDeps, { merchantId, id }: { merchantId: string; id: string }) {
+/**
+ * Returns a destination, and the change of it that waits. Refuses with `merchant_not_found` an unknown destination, and with
+ * `params_validation` an account that it cannot be changed to.
+ */
+export async function findDestinationToChange(
+  deps: Pick<Deps, "db" | "networks">,
+  args: { merchantId: string; id: string; destination: string },
+) {
+  const both = await findBoth(deps, args);
+  const there = both.applied ?? both.waiting;
+  if (!there) return noSuchDestination();
+  const { asset, given_asset } = there;
+  const error = validateDestination(deps, { asset, destination: args.destination });
+  return error ? refuse("params_validation", error) : done({ asset, given_asset, ...both });
+}
+
+async function findBoth({ db }: Pick<Deps, "db">, { merchantId, id }: { merchantId: string; id: string }) {
   const waiting = await listWaitingChanges(db, merchantId);
   return {
     applied: await findDestination(db, { merchantId, id }),

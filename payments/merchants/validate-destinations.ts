@@ -1,14 +1,10 @@
 import { parseAccountId, parseAssetId } from "../../chains/caip.ts";
-import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import { findChainDriver } from "../../chains/find-chain-driver.ts";
-import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Destination } from "./destinations.ts";
 
-/**
- * Optional dependencies: a command line has no open chains, and without a networks file our own accounts are unknown.
- */
-export type CheckDeps = Partial<Pick<PaymentDeps, "networks" | "chains" | "screeningList" | "metrics">>;
+/** Without a networks file, as on some command lines, the service's own accounts are unknown. */
+export type ValidateDeps = Partial<Pick<PaymentDeps, "networks">>;
 
 /** Validates an asset (CAIP-19). Returns the error, which begins with the member's name, or undefined. */
 export function validateAsset(text: string): string | undefined {
@@ -19,7 +15,7 @@ export function validateAsset(text: string): string | undefined {
 }
 
 /** Validates a destination of a valid asset. Returns the error, which begins with the member's name, or undefined. */
-export function validateDestination(deps: CheckDeps, entry: Destination): string | undefined {
+export function validateDestination(deps: ValidateDeps, entry: Destination): string | undefined {
   const asset = parseAssetId(entry.asset);
   const account = parseAccountId(entry.destination);
   if (!account) return "destination: expected a CAIP-10 account such as eip155:8453:0x…";
@@ -33,23 +29,4 @@ export function validateDestination(deps: CheckDeps, entry: Destination): string
   const network = deps.networks?.chains.find(({ chain }) => chain === asset.chain);
   const isOwn = network && driver.listOwnAddresses(network).includes(address);
   return isOwn ? "destination: is an account of the service itself" : undefined;
-}
-
-/**
- * Returns the index of the first destination that screening rejects, if any. A command line cannot screen, but every
- * destination is screened again before each payout. Throws `ChainError` when the chain cannot be read.
- */
-export async function findUnserved(
-  { chains, screeningList, metrics }: CheckDeps,
-  entries: readonly Destination[],
-): Promise<number | undefined> {
-  if (!chains || !screeningList || !metrics) return undefined;
-  for (const [index, { destination }] of entries.entries()) {
-    const account = parseAccountId(destination);
-    const chain = chains.get(account?.chain ?? "");
-    if (!account || !chain) continue;
-    const address = canonicalAddress(chain.chain, account.address);
-    if ((await screenAccounts({ screeningList, metrics }, chain, [address])).has(address)) return index;
-  }
-  return undefined;
 }

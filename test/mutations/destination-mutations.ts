@@ -3,6 +3,7 @@ import type { MutationGroup } from "./mutation.ts";
 const rules = ["test/unit/payments/merchants/destination-rules.test.ts"];
 const changes = ["test/integration/payments/merchants/destination-changes.test.ts"];
 const calls = ["test/integration/api/merchant/settlement-changes.test.ts"];
+const screenings = ["test/integration/api/merchant/screened-settlements.test.ts"];
 const records = ["test/unit/signer/destinations.test.ts"];
 
 /** Mutations of who is paid where, and from when: in the service, and in the signer. */
@@ -36,6 +37,39 @@ export const destinationMutations: readonly MutationGroup[] = [
         name: "a change leaves no audit entry",
         find: "  audit.push(...rows.map((row) => toAuditEntry(row, { actor, action, at: now() })));\n",
         replace: "",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/check-destinations.ts",
+    tests: screenings,
+    mutations: [
+      {
+        name: "the destinations of test merchants are screened",
+        find: '  if (mode === "test") return undefined;\n',
+        replace: "",
+      },
+      {
+        name: "destinations are screened by one call for each",
+        find: "Map.groupBy(accounts, ({ chain }) => chain)",
+        replace: "accounts.map((one) => [one.chain, [one]] as const)",
+      },
+      {
+        name: "a changed destination is not screened",
+        find: "  if ((await findUnserved(deps, args, [args.destination])) === undefined) return done(undefined);",
+        replace: "  return done(undefined);",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/destinations.ts",
+    tests: screenings,
+    mutations: [
+      {
+        name: "destinations are screened inside the transaction that adds them",
+        find: "    const refusal = await findAdditionRefusal({ ...deps, db: locked.db }, args);",
+        replace:
+          '    const { checkAdditions } = await import("./check-destinations.ts");\n    const refusal = await findAdditionRefusal({ ...deps, db: locked.db }, args);\n    await checkAdditions({ ...(deps as PaymentDeps), db: locked.db as unknown as PaymentDeps["db"] }, args);',
       },
     ],
   },

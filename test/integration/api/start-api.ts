@@ -27,7 +27,7 @@ import { openRedis, openSubscriber } from "../../../queues/redis-connections.ts"
 import { createLog } from "../../../runtime/log.ts";
 import { readLogFields, withLogFields } from "../../../runtime/log-context.ts";
 import { createMetrics } from "../../../runtime/metrics.ts";
-import { parseNetworks } from "../../../runtime/networks/read-networks.ts";
+import { type Networks, parseNetworks } from "../../../runtime/networks/read-networks.ts";
 import { createSafeFetch, type SafeFetch, validateUrl } from "../../../runtime/safe-fetch.ts";
 import { addCleanup } from "../../support/cleanups.ts";
 import { roleUrl } from "../../support/database-roles.ts";
@@ -96,6 +96,8 @@ export type StartOptions = {
   ownUrl?: boolean;
   /** The URLs of the terms and the privacy policy; none when unset. */
   legal?: ApiDeps["legal"];
+  /** The networks of a real chain; `networksDocument` when unset. */
+  networks?: Networks;
   /** The budget of the endpoint; none when unset. */
   callsPerMinute?: number;
   /** How servers that callers name are fetched; any address is allowed when unset. */
@@ -137,7 +139,7 @@ export async function startApi(options: StartOptions = {}) {
   const entries = networksDocument.chains.map((entry) => {
     return { ...entry, rpc: entry.rpc.map((one) => ({ ...one, callsPerMinute })) };
   });
-  const networks = parseNetworks({ ...networksDocument, chains: entries });
+  const networks = options.networks ?? parseNetworks({ ...networksDocument, chains: entries });
   const chains = openChains(networks, metrics);
   const adapters = {
     ...testEncryption(),
