@@ -46,7 +46,7 @@ type Deps = PaymentDeps & BuyerDataDeps;
  * Accepts a confirm: runs cheap checks, writes the attempt and enqueues its verification. Returns the attempt to wait
  * for, or null when the current status is the response: a repeated confirm of a payment that no longer waits.
  *
- * Refuses with `payment_not_found`, `invalid_params`, `payment_expired`, `quote_expired`, with `invalid_state` for a
+ * Refuses with `payment_not_found`, `invalid_params` (also an attempt that stays refused), `payment_expired`, `quote_expired`, with `invalid_state` for a
  * different confirm once the payment is being paid, and with `rate_limited` while too many confirms wait or were
  * refused. Confirms of other payers never block a valid signature of a payer's key. A refusal never changes the
  * payment.
@@ -216,7 +216,8 @@ const RESUMED_AFTER_MS = 10_000;
 /**
  * Handles a repeated confirm while the payment waits. A refused attempt is verified again, because the buyer may have
  * topped up. It is not verified again after the deadline, where its row's creation time would count as in time, nor
- * after its quote has ended, so that the buyer cannot wait for a favourable price.
+ * after its quote has ended, so that the buyer cannot wait for a favourable price. An attempt that stays refused is
+ * refused at once, because no result will come.
  */
 async function resume(
   deps: PaymentDeps,
@@ -225,12 +226,13 @@ async function resume(
 ): Promise<Result<{ attemptId: string }>> {
   const now = deps.now();
   const waiting = done({ attemptId: attempt.id });
-  if (attempt.state !== "refused" || payment.expires_at <= now) return waiting;
+  if (attempt.state !== "refused") return waiting;
+  if (payment.expires_at <= now) return toRefusal(attempt);
   const ended = option && findQuoteRefusal(deps, option);
   if (ended) return ended;
   if (attempt.due_retries >= RESUMED_AT_ONCE) {
     const refusedAt = await findLastMove(deps.db, attempt.id);
-    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return waiting;
+    if (refusedAt && now.getTime() - refusedAt.getTime() < RESUMED_AFTER_MS) return toRefusal(attempt);
   }
   const retry = attempt.due_retries + 1;
   const moved = await deps.db.transaction().execute((db) =>
@@ -254,9 +256,11 @@ export async function findVerificationResult(
 ): Promise<"waiting" | "verified" | { refused: string }> {
   const attempt = await findAttempt(deps.db, attemptId);
   if (!attempt) throw new Error(`attempt ${attemptId} does not exist`);
-  if (attempt.state === "refused") return { refused: attempt.refusal ?? "the authorization was refused" };
-  return attempt.state;
+  return attempt.state === "refused" ? { refused: toRefusal(attempt).message } : attempt.state;
 }
+
+const toRefusal = ({ refusal }: Pick<AttemptHead, "refusal">) =>
+  refuse("invalid_params", refusal ?? "the authorization was refused");
 
 /** Returns true for the refusal of a confirm whose transaction was included but reverted: the buyer may pay again. */
 export function isReverted(refusal: Refusal): boolean {

@@ -87,6 +87,23 @@ describe("a confirm", () => {
     expect(answered).toMatchObject(paid());
   });
 
+  test("a repeated confirm whose attempt stays refused gets the refusal without waiting", async () => {
+    const forged = await sign(other);
+    const [first] = await Promise.all([send(forged, "?maxPollMs=20000"), verify()]);
+    // No attempt is verified again after the deadline, and nothing here ends the payment.
+    await api.db
+      .updateTable("payment")
+      .set({ expires_at: new Date(Date.now() - 1_000) })
+      .where("id", "=", id)
+      .execute();
+    const headers = { ...shop.wallet, "x-request-id": `repeated-${id}` };
+    const repeated = await api.post(`/v1/gateway/payment/${id}/confirm?maxPollMs=25000`, headers, forged);
+    expect(repeated).toMatchObject({ status: 400, body: first.body });
+    const isOwn = (line: string) => line.includes(`repeated-${id}`) && line.includes("heldMs");
+    const line = await waitFor(() => api.lines.find(isOwn), { within: 20_000 });
+    expect(JSON.parse(line)).toMatchObject({ heldMs: 0 });
+  });
+
   test("a confirm without a verification result returns the current status after two seconds", async () => {
     const began = performance.now();
     expect(await send(confirm)).toMatchObject({ status: 200, body: { status: "requires_action", pollInMs: 1000 } });
