@@ -18,7 +18,7 @@ import { runOperation } from "./http/idempotency.ts";
 import { withRequestLog } from "./http/observe-requests.ts";
 import { readPaymentId } from "./http/payment-links.ts";
 import { readPublicUrl } from "./http/public-url.ts";
-import { addressLimitKey, paymentLimitKey, weighRequest } from "./http/rate-limits.ts";
+import { addressLimitKey, limitByPayment } from "./http/rate-limits.ts";
 import { appIdOperations } from "./merchant/app-id-operations.ts";
 import { approvalKeyOperations } from "./merchant/approval-key-operations.ts";
 import { balanceOperations } from "./merchant/balance-operations.ts";
@@ -154,7 +154,7 @@ async function explainMissing(
   return { ...refusal, message };
 }
 
-/** Applies the payment's own limit to a gateway operation, as on its page. A malformed id has no counter. */
+/** Applies the limit of the payment to a gateway operation, as on its page. A malformed id has no counter. */
 async function limitPayment(
   deps: ApiDeps,
   request: FastifyRequest<{ Params: { id?: string } }>,
@@ -163,7 +163,8 @@ async function limitPayment(
   const { id } = resolveLink(deps, request.params);
   const known = paymentId.safeParse(id);
   if (!known.success) return undefined;
-  return deps.limits.payment(paymentLimitKey(known.data, request.ip), reply, weighRequest(request.body));
+  const keyId = request.authenticated?.caller.keyId ?? null;
+  return limitByPayment(deps.limits, reply, { paymentId: known.data, keyId });
 }
 
 /**

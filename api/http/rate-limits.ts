@@ -10,11 +10,14 @@ import { withTimeout } from "../../runtime/timeout.ts";
 type LimitedBy = "address" | "key" | "payment";
 
 /**
- * Counts a request, as `weight` requests, and sets the rate limit headers on the reply. Returns a refusal when there were too
- * many requests.
+ * How many requests a request counts as (default: 1), and how many of them have been counted before. A request that has been
+ * counted in full costs nothing.
  */
+type Weight = { weight?: number; counted?: number };
+
+/** Counts a request and sets the rate limit headers on the reply. Returns a refusal when there were too many requests. */
 export type Limits = {
-  [By in LimitedBy]: (key: string, reply: FastifyReply, weight?: number) => Promise<Refusal | undefined>;
+  [By in LimitedBy]: (key: string, reply: FastifyReply, weight?: Weight) => Promise<Refusal | undefined>;
 };
 
 /** Requests per minute; 0 means no limit. */
@@ -87,9 +90,11 @@ function createLimit(
       throw error;
     }
   };
-  return async (key, reply, weight = 1) => {
+  return async (key, reply, { weight = 1, counted = 0 } = {}) => {
     // No request takes more than half of a minute's, so that its caller can also pay.
-    const [result, isOver] = await count(key, Math.min(weight, Math.ceil(points / 2))).then(
+    const uncounted = Math.min(weight, Math.ceil(points / 2)) - counted;
+    if (uncounted <= 0) return undefined;
+    const [result, isOver] = await count(key, uncounted).then(
       (counted): [RateLimiterRes, boolean] => [counted, false],
       (refused: RateLimiterRes): [RateLimiterRes, boolean] => [refused, true],
     );
@@ -124,20 +129,39 @@ function createCallerList(forget: (key: string) => void): (key: string) => void 
 }
 
 /**
- * Returns how many requests a request with this body counts as for its payment: a request for options makes as many quotes, and
+ * Returns how many requests a request with this body counts as: a request for options makes as many quotes, and
  * reads as many balances, as it names accounts. A wallet has a few accounts, and a stranger can name those of others.
  */
-export function weighRequest(body: unknown): number {
+function weighRequest(body: unknown): number {
   // Without a schema, because every request of a polling wallet comes here.
   if (typeof body !== "object" || body === null || !("accounts" in body) || !Array.isArray(body.accounts)) return 1;
   return Math.max(1, Math.ceil(body.accounts.length / ACCOUNTS_PER_REQUEST));
 }
 
 /**
+ * Counts what a request weighs against the limit of its caller, which has counted it as one request before its body was read,
+ * and then against the limit of its payment. The caller is the key, or the address of a request without one: otherwise a caller
+ * could make heavy requests for many payments.
+ */
+export async function limitByPayment(
+  limits: Limits,
+  reply: FastifyReply,
+  { paymentId, keyId }: { paymentId: string; keyId: string | null },
+): Promise<Refusal | undefined> {
+  const { ip, body } = reply.request;
+  const weight = weighRequest(body);
+  const rest = { weight, counted: 1 };
+  const callerRefusal = await (keyId === null
+    ? limits.address(addressLimitKey(ip), reply, rest)
+    : limits.key(keyId, reply, rest));
+  return callerRefusal ?? limits.payment(paymentLimitKey(paymentId, ip), reply, { weight });
+}
+
+/**
  * Returns the rate limit key of a payment's requests: the payment and the address together, so that a third party who has
  * the link cannot use up the buyer's limit.
  */
-export function paymentLimitKey(paymentId: string, ip: string): string {
+function paymentLimitKey(paymentId: string, ip: string): string {
   return `${paymentId} ${addressLimitKey(ip)}`;
 }
 

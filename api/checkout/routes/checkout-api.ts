@@ -18,7 +18,7 @@ import { optionsBody } from "../../gateway/gateway-options.ts";
 import { sendRefusal } from "../../http/http-errors.ts";
 import { withRequestLog } from "../../http/observe-requests.ts";
 import { parseInput } from "../../http/parse-input.ts";
-import { addressLimitKey, paymentLimitKey, weighRequest } from "../../http/rate-limits.ts";
+import { addressLimitKey, limitByPayment } from "../../http/rate-limits.ts";
 import { type Hold, MAX_HOLD_MS, pollVerification, waitForStatusChange } from "../../polling/long-polls.ts";
 import { toStatusPayload } from "../pages/status-payload.ts";
 import { openSession } from "./browser-session.ts";
@@ -236,7 +236,7 @@ export function serveCheckoutApi(app: FastifyInstance, deps: ApiDeps): void {
         const { id } = request.params;
         // A malformed id has no counter.
         const paymentRefusal = paymentId.safeParse(id).success
-          ? await deps.limits.payment(paymentLimitKey(id, request.ip), reply, weighRequest(request.body))
+          ? await limitByPayment(deps.limits, reply, { paymentId: id, keyId: null })
           : undefined;
         if (paymentRefusal) return sendRefusal(reply, paymentRefusal);
       },

@@ -6,6 +6,8 @@ import { makeMerchant, makePayment, startApi } from "../start-api.ts";
 
 type Api = Awaited<ReturnType<typeof startApi>>;
 const status = (api: Api, headers: Record<string, string>) => api.get("/v1/payments", headers);
+const addresses = (count: number) =>
+  Array.from({ length: count }, (_, index) => `eip155:999:0x${index.toString(16).padStart(40, "0")}`);
 const from = (ip: string) => ({ "x-forwarded-for": ip });
 
 // A process that waits longer than 100 ms for Redis counts by itself.
@@ -91,11 +93,9 @@ test("a request for options counts against the payment's limit once for every fi
   const api = await startApi({ limits: { perPayment: 20 } });
   const merchant = await makeMerchant(api);
   const id = await makePayment(api, merchant);
-  const accounts = (count: number) =>
-    Array.from({ length: count }, (_, index) => `eip155:999:0x${index.toString(16).padStart(40, "0")}`);
   const list = (count: number) =>
-    api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts: accounts(count) });
-  const onPage = (count: number) => api.post(`/checkout/${id}/options`, {}, { accounts: accounts(count) });
+    api.post(`/v1/gateway/payment/${id}/options`, merchant.wallet, { accounts: addresses(count) });
+  const onPage = (count: number) => api.post(`/checkout/${id}/options`, {}, { accounts: addresses(count) });
   for (const [answer, left] of [
     [await list(1), "19"],
     [await onPage(5), "18"],
@@ -109,6 +109,29 @@ test("a request for options counts against the payment's limit once for every fi
   for (const call of [list, onPage])
     expect(await call(1)).toMatchObject({ status: 429, body: { code: "rate_limited" } });
 });
+
+test.each([
+  ["key", { perKey: 40 }, "headers", "/v1/gateway/payment"],
+  ["address", { perAddress: 40 }, "wallet", "/v1/gateway/payment"],
+  ["address", { perAddress: 40 }, "wallet", "/checkout"],
+] as const)(
+  "requests of many accounts over many payments reach the limit of their %s: %j, %s, %s",
+  async (by, limits, sends, at) => {
+    const api = await startApi({ limits });
+    const merchant = await makeMerchant(api);
+    const payments: string[] = [];
+    for (let made = 0; made < 4; made += 1) payments.push(await makePayment(api, merchant));
+    const list = (index: number, count: number) =>
+      api.post(`${at}/${payments[index % 4]}/options`, merchant[sends], { accounts: addresses(count) });
+    // 4 creations, 2 requests that count once, and 5 that count six times each.
+    for (const index of [0, 1])
+      expect((await list(index, 5)).headers.get("ratelimit-remaining")).toBe(String(35 - index));
+    for (let index = 0; index < 5; index += 1) expect((await list(index, 30)).status).toBe(200);
+    const refused = await list(6, 30);
+    expect(refused).toMatchObject({ status: 429, body: { code: "rate_limited" } });
+    expect(refused.body["message"]).toContain(`from one ${by};`);
+  },
+);
 
 test("only a trusted proxy may set the client address", async () => {
   const api = await startApi({ limits: { perAddress: 2, perKey: 0 } });
