@@ -21,8 +21,10 @@ const params = z.object({ merchantId: merchantId.optional() });
  * memory as one part of it.
  */
 export function serveStatements(app: FastifyInstance, deps: ApiDeps): void {
-  for (const url of ["/v1/statement.csv", "/v1/merchants/:merchantId/statement.csv"])
-    app.get(url, (request, reply) => serveStatement(deps, request, reply));
+  for (const url of ["/v1/statement.csv", "/v1/merchants/:merchantId/statement.csv"]) {
+    app.get(url, { exposeHeadRoute: false }, (request, reply) => serveStatement(deps, request, reply));
+    app.head(url, (request, reply) => serveStatement(deps, request, reply));
+  }
 }
 
 async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -45,7 +47,9 @@ async function serveStatement(deps: ApiDeps, request: FastifyRequest, reply: Fas
   if (!opened.ok) return sendRefusal(reply, opened);
   const name = `statement-${days.value.from}-${days.value.until}.csv`;
   reply.header("content-disposition", `attachment; filename="${name}"`);
-  return reply.type("text/csv; charset=utf-8").send(Readable.from(toCsv(opened.value)));
+  reply.type("text/csv; charset=utf-8");
+  // Fastify would read a stream to its end without sending it.
+  return request.method === "HEAD" ? reply.send() : reply.send(Readable.from(toCsv(opened.value)));
 }
 
 /** Lines in one part of the response. */

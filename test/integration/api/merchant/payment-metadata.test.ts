@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { selectPage } from "../../../../db/queries/payment-lists.ts";
 import { listEvents } from "../../../../payments/webhooks/list-events.ts";
+import { captureStatements } from "../../../support/explain-statements.ts";
 import { unwrap } from "../../../support/merchant-fixture.ts";
 import { makeMerchant, makePayment, startApi } from "../start-api.ts";
 
@@ -97,4 +98,26 @@ test("a payment's statement as CSV is streamed to the merchant, and to no other 
   expect((await get(path, {})).status).toBe(401);
   expect((await get("/v1/statement.csv?from=2026-02-01&until=2026-01-01", shop.headers)).status).toBe(400);
   expect((await get(`/v1/statement.csv?${period}`, shop.headers)).status).toBe(200);
+});
+
+test.each([
+  ["a merchant", () => `/v1/merchants/${shop.merchantId}/statement.csv`, /from ledger_day/],
+  ["the account", () => "/v1/statement.csv", /from "merchant" .* order by "id"/],
+])("HEAD of a statement of %s is answered without reading its lines", async (_whose, path, reads) => {
+  const url = `${api.url}${path()}?from=2026-01-01&until=2026-12-31`;
+  const request = async (method: "GET" | "HEAD") => {
+    const answer = await fetch(url, { method, headers: shop.headers });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  };
+  const answers: Awaited<ReturnType<typeof request>>[] = [];
+  const send = async (method: "GET" | "HEAD") => {
+    const sent = await captureStatements(async () => void answers.push(await request(method)));
+    return sent.some(({ text }) => reads.test(text));
+  };
+  expect([await send("GET"), await send("HEAD")]).toEqual([true, false]);
+  const [got, head] = answers;
+  expect([head?.status, head?.text]).toEqual([200, ""]);
+  for (const name of ["content-type", "content-disposition"])
+    expect(head?.headers.get(name)).toBe(got?.headers.get(name));
+  expect((await fetch(url, { method: "HEAD" })).status).toBe(401);
 });
