@@ -2,6 +2,7 @@ import type { ReadReplica } from "../db/read-replica.ts";
 import type { BuyerDataDeps } from "../payments/buyer-data/collected-data.ts";
 import type { CredentialCache } from "../payments/merchants/credential-cache.ts";
 import type { KeyUses } from "../payments/merchants/key-uses.ts";
+import type { LogoJobs } from "../payments/merchants/logo-jobs.ts";
 import type { PaymentDeps } from "../payments/payment-deps.ts";
 import type { Encrypt } from "../runtime/encryption.ts";
 import type { ReadinessDeps } from "../runtime/probes.ts";
@@ -20,6 +21,7 @@ export type ApiDeps = PaymentDeps &
     limits: Limits;
     requestLog: RequestLog;
     keyUses: KeyUses;
+    logoJobs: LogoJobs;
     /** Encrypts the secret of a webhook endpoint for the workers. */
     encryptWebhookSecret: Encrypt;
     /** Returns what is wrong with the URL of a webhook endpoint; undefined for one that is allowed. */

@@ -10,6 +10,7 @@ import { openReadReplica, REPLICA_READ_MS, replicaOutcomes } from "../db/read-re
 import type { Pool } from "../db/tables.ts";
 import { createCredentialCache } from "../payments/merchants/credential-cache.ts";
 import { createKeyUses, type KeyUses } from "../payments/merchants/key-uses.ts";
+import { createLogoJobs } from "../payments/merchants/logo-jobs.ts";
 import { openJobQueues } from "../queues/enqueue.ts";
 import { createPaymentChangePublisher, paymentChanges } from "../queues/payment-changes.ts";
 import { openRedis, openSubscriber } from "../queues/redis-connections.ts";
@@ -121,6 +122,7 @@ async function serve(config: ApiConfig, networks: Networks): Promise<void> {
     limits,
     requestLog,
     keyUses,
+    logoJobs: createLogoJobs(),
     credentials: createCredentialCache(),
     readiness,
     collectedDataMs,

@@ -43,9 +43,13 @@ const toMerchant = ({ icon, createdAt, ...rest }: MerchantView, publicUrl: strin
 /** A logo that was fetched, and where from. */
 type FetchedLogo = { url: string; image: ResizedImage };
 
-async function fetchIcon(deps: ApiDeps, url: string): Promise<Result<FetchedLogo>> {
-  const image = await fetchLogo(deps, url);
-  return image.ok ? done({ url, image: image.value }) : image;
+/** Fetches a logo. Refuses like `fetchLogo`, and with `rate_limited` while too many logos are being fetched. */
+async function fetchIcon(deps: ApiDeps, args: { accountId: string; url: string }): Promise<Result<FetchedLogo>> {
+  const { accountId, url } = args;
+  return deps.logoJobs(accountId, async () => {
+    const image = await fetchLogo(deps, url);
+    return image.ok ? done({ url, image: image.value }) : image;
+  });
 }
 
 const saveIcon = async (deps: ApiDeps, { url, image }: FetchedLogo): Promise<Icon> => ({
@@ -67,7 +71,8 @@ const create = defineOperation({
   body: z.object({ merchantName, merchantEmail, iconUrl: optional(iconUrl) }),
   response: merchantResponse,
   refusals: ["merchant_exists"],
-  prepare: async (deps, { body }) => (body.iconUrl === undefined ? done(null) : fetchIcon(deps, body.iconUrl)),
+  prepare: async (deps, { caller, body: { iconUrl: url } }) =>
+    url === undefined ? done(null) : fetchIcon(deps, { ...caller, url }),
   async handle(deps, { caller, body, prepared }) {
     const { merchantName: name, merchantEmail: email } = body;
     const taken = await findNamesakeRefusal(deps.db, { ...caller, name, email });
@@ -151,7 +156,7 @@ const change = defineOperation({
     if (typeof body.iconUrl !== "string") return done(null);
     // Fetch nothing for a merchant of another account.
     const found = await findMerchant(deps, { ...caller, ...params });
-    return found.ok ? fetchIcon(deps, body.iconUrl) : found;
+    return found.ok ? fetchIcon(deps, { ...caller, url: body.iconUrl }) : found;
   },
   async handle(deps, { caller, params, body, prepared }) {
     const icon = prepared ? await saveIcon(deps, prepared) : body.iconUrl === null ? null : undefined;

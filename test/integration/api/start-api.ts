@@ -19,6 +19,7 @@ import { createAppId } from "../../../payments/merchants/app-ids.ts";
 import { createCredentialCache } from "../../../payments/merchants/credential-cache.ts";
 import { addDestinations } from "../../../payments/merchants/destinations.ts";
 import { createKeyUses } from "../../../payments/merchants/key-uses.ts";
+import { createLogoJobs } from "../../../payments/merchants/logo-jobs.ts";
 import { createMerchant } from "../../../payments/merchants/merchants.ts";
 import { scopes as allScopes, type Scope } from "../../../payments/merchants/scopes.ts";
 import { openJobQueues } from "../../../queues/enqueue.ts";
@@ -171,7 +172,8 @@ export async function startApi(options: StartOptions = {}) {
     limits,
     requestLog: createRequestLog({ redis, prefix, now: deps.now }),
     keyUses,
-    validateUrl: (text) => validateUrl({ allowPrivate: options.allowsPrivateHooks ?? false }, text),
+    logoJobs: createLogoJobs(),
+    validateUrl: (text: string) => validateUrl({ allowPrivate: options.allowsPrivateHooks ?? false }, text),
     credentials,
     readiness: {
       async ready() {
