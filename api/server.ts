@@ -18,11 +18,20 @@ import { serveOperations } from "./routes.ts";
 const BODY_LIMIT = 64 * 1024;
 /** Above the idle timeout of common load balancers (60 s), so that the load balancer closes connections. */
 const KEEP_ALIVE_MS = 72_000;
+/**
+ * How long a connection may stay open without a byte in either direction while a request is answered, milliseconds. Otherwise a
+ * client that never reads its response holds it in memory for ever. Longer than the 25 s of a long poll and every time limit of
+ * an operation; a kept connection between two requests has KEEP_ALIVE_MS.
+ */
+const SILENCE_MS = 72_000;
 /** Timeout for receiving a whole request; a long poll begins after that. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Returns the HTTP server, which does not listen yet. Closing it answers all long polls first. */
-export function buildServer(deps: ApiDeps): FastifyInstance {
+/**
+ * Returns the HTTP server, which does not listen yet. Closing it answers all long polls first.
+ * @param silenceMs how long a connection may be silent while a request is answered; a test shortens it
+ */
+export function buildServer(deps: ApiDeps, { silenceMs = SILENCE_MS }: { silenceMs?: number } = {}): FastifyInstance {
   const app: FastifyInstance = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     // observeRequests writes one line per request.
@@ -31,6 +40,7 @@ export function buildServer(deps: ApiDeps): FastifyInstance {
     trustProxy: deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false,
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionTimeout: silenceMs,
     requestTimeout: REQUEST_TIMEOUT_MS,
     // Apps that receive a payment link often send HEAD first.
     exposeHeadRoutes: true,

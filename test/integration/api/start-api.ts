@@ -103,6 +103,8 @@ export type StartOptions = {
   callsPerMinute?: number;
   /** How servers that callers name are fetched; any address is allowed when unset. */
   safeFetch?: SafeFetch;
+  /** How long a connection may be silent while a request is answered, milliseconds; the api's own limit when unset. */
+  silenceMs?: number;
   /** Webhook endpoints may be on this machine. */
   allowsPrivateHooks?: boolean;
 };
@@ -163,7 +165,7 @@ export async function startApi(options: StartOptions = {}) {
   const inContext = withLogFields;
   const port = options.ownUrl ? await freePort() : 0;
   await watched.subscription.subscribed;
-  const app = buildServer({
+  const apiDeps = {
     ...deps,
     db: served,
     replica: options.replica?.(served),
@@ -187,7 +189,8 @@ export async function startApi(options: StartOptions = {}) {
     legal: options.legal ?? { termsUrl: undefined, privacyUrl: undefined },
     appSchemes: new Set(["mywallet", "myapp"]),
     publicUrl: options.publicUrl ?? (options.ownUrl ? `http://127.0.0.1:${port}` : publicUrl),
-  });
+  };
+  const app = buildServer(apiDeps, options.silenceMs === undefined ? {} : { silenceMs: options.silenceMs });
   await app.listen({ host: "127.0.0.1", port });
   addCleanup(async () => {
     await app.close();
