@@ -70,6 +70,12 @@ test("an address has a limit, even without a valid key", async () => {
   expect((await guess("198.51.100.7, 203.0.113.1")).status).toBe(429);
 });
 
+test("requests for logos count against the limit of their address", async () => {
+  const api = await startApi({ limits: { perAddress: 2 } });
+  const fetchLogo = async () => (await api.get(`/logos/${"0".repeat(64)}`)).status;
+  expect([await fetchLogo(), await fetchLogo(), await fetchLogo()]).toEqual([404, 404, 429]);
+});
+
 test("one address has a limit per payment on the gateway, and other addresses do not share it", async () => {
   const limits = { perAddress: 0, perKey: 0, perPayment: 3 };
   const api = await startApi({ limits, trustedProxies: ["127.0.0.1"] });

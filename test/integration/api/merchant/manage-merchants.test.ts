@@ -227,6 +227,10 @@ test("a given logo is copied and resized, and a changed picture at the same URL 
   const copy = Buffer.from(await served.arrayBuffer());
   expect(await sharp(copy).metadata()).toMatchObject({ format: "webp", width: 160, height: 160 });
   expect(copy.length).toBeLessThan(large.length / 10);
+  const etag = served.headers.get("etag") ?? "";
+  const before = api.statements.count;
+  const cached = await fetch(`${api.url}${new URL(first).pathname}`, { headers: { "if-none-match": etag } });
+  expect([cached.status, api.statements.count]).toEqual([304, before]);
 
   picture = { body: square };
   expect(await shown()).toBe(first);
