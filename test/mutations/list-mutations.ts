@@ -3,6 +3,7 @@ import { clientMutations } from "./client-mutations.ts";
 import { consoleMutations } from "./console-mutations.ts";
 import { dbMutations } from "./db-mutations.ts";
 import { destinationMutations } from "./destination-mutations.ts";
+import { ingressMutations } from "./ingress-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
@@ -32,4 +33,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...clientMutations,
   ...consoleMutations,
   ...pollingMutations,
+  ...ingressMutations,
 ]);

@@ -1,0 +1,88 @@
+import type { MutationGroup } from "./mutation.ts";
+
+const logos = ["test/integration/api/merchant/logo-jobs.test.ts"];
+
+/** Mutations of what one caller can make the api do or hold. */
+export const ingressMutations: readonly MutationGroup[] = [
+  {
+    file: "api/http/rate-limits.ts",
+    tests: ["test/integration/api/http/rate-limits.test.ts"],
+    mutations: [
+      {
+        name: "a heavy request counts against its caller as one request",
+        find: "  return callerRefusal ?? limits",
+        replace: "  return limits",
+      },
+      {
+        name: "an ordinary request of a payment counts twice against its caller",
+        find: "const rest = { weight, counted: 1 };",
+        replace: "const rest = { weight, counted: 0 };",
+      },
+    ],
+  },
+  {
+    file: "api/checkout/routes/logo-route.ts",
+    tests: ["test/integration/api/http/rate-limits.test.ts"],
+    mutations: [
+      {
+        name: "requests for logos have no limit",
+        find: "    if (refusal) return sendRefusal(reply, refusal);\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "api/merchant/serve-statements.ts",
+    tests: ["test/integration/api/merchant/payment-metadata.test.ts"],
+    mutations: [
+      {
+        name: "HEAD of a statement reads all of its lines",
+        find: 'request.method === "HEAD" ? reply.send() : reply.send',
+        replace: "reply.send",
+      },
+    ],
+  },
+  {
+    file: "payments/lifecycle/confirm-payment.ts",
+    tests: ["test/integration/api/gateway/confirm-payment.test.ts"],
+    mutations: [
+      {
+        name: "a repeated confirm whose attempt stays refused is held",
+        find: "if (payment.expires_at <= now) return toRefusal(attempt);",
+        replace: "if (payment.expires_at <= now) return waiting;",
+      },
+    ],
+  },
+  {
+    file: "payments/merchants/logo-jobs.ts",
+    tests: logos,
+    mutations: [
+      {
+        name: "a process fetches any number of logos at the same time",
+        find: "running.length >= LIMITS.ofAll || ",
+        replace: "",
+      },
+      {
+        name: "one account takes every place for logos",
+        find: " || own >= LIMITS.ofAccount",
+        replace: "",
+      },
+      {
+        name: "a logo that was fetched keeps its place",
+        find: "      running.splice(running.indexOf(accountId), 1);\n",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "api/server.ts",
+    tests: ["test/integration/api/http/silent-clients.test.ts"],
+    mutations: [
+      {
+        name: "a client that never reads its response is never disconnected",
+        find: "    connectionTimeout: silenceMs,\n",
+        replace: "",
+      },
+    ],
+  },
+];
