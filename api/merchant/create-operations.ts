@@ -69,7 +69,7 @@ const define = (path: Operation["path"], name: string) =>
     success: 201,
     idempotency: "optional",
     response: createdResponse,
-    refusals: ["merchant_not_found", "forbidden"],
+    refusals: ["merchant_not_found", "forbidden", "chain_unavailable"],
     body,
     prepare: (deps, { caller, merchant, body }) =>
       checkPayment(deps, { caller, merchantId: merchant.merchantId, ...readTerms(deps, body) }),

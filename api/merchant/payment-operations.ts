@@ -72,7 +72,7 @@ const simulate = defineOperation({
     ),
   }),
   response: statusResponse,
-  refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key"],
+  refusals: ["payment_not_found", "invalid_state", "not_sandbox_api_key", "chain_unavailable"],
   async handle(deps, call) {
     const driven = await simulatePayment(deps, queryPayment(call, call.params.id), call.body.status);
     return driven.ok ? done(toStatusResponse(driven.value)) : driven;

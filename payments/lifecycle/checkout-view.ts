@@ -120,11 +120,14 @@ function toReturnUrl({ checkout, state, id }: PaymentWithMerchant): string | nul
   return url.href;
 }
 
-/** Lists the assets that can pay, by the same rule as the options of a wallet but without reading balances. */
+/**
+ * Lists the assets that can pay, by the same rule as the options of a wallet but without reading balances. Includes those
+ * whose price cannot be read at the moment: an outage ends, and until then the options say that it is one.
+ */
 async function listWays(deps: Deps, payment: PaymentWithPaidAssets): Promise<Way[]> {
   if (payment.state !== "requires_action") return [];
-  const payable = await findPayable(deps, payment, toPaidAssets(payment.destinations));
-  return payable
+  const { payable, unpriced } = await findPayable(deps, payment, toPaidAssets(payment.destinations));
+  return [...payable, ...unpriced]
     .filter(({ token }) => isOffered(payment.mode, token))
     .map(({ chain: { chain, network }, token: { symbol } }) => {
       const networkDetails = getChainDriver(chain).detailsOf(network);

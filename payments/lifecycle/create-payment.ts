@@ -36,7 +36,8 @@ export type CheckedPayment = { merchant: { id: string; name: string; logo_id: st
 /**
  * Validates a payment before it is written. Reads prices on chain, so it must not run inside a database transaction.
  * Refuses with `merchant_not_found` (also for a merchant of another account or mode), with `forbidden` for a merchant
- * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount.
+ * that is not active, and with `params_validation` for invalid parameters or when no asset can pay the amount. Throws the
+ * error of a price that cannot be read at the moment when no asset can pay without it.
  */
 export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise<Result<CheckedPayment>> {
   const { accountId, mode, onlyMerchants = null } = args.caller;
@@ -50,8 +51,9 @@ export async function checkPayment(deps: PaymentDeps, args: NewPayment): Promise
   if (merchant.status !== "active") return refuse("forbidden", `the merchant is ${merchant.status}`);
   const terms = { settled: new Set(merchant.settled), takers: new Set(merchant.takers) };
   // A push asset counts in test mode as well. No wallet is offered it, but the payment can be simulated to its end.
-  if ((await findPayable(deps, args.amount, terms)).length === 0)
-    return refuse("params_validation", explainUnpayable(deps, args.amount, terms));
+  const { payable, outage } = await findPayable(deps, args.amount, terms);
+  if (payable.length === 0 && outage) throw outage;
+  if (payable.length === 0) return refuse("params_validation", explainUnpayable(deps, args.amount, terms));
   // A buyer who has to enter data needs more time.
   return done({ merchant, usualMs: merchant.has_collection_policy ? ASKING_LIFETIME_MS : LIFETIME_MS });
 }

@@ -13,7 +13,8 @@ export type SimulatedState = Exclude<PaymentState, "requires_action">;
 /**
  * Drives a payment of test mode to a state, by the same moves as live payments (specification, part 3). Integrators use
  * it to see each outcome. No money moves. Refuses with `not_sandbox_api_key` in live mode, with `payment_not_found`,
- * and with `invalid_state` when no moves lead to the state.
+ * and with `invalid_state` when no moves lead to the state. Throws the error of a price that it needs and that cannot be
+ * read at the moment.
  */
 export async function simulatePayment(
   deps: PaymentDeps,
@@ -58,7 +59,9 @@ type Paid = { asset: string; amount: bigint };
 
 /** Returns the asset that the simulated buyer pays with: the first one that can pay the payment. */
 async function pickPaid(deps: PaymentDeps, payment: PaymentWithMerchant): Promise<Paid | undefined> {
-  const [first] = await findPayable(deps, payment, await readPaidAssets(deps.db, payment.merchant_id));
+  const { payable, outage } = await findPayable(deps, payment, await readPaidAssets(deps.db, payment.merchant_id));
+  const [first] = payable;
+  if (!first && outage) throw outage;
   return first && { asset: first.token.asset, amount: first.amount };
 }
 

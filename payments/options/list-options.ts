@@ -27,11 +27,11 @@ import { scaleDown, tokenMoney } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import type { Requester } from "../requester.ts";
 import type { OptionView, PaymentView } from "../views.ts";
-import { type Candidate, listCandidates, readAccounts } from "./candidates.ts";
+import { listCandidates, type Pair, readAccounts } from "./candidates.ts";
 import { dropBarred, keepServed, listOffers, listTestOffers, type Offer } from "./offers.ts";
 import { findPayable } from "./payable-assets.ts";
 import { QUOTE_LIFETIME_MS } from "./prices.ts";
-import { findQuoteRefusal, isSameQuote, keepQuotedPrice } from "./quotes.ts";
+import { findQuotedPrice, findQuoteRefusal, isSameQuote } from "./quotes.ts";
 import { type Terms, toTerms } from "./terms.ts";
 import { buildDataOf, listWalletActions, offeredActions } from "./wallet-actions.ts";
 
@@ -52,7 +52,8 @@ const NEVER_VALID = new Date(1_000);
  *
  * Refuses with `payment_not_found`, `payment_expired`, `invalid_state`, `invalid_params` when no text is an account or
  * more than 500 accounts are on configured chains, `sanctioned_user` when screening rejects every account that could pay, and `rate_limited` when all of them are barred
- * because payments from them have burned gas.
+ * because payments from them have burned gas. Throws the error of a price that cannot be read at the moment when no account
+ * has an option without it.
  * @param args.requester recorded with the payment (see `cancelPayment`); unset only in tests
  */
 export async function listOptions(
@@ -76,20 +77,23 @@ export async function listOptions(
     deps.log.info({ malformed: malformed.length, example: cleanText(example, 200) }, "malformed accounts skipped");
 
   const terms = toTerms(payment);
-  const [payable] = await Promise.all([
+  const [assets] = await Promise.all([
     findPayable(deps, payment, terms),
     // Record the requester before it gets options, so that a concurrent cancellation takes it into account.
     args.requester && recordRequester(deps.db, payment, args.requester),
   ]);
-  const candidates = listCandidates(payable, accounts);
   const newest = new Map(quotes.map((row) => [keyOf(row), row]));
-  const priced = candidates.map((one) => keepQuotedPrice(one, newest.get(keyOfOffer(one)), deps.now()));
-  const served = payment.mode === "test" ? priced : await keepServed(deps, priced);
+  const { candidates, isPriceMissing } = listCandidates(assets, accounts, (pair) =>
+    findQuotedPrice(newest.get(keyOfPair(pair)), deps.now()),
+  );
+  const served = payment.mode === "test" ? candidates : await keepServed(deps, candidates);
   if (served.length === 0 && candidates.length > 0) return refuse("sanctioned_user", "the account is not served");
   const allowed = payment.mode === "test" ? served : await dropBarred(deps, served);
   if (allowed.length === 0 && served.length > 0)
     return { ...refuse("rate_limited", PAYER_BARRED), retryAfterSeconds: BARRED_RETRY_S };
   const affordable = payment.mode === "test" ? listTestOffers(allowed) : await listOffers(deps, allowed);
+  // The account may be able to pay once the price can be read.
+  if (affordable.length === 0 && isPriceMissing) throw assets.outage;
   const rows = new Map<string, OptionRow>();
   const fresh: NewOption[] = [];
   // The nonce does not depend on the option, so that a payer can never pay a payment twice with one token.
@@ -97,7 +101,7 @@ export async function listOptions(
   const nonce = deriveNonce(deps.networks.deployment, key);
   const now = deps.now();
   for (const offer of affordable) {
-    const before = newest.get(keyOfOffer(offer));
+    const before = newest.get(keyOfPair(offer));
     const row = toRow(payment, offer, { terms, nonce, number: (before?.number ?? 0) + 1, now });
     if (before && isSameQuote(before, row)) rows.set(keyOf(before), before);
     else fresh.push({ id: newId("opt", row.created_at), ...row });
@@ -105,7 +109,7 @@ export async function listOptions(
   for (const row of await insertOptions(deps.db, fresh)) rows.set(keyOf(row), row);
   // Keep the wallet's order of accounts, which is the buyer's preference, and the wallet's spelling of each account.
   const options = affordable.flatMap((offer) => {
-    const row = rows.get(keyOfOffer(offer));
+    const row = rows.get(keyOfPair(offer));
     return row ? [{ ...row, account: offer.account }] : [];
   });
   return done({
@@ -125,7 +129,7 @@ function listNewest(
 }
 
 const keyOf = ({ payer, asset }: Pick<OptionRow, "payer" | "asset">) => `${payer} ${asset}`;
-const keyOfOffer = ({ payer, token }: Candidate) => `${payer} ${token.asset}`;
+const keyOfPair = ({ payer, token }: Pair) => `${payer} ${token.asset}`;
 
 /**
  * Lists the wallet actions of an option. On Solana the transaction has a fresh blockhash, and the option stays valid as

@@ -6,15 +6,20 @@ import { toTokenAmount } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { type Rates, readRates } from "./prices.ts";
 
-/** An asset that can pay a payment, and the amount in its minor units. `rate` is the exchange rate, if one applies. */
-export type Payable = {
+/** An asset that a merchant accepts. */
+type Accepted = {
   chain: Chain;
   token: Token;
-  amount: bigint;
-  rate: string | null;
   /** The asset that the merchant is owed, if it is another one. */
   owed: Token | null;
 };
+/** An asset that can pay a payment, and the amount in its minor units. `rate` is the exchange rate, if one applies. */
+export type Payable = Accepted & { amount: bigint; rate: string | null };
+/**
+ * The assets that can pay a payment, in the order of the networks file. `unpriced` are those that may pay it once their price
+ * can be read, and `outage` is the transient error that prevents it.
+ */
+export type PayableAssets = { payable: Payable[]; unpriced: Accepted[]; outage: unknown };
 
 /** The amount that a payment asks for: minor units of a currency or an asset. */
 type Asked = { unit: string; value: bigint };
@@ -23,29 +28,37 @@ type Settled = { settled: ReadonlySet<string>; takers: ReadonlySet<string> };
 type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
 
 /**
- * Returns every asset that can pay a payment, in the order of the networks file, at current prices. Reads the prices on
- * chain. The options of a wallet, the checkout page and the creation of payments all use this function.
+ * Returns every asset that can pay a payment, at current prices. Reads the prices on chain, at most once in a few seconds
+ * each. The options of a wallet, the checkout page and the creation of payments all use this function.
  */
-export async function findPayable(deps: Deps, asked: Asked, terms: Settled): Promise<Payable[]> {
-  const rates = await readRates(deps, asked.unit, listPegs(deps, terms.settled));
-  return listPayable(deps, asked, { ...terms, rates });
+export async function findPayable(deps: Deps, asked: Asked, terms: Settled): Promise<PayableAssets> {
+  const { rates, unread } = await readRates(deps, asked.unit, listPegs(deps, terms.settled));
+  const accepted = listAccepted(deps, asked, terms);
+  const [outage] = unread.values();
+  return {
+    payable: accepted.flatMap((one) => priceAsset(one, asked, rates) ?? []),
+    unpriced: accepted.filter(({ token }) => unread.has(token.peg)),
+    outage,
+  };
 }
 
-/** Returns every asset that can pay a payment at the given rates. Pure. */
-function listPayable(
-  { chains }: Pick<Deps, "chains">,
-  asked: Asked,
-  { settled, takers, rates }: Settled & { rates: Rates },
-): Payable[] {
+/** Returns every asset that a merchant accepts for a payment, whatever its price. Pure. */
+function listAccepted({ chains }: Pick<Deps, "chains">, asked: Asked, { settled, takers }: Settled): Accepted[] {
   const takersByPeg = listTakers(chains, asked, takers);
   return [...chains.values()].flatMap((chain) =>
     [...chain.tokens.values()].flatMap((token) => {
       const owed = settled.has(token.asset) ? null : takersByPeg.get(token.peg);
-      const amount = owed === undefined ? undefined : toTokenAmount(asked, token, rates);
-      if (amount === undefined || amount.value > getChainDriver(chain.chain).maxAmount) return [];
-      return [{ chain, token, amount: amount.value, rate: amount.rate, owed: owed ?? null }];
+      return owed === undefined ? [] : [{ chain, token, owed }];
     }),
   );
+}
+
+/** Returns an asset with its amount at the given rates; undefined when it cannot pay. Pure. */
+function priceAsset(accepted: Accepted, asked: Asked, rates: Rates): Payable | undefined {
+  const { chain, token } = accepted;
+  const amount = toTokenAmount(asked, token, rates);
+  if (amount === undefined || amount.value > getChainDriver(chain.chain).maxAmount) return undefined;
+  return { ...accepted, amount: amount.value, rate: amount.rate };
 }
 
 /** Returns false for a push asset in test mode: no money moves there, so the wallet has no transaction to send. */

@@ -1,9 +1,8 @@
-import { withCallPriority } from "../../chains/call-priority.ts";
+import { isTransientChainError } from "../../chains/errors.ts";
 import type { FeedState } from "../../chains/evm/price-feeds.ts";
-import { getChainDriver } from "../../chains/find-chain-driver.ts";
-import { getChain } from "../../chains/open-chains.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { readFeedState } from "./feed-readings.ts";
 
 /**
  * The price of one unit of a currency in units of another: `numerator` / `denominator`. `source` records the feed's
@@ -12,6 +11,8 @@ import type { PaymentDeps } from "../payment-deps.ts";
 type Rate = { numerator: bigint; denominator: bigint; source: string };
 /** The price of one unit of a payment's currency in other currencies, by their names (iso4217/USD). */
 export type Rates = ReadonlyMap<string, Rate>;
+/** `unread` holds, by currency, the transient errors of prices that cannot be read at the moment. */
+type Prices = { rates: Rates; unread: ReadonlyMap<string, unknown> };
 
 /** Lifetime of a quote, milliseconds. */
 export const QUOTE_LIFETIME_MS = 120_000;
@@ -22,11 +23,12 @@ type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
 
 /**
  * Reads on chain the exchange rates between a payment's currency and the given currencies. Omits, with a log line, a
- * price that is stale, unavailable or inconsistent with the networks file: no price is better than a wrong one. Reads
- * nothing for the payment's own currency, or for a currency without a feed.
+ * price that is stale or inconsistent with the networks file: no price is better than a wrong one. Reports a price that
+ * cannot be read at the moment as unread. Reads nothing for the payment's own currency, or for a currency without a feed.
  */
-export async function readRates(deps: Deps, unit: string, currencies: Iterable<string>): Promise<Rates> {
+export async function readRates(deps: Deps, unit: string, currencies: Iterable<string>): Promise<Prices> {
   const rates = new Map<string, Rate>();
+  const unread = new Map<string, unknown>();
   const others = [...new Set(currencies)].filter((currency) => currency !== unit);
   await Promise.all(
     others.map(async (currency) => {
@@ -34,12 +36,13 @@ export async function readRates(deps: Deps, unit: string, currencies: Iterable<s
       if (!source) return;
       const rate = await readRate(deps, source, unit).catch((err: unknown) => {
         deps.log.warn({ err, base: source.base, quote: source.quote }, "price could not be read");
+        if (isTransientChainError(err)) unread.set(currency, err);
         return undefined;
       });
       if (rate) rates.set(currency, rate);
     }),
   );
-  return rates;
+  return { rates, unread };
 }
 
 const joins = (base: string, quote: string, one: string, other: string) =>
@@ -58,11 +61,7 @@ async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Ra
 
 /** Reads a feed. Returns undefined, with a log line, for a price that must not be used. Throws ChainError. */
 export async function readValidFeed(deps: Omit<Deps, "networks">, source: PriceFeed): Promise<FeedState | undefined> {
-  const { chain, feed, sequencer } = source;
-  const driver = getChainDriver(chain);
-  const found = await withCallPriority("convenience", () =>
-    driver.readPriceFeed(getChain(deps.chains, chain), { feed, sequencer: sequencer?.feed }),
-  );
+  const found = await readFeedState(deps, source);
   const error = validatePriceFeed(source, found, deps.now());
   if (!error) return found;
   deps.log.error({ base: source.base, quote: source.quote, feed: source.feed }, `price not used: ${error}`);

@@ -4,7 +4,7 @@ import { canonicalAddress } from "../../chains/canonical-ids.ts";
 import type { CurrentOption, NewOption, OptionRow } from "../../db/queries/payment-options.ts";
 import { type Refusal, refuse } from "../error-codes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import type { Candidate } from "./candidates.ts";
+import type { Price } from "./candidates.ts";
 
 /** The columns that define a quote: what the buyer sees and signs, and what the merchant is owed. */
 const terms = [
@@ -23,11 +23,11 @@ export function isSameTransfer(one: OptionRow, other: OptionRow): boolean {
   return (["asset", "payer", "receiver", "amount", "valid_before"] as const).every((term) => one[term] === other[term]);
 }
 
-/** Returns the candidate at the price of its previous quote, while that quote is valid. Pure. */
-export function keepQuotedPrice(candidate: Candidate, before: OptionRow | undefined, now: Date): Candidate {
-  if (candidate.rate === null || !before?.quoted_until || before.quoted_until <= now) return candidate;
-  const { amount, rate, quoted_until: quotedUntil } = before;
-  return { ...candidate, amount, rate, quotedUntil };
+/** Returns the price of a quote, while it is valid; undefined for none, and for a quote that needs no price. Pure. */
+export function findQuotedPrice(quote: OptionRow | undefined, now: Date): Price | undefined {
+  if (!quote?.quoted_until || quote.quoted_until <= now) return undefined;
+  const { amount, rate, quoted_until: quotedUntil } = quote;
+  return { amount, rate, quotedUntil };
 }
 
 /** Returns the refusal (`quote_expired`) for a quote that can no longer be confirmed; undefined while it can. */

@@ -8,6 +8,7 @@ import { keyMutations } from "./key-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { pollingMutations } from "./polling-mutations.ts";
+import { priceMutations } from "./price-mutations.ts";
 import { refundMutations } from "./refund-mutations.ts";
 import { retentionMutations } from "./retention-mutations.ts";
 import { secretMutations } from "./secret-mutations.ts";
@@ -34,4 +35,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...consoleMutations,
   ...pollingMutations,
   ...ingressMutations,
+  ...priceMutations,
 ]);

@@ -101,6 +101,8 @@ export type StartOptions = {
   networks?: Networks;
   /** The budget of the endpoint; none when unset. */
   callsPerMinute?: number;
+  /** Price feeds of the networks file; none when unset. */
+  prices?: readonly object[];
   /** How servers that callers name are fetched; any address is allowed when unset. */
   safeFetch?: SafeFetch;
   /** How long a connection may be silent while a request is answered, milliseconds; the api's own limit when unset. */
@@ -138,11 +140,11 @@ export async function startApi(options: StartOptions = {}) {
     requestId: () => readLogFields().requestId,
   });
   const publishPaymentChanges = createPaymentChangePublisher(redis, namespace.prefix);
-  const { callsPerMinute } = options;
+  const { callsPerMinute, prices = [] } = options;
   const entries = networksDocument.chains.map((entry) => {
     return { ...entry, rpc: entry.rpc.map((one) => ({ ...one, callsPerMinute })) };
   });
-  const networks = options.networks ?? parseNetworks({ ...networksDocument, chains: entries });
+  const networks = options.networks ?? parseNetworks({ ...networksDocument, chains: entries, prices });
   const chains = openChains(networks, metrics);
   const adapters = {
     ...testEncryption(),

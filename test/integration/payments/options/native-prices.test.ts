@@ -18,6 +18,8 @@ const { deployment, chains, prices } = fixture.deps.networks;
 async function callFeed(functionName: "set" | "describe", ...args: unknown[]): Promise<void> {
   const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName, args });
   await chain.client.waitForTransactionReceipt({ hash });
+  // A price is kept for five seconds.
+  fixture.clock.advance(5_000);
 }
 
 test("the price of one wei follows its feed, and is absent while the feed is stale or of another coin", async () => {

@@ -40,6 +40,8 @@ async function setPrice(price: bigint, ageSeconds = 0n): Promise<void> {
   const args = [price, BigInt(Math.floor(Date.now() / 1_000)) - ageSeconds];
   const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName: "set", args });
   await chain.client.waitForTransactionReceipt({ hash });
+  // A price is kept for five seconds.
+  for (const { clock } of [fixture, testMode]) clock.advance(5_000);
 }
 const euros = { unit: "iso4217/EUR", value: 1_000n };
 const ways = async (of: MerchantFixture, paymentId: string) =>

@@ -16,6 +16,8 @@ const now = () => BigInt(Math.floor(Date.now() / 1_000));
 async function callFeed(functionName: "set" | "describe", ...args: unknown[]): Promise<void> {
   const hash = await chain.client.writeContract({ address: feed as Hex, abi, functionName, args });
   await chain.client.waitForTransactionReceipt({ hash });
+  // A price is kept for five seconds.
+  fixture.clock.advance(5_000);
 }
 const euros = (value: bigint) => fixture.create(1n, { amount: { unit: "iso4217/EUR", value } });
 const QUOTE_LIFETIME_MS = 120_000;
@@ -95,6 +97,7 @@ describe("a payment in a currency other than its asset's", () => {
       const args = [answer, startedAt];
       const hash = await chain.client.writeContract({ address: sequencer, abi, functionName: "set", args });
       await chain.client.waitForTransactionReceipt({ hash });
+      fixture.clock.advance(5_000);
     };
     const countOptions = async (id: string) => (await fixture.offer(id, await fundBuyer(chain))).length;
 
