@@ -4,14 +4,22 @@ import type { Db, Tables } from "../tables.ts";
 export type CollectedRow = Selectable<Tables["collected_data"]>;
 type NewRow = Insertable<Tables["collected_data"]>;
 
-/** The maximum number of requesters whose data is kept for one payment and account before a confirm; one more replaces the oldest. */
-const POSTED = 50;
+/**
+ * Of the requesters who post data for one payment and account before a confirm, so many of the earliest and so many of the
+ * latest are kept, and the payment's first requester. Anyone with the link can post under any number of names, so neither
+ * earlier nor later posts alone can remove the buyer's.
+ */
+const EARLIEST = 25;
+const LATEST = 25;
 /** The maximum number of requesters whose data is kept for one attempt that proves no identity. */
 const CLAIMED = 5;
 
-/** Stores the data that a requester posted for an account of a payment. Replaces the same requester's earlier data. */
+/**
+ * Stores the data that a requester posted for an account of a payment. Replaces the same requester's earlier data, which keeps
+ * its place in the order of posts and its retention.
+ */
 export async function upsertPostedData(db: Db, row: Omit<NewRow, "attempt_id">): Promise<void> {
-  const { id, key_id, ciphertext, created_at, delete_at, keep_until } = row;
+  const { key_id, ciphertext } = row;
   await db
     .insertInto("collected_data")
     .values({ ...row, attempt_id: null })
@@ -19,14 +27,18 @@ export async function upsertPostedData(db: Db, row: Omit<NewRow, "attempt_id">):
       conflict
         .columns(["payment_id", "account", "requester"])
         .where("attempt_id", "is", null)
-        .doUpdateSet({ id, key_id, ciphertext, created_at, delete_at, keep_until }),
+        .doUpdateSet({ key_id, ciphertext }),
     )
     .execute();
   await sql`
     delete from collected_data where id in (
-      select id from collected_data
-      where payment_id = ${row.payment_id} and account = ${row.account} and attempt_id is null
-      order by created_at desc, id offset ${POSTED})`.execute(db);
+      select id from (
+        select id, requester, row_number() over (order by created_at, id) as place, count(*) over () as posts
+        from collected_data
+        where payment_id = ${row.payment_id} and account = ${row.account} and attempt_id is null
+      ) posted
+      where place > ${EARLIEST} and place <= posts - ${LATEST}
+        and requester is distinct from (select requester from payment where id = ${row.payment_id}))`.execute(db);
 }
 
 /** Returns the data that a requester has posted for an account of a payment. */

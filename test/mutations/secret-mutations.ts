@@ -57,6 +57,32 @@ export const secretMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/queries/collected-data.ts",
+    tests: ["test/integration/payments/buyer-data/collected-data-owners.test.ts"],
+    mutations: [
+      {
+        name: "strangers who post later remove a buyer's data that was posted early",
+        find: "place > ${EARLIEST} and ",
+        replace: "",
+      },
+      {
+        name: "strangers who post earlier block a buyer's data",
+        find: "place > ${EARLIEST} and place <= posts - ${LATEST}",
+        replace: "place > ${EARLIEST + LATEST}",
+      },
+      {
+        name: "strangers who post earlier and later remove the data of the payment's first requester",
+        find: "and requester is distinct from (select requester from payment where id = ${row.payment_id})",
+        replace: "",
+      },
+      {
+        name: "a buyer's second post loses the place of the first one",
+        find: ".doUpdateSet({ key_id, ciphertext })",
+        replace: ".doUpdateSet({ key_id, ciphertext, created_at: row.created_at })",
+      },
+    ],
+  },
+  {
     file: "payments/buyer-data/collected-data.ts",
     tests: ["test/integration/payments/buyer-data/collected-data.test.ts"],
     mutations: [

@@ -36,7 +36,7 @@ const [truth, forged] = [person("Zoë Quux"), person("Mallory")];
 /**
  * A payment, its buyer, and two wallets that request options for the buyer's account: the buyer's own and a stranger's.
  */
-async function openPayment() {
+async function openPayment({ first = "victim" }: { first?: "victim" | "stranger" } = {}) {
   const id = await makePayment(api, merchant);
   const buyer = privateKeyToAccount(newKey().privateKey);
   const openWallet = async (clientId: string) => {
@@ -74,7 +74,9 @@ async function openPayment() {
       .execute();
     for (const one of rows) await run(one.id);
   };
-  return { id, victim: await openWallet("victim"), stranger: await openWallet("stranger"), verify };
+  const early = first === "stranger" ? await openWallet("stranger") : undefined;
+  const victim = await openWallet("victim");
+  return { id, victim, stranger: early ?? (await openWallet("stranger")), verify };
 }
 const keptOf = async (id: string) =>
   (await readCollected(api.deps, id)).map(({ fields, proven }) => ({ fields, proven }));
@@ -138,16 +140,43 @@ test("an unknown requester in the URL has no data page and stores no data", asyn
   }
 });
 
-test("a payment keeps only the newest fifty posts, however many strangers send", async () => {
-  const { id, victim } = await openPayment();
+let names = 0;
+/** Posts forged data under so many new names that no wallet has. */
+async function postAsStrangers(id: string, strangers: number): Promise<void> {
   const [option] = await api.db.selectFrom("payment_option").select("id").where("payment_id", "=", id).execute();
-  const names = Array.from({ length: 60 }, (_one, index) => String(index).padStart(22, "n"));
-  for (const by of names) await api.post(`/checkout/${id}/collect/${by}`, {}, { optionId: option?.id, fields: forged });
-  await victim.post(truth);
-  const rows = await api.db.selectFrom("collected_data").select("requester").where("payment_id", "=", id).execute();
-  expect(rows).toHaveLength(50);
-  expect(await victim.asksForData()).toBe(false);
-});
+  for (let posts = 0; posts < strangers; posts += 1) {
+    names += 1;
+    const by = String(names).padStart(22, "n");
+    const posted = await api.post(`/checkout/${id}/collect/${by}`, {}, { optionId: option?.id, fields: forged });
+    expect(posted.status).toBe(200);
+  }
+}
+const countPosts = async (id: string) =>
+  (await api.db.selectFrom("collected_data").select("id").where("payment_id", "=", id).execute()).length;
+
+test.each([
+  ["after the buyer, who has requested the options first", "victim", 0, 60],
+  ["before and after the buyer, who has requested the options first", "victim", 30, 30],
+  ["after the buyer, who has requested the options after a stranger", "stranger", 0, 60],
+  ["before the buyer, who has requested the options after a stranger", "stranger", 60, 0],
+] as const)(
+  "a buyer's confirm has the buyer's data although sixty strangers post %s",
+  async (_when, first, before, after) => {
+    const { id, victim, verify } = await openPayment({ first });
+    await postAsStrangers(id, before);
+    await victim.post(person("Zoe Qux"));
+    await postAsStrangers(id, after / 2);
+    // A second post keeps the place of the first one.
+    await victim.post(truth);
+    await postAsStrangers(id, after / 2);
+    expect(await countPosts(id)).toBeLessThanOrEqual(51);
+    expect(await countPosts(id)).toBeGreaterThanOrEqual(50);
+    expect(await victim.asksForData()).toBe(false);
+    expect(await victim.confirm()).toMatchObject({ status: 200 });
+    await verify();
+    expect(await keptOf(id)).toEqual(isTheTruth);
+  },
+);
 
 test("data without a verified signature is deleted a day after the deadline, and verified data is kept its full time", async () => {
   const { id, victim, stranger, verify } = await openPayment();
