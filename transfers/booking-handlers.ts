@@ -24,10 +24,10 @@ export type BookConfirmed = (db: Db, confirmed: readonly ConfirmedTransfer[]) =>
 type BookGas = (db: Db, spent: readonly SpentTransaction[]) => Promise<void>;
 
 /**
- * Books transfers that can no longer happen, in the database transaction that ends them. Returns a function to call after
- * the commit.
+ * Books transfers that can no longer happen, in the database transaction that ends them. `reason` says why, for the events of
+ * what they belong to. Returns a function to call after the commit.
  */
-export type BookEnded = (db: Db, ended: readonly TransferRow[]) => Promise<() => void>;
+export type BookEnded = (db: Db, ended: readonly TransferRow[], reason: string) => Promise<() => void>;
 
 /** A ready transfer that may be sent now. */
 type WaitingTransfer = { id: string; smart_wallet: boolean };

@@ -26,8 +26,8 @@ import { openUnsolicitedPayments } from "./unsolicited-payments.ts";
 export function createBookingHandlers(deps: PaymentDeps): BookingHandlers {
   return {
     confirmed: (db, confirmed) => bookConfirmed(deps, db, confirmed),
-    ended: (db, ended) => bookEnded(deps, db, ended),
-    failed: (db, failed) => bookFailed(deps, db, failed),
+    ended: (db, ended, reason) => endPayments(deps, db, ended, { to: "expired", reason }),
+    failed: (db, failed, reason) => endPayments(deps, db, failed, { to: "failed", reason }),
     unsolicited: (db, chain, movements) => openUnsolicitedPayments(deps, db, chain, movements),
     unmatched: (db, observations) => bookUnmatched(deps, db, observations),
     dust: (db, dust) => bookDust(deps, db, dust),
@@ -114,24 +114,20 @@ async function bookGas(deps: PaymentDeps, db: Db, spent: readonly SpentTransacti
   await insertGroups(db, await keepNewGroups(db, groups), deps.now());
 }
 
-/** Expires the payments of transfers whose authorizations have expired unused. Payout authorizations never expire. */
-async function bookEnded(deps: PaymentDeps, db: Db, ended: readonly TransferRow[]): Promise<() => void> {
-  const ids = ended.flatMap((transfer) => transfer.payment_id ?? []);
-  const detail = { reason: "the authorization expired unused" };
-  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "expired", at: deps.now(), detail });
+/**
+ * Ends the payments of transfers that can no longer happen: `expired`, or `failed` when their transactions burned gas and moved
+ * no money. Payouts do not end. Returns a function to call after the commit.
+ */
+async function endPayments(
+  deps: PaymentDeps,
+  db: Db,
+  transfers: readonly TransferRow[],
+  { to, reason }: { to: "expired" | "failed"; reason: string },
+): Promise<() => void> {
+  const ids = transfers.flatMap((transfer) => transfer.payment_id ?? []);
+  const moved = await moveRows(db, "payment", { ids, from: "processing", to, at: deps.now(), detail: { reason } });
   return () => {
-    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to: "expired" }, moved.length);
-    void deps.publishPaymentChanges(moved);
-  };
-}
-
-/** Fails the payments of transfers whose transactions burned gas and moved no money. */
-async function bookFailed(deps: PaymentDeps, db: Db, failed: readonly TransferRow[]): Promise<() => void> {
-  const ids = failed.flatMap((transfer) => transfer.payment_id ?? []);
-  const detail = { reason: "its transactions moved no money" };
-  const moved = await moveRows(db, "payment", { ids, from: "processing", to: "failed", at: deps.now(), detail });
-  return () => {
-    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to: "failed" }, moved.length);
+    deps.metrics.paymentTransitions.inc({ mode: "live", from: "processing", to }, moved.length);
     void deps.publishPaymentChanges(moved);
   };
 }

@@ -471,6 +471,12 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/payments/options/quote-rows.test.ts"],
       },
       {
+        name: "the event of a payment whose money is booked as an exception says that its authorization was not used",
+        find: "{ reason: BOOKED, book",
+        replace: "{ reason: UNUSED, book",
+        tests: ["test/integration/payments/options/quote-rows.test.ts"],
+      },
+      {
         name: "a transfer ends before all blocks have been searched for its movement",
         find: "if (left.to >= left.from) return;",
         replace: "",

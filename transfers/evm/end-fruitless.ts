@@ -22,10 +22,16 @@ export async function endUnproductiveTransfers(deps: TransferDeps, chain: EvmCha
 
 async function end(deps: TransferDeps, transfer: TransferRow, book: BookEnded): Promise<void> {
   const afterCommit = await deps.db.transaction().execute(async (db) => {
-    const detail = { reason: "its transactions moved no money" };
-    const move = { ids: [transfer.id], from: "ready" as const, to: "ended" as const, at: deps.now(), detail };
+    const reason = "its transactions moved no money";
+    const move = {
+      ids: [transfer.id],
+      from: "ready" as const,
+      to: "ended" as const,
+      at: deps.now(),
+      detail: { reason },
+    };
     const moved = await moveRows(db, "transfer", { ...move, set: { due_at: null }, where: hasNothingInFlight });
-    return moved.length === 0 ? undefined : await book(db, [transfer]);
+    return moved.length === 0 ? undefined : await book(db, [transfer], reason);
   });
   if (!afterCommit) return;
   const { id, chain, purpose, payer } = transfer;

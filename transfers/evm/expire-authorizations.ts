@@ -26,8 +26,8 @@ const ASKED_ENDPOINTS = 2;
 /** A pass searches for movements for this long, milliseconds: blocks must still be read. */
 const SEARCH_MS = 1_500;
 
-const UNUSED = "transfer's authorization expired unused";
-const BOOKED = "transfer's authorization expired, and its movement is booked as an exception";
+const UNUSED = "the authorization expired unused";
+const BOOKED = "the authorization expired, and its movement is booked as an exception";
 
 /**
  * The last transfer that the previous pass of this process has checked, by chain, when it left some for this one: transfers
@@ -156,7 +156,7 @@ async function recordFound(
   count();
 }
 
-/** Ends a transfer and books its end. The log says the reason. */
+/** Ends a transfer and books its end. The log and the events say the reason. */
 async function endOne(
   deps: TransferDeps,
   transfer: ExpiredTransfer,
@@ -164,11 +164,11 @@ async function endOne(
 ): Promise<void> {
   const { id, chain, purpose, state, last_error: error } = transfer;
   const end = async (db: Db) => {
-    const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), set: { due_at: null } };
-    if ((await moveRows(db, "transfer", move)).length === 0) return () => undefined;
-    const afterCommit = await book(db, [transfer]);
+    const move = { ids: [id], from: state, to: "ended" as const, at: deps.now(), detail: { reason } };
+    if ((await moveRows(db, "transfer", { ...move, set: { due_at: null } })).length === 0) return () => undefined;
+    const afterCommit = await book(db, [transfer], reason);
     return () => {
-      deps.log.warn({ transfer: id, error }, reason);
+      deps.log.warn({ transfer: id, error, reason }, "transfer ended because it can no longer happen");
       deps.metrics.transferTransitions.inc({ chain, purpose, from: state, to: "ended" });
       afterCommit();
     };

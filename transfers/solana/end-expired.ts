@@ -91,7 +91,7 @@ async function endTransfers(
     const moved = new Set(await moveRows(db, "transfer", { ids: some.map(({ id }) => id), ...move, set }));
     ended.push(...some.filter(({ id }) => moved.has(id)));
   }
-  const booked = await book(db, ended);
+  const booked = await book(db, ended, reason);
   return () => {
     for (const { id, chain, purpose, state } of ended) {
       deps.log.warn({ transfer: id, chain, reason }, "transfer ended because it can no longer happen");

@@ -237,6 +237,17 @@ describe.each(["push", "usdc"] as const)("money of kind %s that is booked as lat
     expect(await stateOf()).toBe("expired");
     expect((await fixture.transfers()).map(({ state }) => state)).toEqual(["ended"]);
     expect(await late()).toMatchObject([{ what: "late", amount: 12n * UNIT }]);
-    expect(fixture.lines.some((line) => line.includes("its movement is booked as an exception"))).toBe(true);
+    const reason = "the authorization expired, and its movement is booked as an exception";
+    const ends = await fixture.db
+      .selectFrom("event")
+      .select(["machine", "detail"])
+      .where("to_state", "in", ["expired", "ended"])
+      .orderBy("machine")
+      .execute();
+    expect(ends).toEqual([
+      { machine: "payment", detail: { reason } },
+      { machine: "transfer", detail: { reason } },
+    ]);
+    expect(fixture.lines.some((line) => line.includes(reason))).toBe(true);
   });
 });
