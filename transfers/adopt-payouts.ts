@@ -1,11 +1,7 @@
 import { commitIfOk } from "../db/in-transaction.ts";
 import { moveRows } from "../db/moves.ts";
-import {
-  assignObservation,
-  listUsedNumbers,
-  lockMovementByNumber,
-  type ObservationRow,
-} from "../db/queries/observations.ts";
+import type { ObservationRow } from "../db/queries/observations.ts";
+import { assignObservation, listUsedNumbers, lockMovementByNumber } from "../db/queries/payout-numbers.ts";
 import { holdTransfer, type TransferRow } from "../db/queries/transfers.ts";
 import type { Db } from "../db/tables.ts";
 import { holdUnprocessable } from "./hold-unprocessable.ts";

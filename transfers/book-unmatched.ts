@@ -6,7 +6,7 @@ import {
   lockUnmatched,
   markBooked,
   type UnmatchedObservation,
-} from "../db/queries/observations.ts";
+} from "../db/queries/unmatched-movements.ts";
 import type { Db } from "../db/tables.ts";
 import { bookEach } from "./book-each.ts";
 import { moveBookings } from "./move-bookings.ts";

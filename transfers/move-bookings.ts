@@ -1,4 +1,5 @@
-import { lockOrphanedBookings, markBooked, type ObservationRow, unmarkBooked } from "../db/queries/observations.ts";
+import type { ObservationRow } from "../db/queries/observations.ts";
+import { lockOrphanedBookings, markBooked, unmarkBooked } from "../db/queries/unmatched-movements.ts";
 import type { Db } from "../db/tables.ts";
 import { isSameMovement } from "./match-movements.ts";
 

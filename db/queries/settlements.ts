@@ -2,7 +2,6 @@ import { type Selectable, sql } from "kysely";
 import { anyOf } from "../any-of.ts";
 import { moveRows } from "../moves.ts";
 import type { Db, Mode, Tables } from "../tables.ts";
-import { deducted, owed } from "./settlement-deductions.ts";
 
 export type SettlementRow = Selectable<Tables["settlement"]>;
 export type NewSettlement = {
@@ -85,18 +84,6 @@ function toRow(one: NewSettlement, at: Date) {
     paid_at: null,
     due_at,
   };
-}
-
-/** Links payments to the settlements that pay them out. */
-export async function linkSettlements(
-  db: Db,
-  ties: readonly { paymentId: string; settlementId: string }[],
-): Promise<void> {
-  if (ties.length === 0) return;
-  await sql`
-    update payment set settlement_id = pair.settlement_id
-    from unnest(${ties.map((one) => one.paymentId)}::text[], ${ties.map((one) => one.settlementId)}::text[]) as pair (payment_id, settlement_id)
-    where payment.id = pair.payment_id`.execute(db);
 }
 
 /** When an accumulating settlement of a merchant and asset is paid out. */
@@ -241,28 +228,6 @@ export async function increaseSettlement(db: Db, args: { id: string; by: bigint 
 /** Stores the account that a settlement was paid to (CAIP-10). */
 export async function recordDestination(db: Db, args: { id: string; destination: string }): Promise<void> {
   await db.updateTable("settlement").set({ destination: args.destination }).where("id", "=", args.id).execute();
-}
-
-/** Links the payments of one settlement to another one. */
-export async function relinkPayments(db: Db, { from, to }: { from: string; to: string }): Promise<void> {
-  await db.updateTable("payment").set({ settlement_id: to }).where("settlement_id", "=", from).execute();
-}
-
-/**
- * Links payments of one settlement to another one: those that were booked last, from the one on that `paid` (minor units) does not
- * cover in full.
- */
-export async function relinkUnpaid(db: Db, args: { from: string; to: string; paid: bigint }): Promise<void> {
-  await sql`
-    with share as (
-      select p.id, sum(${owed} - ${deducted}) over (order by (
-        select min(e.id) from event e where e.subject = p.id and e.machine = 'payment' and e.to_state = 'succeeded'
-      ), p.id) as total
-      from payment p where p.settlement_id = ${args.from}
-    )
-    update payment set settlement_id = ${args.to} from share where payment.id = share.id and share.total > ${args.paid}`.execute(
-    db,
-  );
 }
 
 /** Returns the total of settlements, minor units. */

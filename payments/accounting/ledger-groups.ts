@@ -4,8 +4,8 @@ import type { Chain } from "../../chains/open-chains.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import type { Group } from "../../db/queries/ledger-groups.ts";
-import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
+import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import type { BookedRent } from "../../transfers/solana/rents.ts";
 
 /** The accounts of the ledger. Assets that we hold are debits; amounts that we owe are credits. */

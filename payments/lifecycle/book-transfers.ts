@@ -2,10 +2,10 @@ import { moveRows } from "../../db/moves.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
 import { insertGroups, keepNewGroups } from "../../db/queries/ledger-groups.ts";
-import type { UnmatchedObservation } from "../../db/queries/observations.ts";
 import { moveToPaid } from "../../db/queries/refunds.ts";
 import type { SpentTransaction } from "../../db/queries/transactions.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";
+import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import type { Db } from "../../db/tables.ts";
 import type { BookingHandlers } from "../../transfers/booking-handlers.ts";
 import {

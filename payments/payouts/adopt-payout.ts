@@ -10,6 +10,7 @@ import {
   recordReceiver,
   reduceRefund,
 } from "../../db/queries/refunds.ts";
+import { relinkPayments, relinkUnpaid } from "../../db/queries/settlement-links.ts";
 import {
   chooseNotBegun,
   findSettlement,
@@ -19,8 +20,6 @@ import {
   type NotBegun,
   recordDestination,
   reduceSettlement,
-  relinkPayments,
-  relinkUnpaid,
   type SettlementRow,
 } from "../../db/queries/settlements.ts";
 import type { TransferRow } from "../../db/queries/transfers.ts";

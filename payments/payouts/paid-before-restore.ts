@@ -1,6 +1,6 @@
 import { deriveNonce, refundKey } from "../../chains/natural-key.ts";
 import { getChain } from "../../chains/open-chains.ts";
-import { listUnclaimedNumbers } from "../../db/queries/observations.ts";
+import { listUnclaimedNumbers } from "../../db/queries/payout-numbers.ts";
 import type { RefundRow } from "../../db/queries/refunds.ts";
 import { listOpenNumbers, type SettlementRow } from "../../db/queries/settlements.ts";
 import type { PaymentDeps } from "../payment-deps.ts";

@@ -5,7 +5,7 @@ import { inTransaction } from "../../db/in-transaction.ts";
 import { type AuditActor, insertAuditEntries } from "../../db/queries/audit-entries.ts";
 import { findMovementPlace, type MovementPlace } from "../../db/queries/exceptions.ts";
 import { insertGroups } from "../../db/queries/ledger-groups.ts";
-import { isNumberUnclaimed } from "../../db/queries/observations.ts";
+import { isNumberUnclaimed } from "../../db/queries/payout-numbers.ts";
 import { wakeRefunds } from "../../db/queries/payout-queue.ts";
 import {
   findReportedRefund,

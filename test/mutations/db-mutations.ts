@@ -431,12 +431,6 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "  ",
       },
       {
-        name: "a stranger's deposit with a refund's number counts as the refund",
-        find: "args.payer === undefined ? sql",
-        replace: "true ? sql",
-        tests: ["test/integration/payments/payouts/refund-withdrawals.test.ts"],
-      },
-      {
         name: "a confirm whose money is booked as an exception is accepted",
         find: ".where(isMovement(movement))\n    .where(sql<boolean>`not booked`)",
         replace: ".where(isMovement(movement))",
@@ -459,41 +453,53 @@ export const dbMutations: readonly MutationGroup[] = [
         replace: "orphaned = observation.orphaned and observation.booked,",
         tests: ["test/integration/db/queries/guarded-updates.test.ts"],
       },
+    ],
+  },
+  {
+    file: "db/queries/payout-numbers.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
       {
-        name: "money takes the booking of an equal movement that is still on the chain",
-        find: "sql<boolean>`orphaned and booked`",
-        replace: "sql<boolean>`booked`",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "money whose block a reorg removed before it was final is never booked",
-        find: "sql<boolean>`orphaned and booked`",
-        replace: "sql<boolean>`orphaned`",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "money takes the booking of a transaction with the same hash on another chain",
-        find: '.where("chain", "=", chain)\n    .where(sql<boolean>`tx_hash = any(${hashes})`)',
-        replace: ".where(sql<boolean>`tx_hash = any(${hashes})`)",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a movement that a reorg removed becomes an exception",
-        find: "transfer_id is null and not orphaned and not booked",
-        replace: "transfer_id is null and not booked",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
-      },
-      {
-        name: "a movement that was matched to a transfer meanwhile also becomes an exception",
-        find: ".where(isOneOf(keys))\n    .where(isUnmatched)",
-        replace: ".where(isOneOf(keys))",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+        name: "a stranger's deposit with a refund's number counts as the refund",
+        find: "args.payer === undefined ? sql",
+        replace: "true ? sql",
+        tests: ["test/integration/payments/payouts/refund-withdrawals.test.ts"],
       },
       {
         name: "a payout is adopted from a movement that a reorg removed",
         find: "where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)",
         replace: "where (s.transfer_id is null or s.transfer_id = p.id)",
-        tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "db/queries/unmatched-movements.ts",
+    tests: ["test/integration/db/queries/guarded-updates.test.ts"],
+    mutations: [
+      {
+        name: "money takes the booking of an equal movement that is still on the chain",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`booked`",
+      },
+      {
+        name: "money whose block a reorg removed before it was final is never booked",
+        find: "sql<boolean>`orphaned and booked`",
+        replace: "sql<boolean>`orphaned`",
+      },
+      {
+        name: "money takes the booking of a transaction with the same hash on another chain",
+        find: '.where("chain", "=", chain)\n    .where(sql<boolean>`tx_hash = any(${hashes})`)',
+        replace: ".where(sql<boolean>`tx_hash = any(${hashes})`)",
+      },
+      {
+        name: "a movement that a reorg removed becomes an exception",
+        find: "transfer_id is null and not orphaned and not booked",
+        replace: "transfer_id is null and not booked",
+      },
+      {
+        name: "a movement that was matched to a transfer meanwhile also becomes an exception",
+        find: ".where(isOneOf(keys))\n    .where(isUnmatched)",
+        replace: ".where(isOneOf(keys))",
       },
     ],
   },

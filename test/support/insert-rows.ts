@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { ensureLane } from "../../db/queries/lanes.ts";
 import { insertPayment } from "../../db/queries/payments.ts";
-import { insertSettlements, linkSettlements } from "../../db/queries/settlements.ts";
+import { linkSettlements } from "../../db/queries/settlement-links.ts";
+import { insertSettlements } from "../../db/queries/settlements.ts";
 import { insertTransfers } from "../../db/queries/transfers.ts";
 import type { PaymentState } from "../../db/states.ts";
 import type { Db, Mode, Pool } from "../../db/tables.ts";

@@ -10,7 +10,7 @@ import {
   type ExpiredTransfer,
   listExpiredAuthorizations,
 } from "../../db/queries/expired-transfers.ts";
-import { hasBooked } from "../../db/queries/observations.ts";
+import { hasBooked } from "../../db/queries/unmatched-movements.ts";
 import type { Db } from "../../db/tables.ts";
 import { bookEach } from "../book-each.ts";
 import type { BookEnded } from "../booking-handlers.ts";

@@ -5,7 +5,7 @@ import type { EndpointRpc } from "../../chains/evm/evm-rpc.ts";
 import type { EvmChain, EvmToken } from "../../chains/evm/open-evm-chain.ts";
 import { readTransferLogs } from "../../chains/evm/transfer-logs.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
-import type { UnmatchedObservation } from "../../db/queries/observations.ts";
+import type { UnmatchedObservation } from "../../db/queries/unmatched-movements.ts";
 import { readHex } from "../../runtime/hex.ts";
 import { isLargeAmount } from "../large-amount.ts";
 import type { TransferDeps } from "../transfer-deps.ts";

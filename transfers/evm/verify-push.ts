@@ -2,7 +2,7 @@ import { readReceipt } from "../../chains/evm/evm-broadcast.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { throwChainError } from "../../chains/evm/rpc-errors.ts";
 import { findTag, readTransferLogs } from "../../chains/evm/transfer-logs.ts";
-import { hasBooked } from "../../db/queries/observations.ts";
+import { hasBooked } from "../../db/queries/unmatched-movements.ts";
 import { isSameMovement } from "../match-movements.ts";
 import { REVERTED } from "../refusal-reasons.ts";
 import type { EvmSigned, VerificationResult, VerifyDeps } from "../verification.ts";

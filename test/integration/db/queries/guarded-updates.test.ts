@@ -4,15 +4,8 @@ import { readFamilyRow } from "../../../../db/chain-families.ts";
 import { moveRows } from "../../../../db/moves.ts";
 import { confirmTransfers } from "../../../../db/queries/confirmable-transfers.ts";
 import { renewPayout } from "../../../../db/queries/former-payouts.ts";
-import {
-  claimObservation,
-  insertObservations,
-  listUnmatched,
-  listUsedNumbers,
-  lockOrphanedBookings,
-  lockUnmatched,
-  orphanObservations,
-} from "../../../../db/queries/observations.ts";
+import { claimObservation, insertObservations, orphanObservations } from "../../../../db/queries/observations.ts";
+import { listUsedNumbers } from "../../../../db/queries/payout-numbers.ts";
 import { beginAccumulating, insertSettlements, lockNotBegun } from "../../../../db/queries/settlements.ts";
 import {
   expireTransactions,
@@ -34,6 +27,7 @@ import {
   type TransferRow,
   unassignTransfers,
 } from "../../../../db/queries/transfers.ts";
+import { listUnmatched, lockOrphanedBookings, lockUnmatched } from "../../../../db/queries/unmatched-movements.ts";
 import { insertLaneRow, insertMerchant, insertTransferRow } from "../../../support/insert-rows.ts";
 import { openTestDb } from "../../../support/open-test-db.ts";
 

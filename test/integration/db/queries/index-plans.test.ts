@@ -11,7 +11,6 @@ import {
   countOpenRefunds,
   findOldestUnfinishedPayment,
 } from "../../../../db/queries/money-gauges.ts";
-import { listUnmatched, lockOrphanedBookings } from "../../../../db/queries/observations.ts";
 import { lockPaidQuotes } from "../../../../db/queries/payment-options.ts";
 import { listPaymentsNamed } from "../../../../db/queries/payment-references.ts";
 import { listPaymentsOfPayer } from "../../../../db/queries/payment-search.ts";
@@ -19,6 +18,7 @@ import { listNewestPayments } from "../../../../db/queries/payments.ts";
 import { listStatementRows, sumStatementRows } from "../../../../db/queries/statement-lines.ts";
 import { lockByAuthorizations } from "../../../../db/queries/transfers.ts";
 import { listUnfinishedWork } from "../../../../db/queries/unfinished-work.ts";
+import { listUnmatched, lockOrphanedBookings } from "../../../../db/queries/unmatched-movements.ts";
 import { takeDueEndpoints } from "../../../../db/queries/webhook-endpoints.ts";
 import { checkLedger } from "../../../../payments/accounting/check-ledger.ts";
 import { newId } from "../../../../payments/ids.ts";

@@ -1,0 +1,84 @@
+import { sql } from "kysely";
+import type { Db } from "../tables.ts";
+import type { ObservationRow } from "./observations.ts";
+import type { TransferRow } from "./transfers.ts";
+
+/** The key of a payout's number on a chain. Amount and receiver are not part of it. */
+type PayoutNumber = Pick<TransferRow, "id" | "chain" | "token" | "payer" | "authorization_nonce">;
+
+/** Returns the numbers of these payouts that a movement on the current chain has used, whether or not it is booked. */
+export async function listUsedNumbers(db: Db, payouts: readonly PayoutNumber[]): Promise<Set<string>> {
+  if (payouts.length === 0) return new Set();
+  const column = (key: keyof PayoutNumber) => payouts.map((payout) => payout[key]);
+  const { rows } = await sql<{ number: string }>`
+    select s.authorization_nonce as number
+    from unnest(${column("id")}::text[], ${column("chain")}::text[], ${column("token")}::text[], ${column("payer")}::text[],
+      ${column("authorization_nonce")}::text[]) as p (id, chain, token, payer, number)
+    join observation s on s.authorization_nonce = p.number and s.chain = p.chain and s.token = p.token and s.payer = p.payer
+    where not s.orphaned and (s.transfer_id is null or s.transfer_id = p.id)`.execute(db);
+  return new Set(rows.map(({ number }) => number));
+}
+
+/** Returns the numbers in an account's movements that belong to no transfer: payouts that a restored database has lost. */
+export async function listUnclaimedNumbers(db: Db, args: { chain: string; payer: string }): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom("observation")
+    .select("authorization_nonce")
+    .where("chain", "=", args.chain)
+    .where(sql<boolean>`payer = ${args.payer}`)
+    .where("transfer_id", "is", null)
+    .where("authorization_nonce", "is not", null)
+    .where("orphaned", "=", false)
+    .execute();
+  return new Set(rows.flatMap(({ authorization_nonce: number }) => number ?? []));
+}
+
+/**
+ * Returns true when a movement has this number and belongs to no transfer: a payout that a restored database has lost.
+ * Movements of other payers do not count if `payer` is given, because a stranger's deposit can carry any number.
+ */
+export async function isNumberUnclaimed(
+  db: Db,
+  args: { chain: string; payer: string | undefined; number: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("observation")
+    .select("chain")
+    .where("chain", "=", args.chain)
+    .where(args.payer === undefined ? sql<boolean>`true` : sql<boolean>`payer = ${args.payer}`)
+    .where(sql<boolean>`authorization_nonce = ${args.number}`)
+    .where("transfer_id", "is", null)
+    .where("orphaned", "=", false)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Returns the movement that has used a payout's number, locked until the commit. Prefers one of the same amount. */
+export async function lockMovementByNumber(
+  db: Db,
+  payout: PayoutNumber & { amount: bigint },
+): Promise<ObservationRow | undefined> {
+  const { rows } = await sql<ObservationRow>`
+    select * from observation
+    where authorization_nonce = ${payout.authorization_nonce} and chain = ${payout.chain} and token = ${payout.token}
+      and payer = ${payout.payer} and not orphaned and (transfer_id is null or transfer_id = ${payout.id})
+    order by amount = ${payout.amount} desc, block_number, log_index limit 1 for update`.execute(db);
+  return rows[0];
+}
+
+/** Assigns a movement to the payout that it makes. The payout takes over the receiver and the given amount. */
+export async function assignObservation(
+  db: Db,
+  { movement, transferId, amount }: { movement: ObservationRow; transferId: string; amount: bigint },
+): Promise<void> {
+  await db
+    .updateTable("observation")
+    .set({ transfer_id: transferId, booked: false })
+    .where("chain", "=", movement.chain)
+    .where("block_id", "=", movement.block_id)
+    .where("tx_hash", "=", movement.tx_hash)
+    .where("log_index", "=", movement.log_index)
+    .execute();
+  await db.updateTable("transfer").set({ amount, receiver: movement.receiver }).where("id", "=", transferId).execute();
+}
