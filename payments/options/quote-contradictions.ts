@@ -1,4 +1,3 @@
-import { ChainError } from "../../chains/errors.ts";
 import { deriveNonce, paymentKey } from "../../chains/natural-key.ts";
 import type { Token } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
@@ -36,7 +35,8 @@ export async function findContradictions<Q extends Quoted>(
   const ratesOf = new Map<string, Rates>();
   for (const [unit, some] of Map.groupBy(priced, ({ payment }) => payment.unit)) {
     const pegs = some.flatMap(({ quote }) => findToken(deps, quote)?.peg ?? []);
-    ratesOf.set(unit, await readRates(deps, unit, pegs).catch(ignoreChainError));
+    // What cannot be compared now is not paid by, and holds nothing up.
+    ratesOf.set(unit, (await readRates(deps, unit, pegs)).rates);
   }
   return new Map(
     quoted.flatMap((one): [Q, Contradiction][] => {
@@ -44,12 +44,6 @@ export async function findContradictions<Q extends Quoted>(
       return found ? [[one, found]] : [];
     }),
   );
-}
-
-/** Returns no prices when they cannot be read now: what cannot be compared is not paid by, and holds nothing up. */
-function ignoreChainError(error: unknown): Rates {
-  if (error instanceof ChainError && error.transient) return new Map();
-  throw error;
 }
 
 /** Counts and logs quotes that contradict their payments. An operator must find out who has written them. */
