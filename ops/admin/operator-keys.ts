@@ -29,7 +29,8 @@ export function addOperatorKeyCommands(program: Command, addAction: AddAction): 
   );
 }
 
-function minorUnits(text: string): string {
+/** Parses an amount in minor units. */
+export function minorUnits(text: string): string {
   if (!/^[1-9]\d{0,77}$/.test(text)) throw new InvalidArgumentError("expected a whole number of minor units");
   return text;
 }

@@ -5,9 +5,18 @@ import { type RefundStatus, refundStatuses } from "../../payments/payouts/refund
 import { withdrawRefund } from "../../payments/payouts/withdraw-refunds.ts";
 import { readNetworks } from "../../runtime/networks/read-networks.ts";
 import { type AddAction, oneOf, UsageError, unwrap, wholeNumber } from "./command.ts";
-import { addSigningOptions, readSigningKey } from "./operator-keys.ts";
+import { addSigningOptions, minorUnits, readSigningKey } from "./operator-keys.ts";
 
 const parseStatus = oneOf(...refundStatuses);
+
+const APPROVE_HELP = `
+Take asset, amount, receiver and transaction from an explorer of the chain, and not from "refunds list": who can write the
+database can change what is listed. The command signs what you name, and is refused (exit 1) when the refund names
+something else. An approval counts for a day; approve the refund once more when it has waited for longer.
+
+Example:
+  npm run admin -- refunds approve rfnd_0123… --asset eip155:1/erc20:0x… --amount 3000000 --receiver 0x… \\
+    --transaction 0x… --sign alice.key --as alice`;
 
 /** Adds the commands that show and list refunds, and withdraw those that have not begun. */
 export function addRefundCommands(program: Command, addAction: AddAction): void {
@@ -52,12 +61,18 @@ export function addRefundCommands(program: Command, addAction: AddAction): void 
     addSigningOptions(
       refunds
         .command("approve <refund>")
-        .description("approve a refund that returns money without a payment; the signer requires two operators"),
-    ).addHelpText("after", "\nExample:\n  npm run admin -- refunds approve rfnd_0123… --sign alice.key --as alice"),
-    async (context, [refundId = ""], options) => {
+        .description("approve a refund that returns money without a payment; the signer requires two operators")
+        .requiredOption("--asset <caip19>", "the asset that came")
+        .requiredOption("--amount <minor units>", "the amount that goes back", minorUnits)
+        .requiredOption("--receiver <address>", "the account that sent it")
+        .requiredOption("--transaction <hash>", "the transaction that brought it"),
+    ).addHelpText("after", APPROVE_HELP),
+    async (context, [refundId = ""], { asset = "", amount = "", receiver = "", transaction = "", ...options }) => {
       const by = readSigningKey(context, options);
       if (!by) throw new UsageError("an approval must be signed: name the key file");
-      return { value: unwrap(await approveReturn(context, { refundId, by, actor: await context.actor("approver") })) };
+      const verified = { asset, amount: BigInt(amount), receiver, txHash: transaction };
+      const actor = await context.actor("approver");
+      return { value: unwrap(await approveReturn(context, { refundId, verified, by, actor })) };
     },
   );
 }

@@ -286,6 +286,28 @@ export const destinationMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "payments/merchants/sign-decisions.ts",
+    tests: ["test/integration/signer/destination-statements.test.ts"],
+    mutations: [
+      {
+        name: "an operator signs a change of which the row was rewritten",
+        find: "  if (differing)\n",
+        replace: "  if (false as boolean && differing)\n",
+      },
+    ],
+  },
+  {
+    file: "payments/payouts/approve-return.ts",
+    tests: ["test/integration/signer/returns.test.ts"],
+    mutations: [
+      {
+        name: "an operator signs another return than the one that they verified",
+        find: "    if (differing)\n",
+        replace: "    if (false as boolean && differing)\n",
+      },
+    ],
+  },
+  {
     file: "signer/apply-due-claims.ts",
     tests: records,
     mutations: [

@@ -61,7 +61,8 @@ async function setUp({ destinationWaitingHours = 72 } = {}) {
 }
 
 const decide = (made: Awaited<ReturnType<typeof setUp>>, changeId: string, decision: "approve" | "reject") => {
-  const by = { name: "ana", key: operator.privateKey, deployment: made.deps.networks.deployment };
+  const verified = { merchantId: made.owner.merchantId, asset: chain.asset, receiver: made.address };
+  const by = { name: "ana", key: operator.privateKey, deployment: made.deps.networks.deployment, verified };
   return decideChange(made.deps, { ...made.owner, changeId, actor: testActor, decision, by });
 };
 
@@ -193,9 +194,8 @@ test("a report waits while the signer is down, and arrives when it is up again",
   expect(await unreported.executeTakeFirst()).not.toEqual({ reported_at: null });
 });
 
-test("an operator signs an approval with the key file that the command line made, and the signer follows it", async () => {
-  const made = await setUp();
-  const changeId = await made.change();
+/** Writes a new operator's key by the command line, and lists it in the limits file as bob's. Returns `destinations approve`. */
+async function newOperatorFile(made: Awaited<ReturnType<typeof setUp>>) {
   const folder = await makeScratch("operator-key");
   addCleanup(() => rm(folder, { recursive: true, force: true }));
   const admin = adminIn({ DATABASE_URL: databaseUrl, NETWORKS_FILE: await networksFileFor(chain) });
@@ -205,17 +205,54 @@ test("an operator signs an approval with the key file that the command line made
   };
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(await admin("operator-keys", "new", file)).toMatchObject({ code: 1 });
-  expect(await admin("destinations", "approve", changeId, "--sign", file)).toMatchObject({ code: 2 });
-
   const people = [
     { name: "ana", publicKey: operator.publicKey },
     { name: "bob", publicKey },
   ];
   await signing.setLimits({ file: { operators: people } });
-  expect(await admin("destinations", "approve", changeId, "--sign", file, "--as", "bob")).toMatchObject({ code: 0 });
+  const verified = ["--merchant", made.owner.merchantId, "--asset", chain.asset, "--receiver", made.address];
+  const approve = (changeId: string, ...args: string[]) =>
+    admin("destinations", "approve", changeId, "--sign", file, ...args);
+  return { approve, verified };
+}
+
+test("an operator signs an approval with the key file that the command line made, and the signer follows it", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  const { approve, verified } = await newOperatorFile(made);
+  expect(await approve(changeId, ...verified)).toMatchObject({ code: 2 });
+  expect(await approve(changeId, "--as", "bob")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--sign requires --merchant, --asset and --receiver"),
+  });
+  expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({ code: 0 });
   await made.report();
   expect(await made.outcomes()).toEqual(["approved"]);
   expect(await made.settle()).toBe("begun");
+});
+
+test("an operator signs no change of which a superuser has rewritten the row since it was listed", async () => {
+  const made = await setUp();
+  const changeId = await made.change();
+  const { approve, verified } = await newOperatorFile(made);
+  const row = (values: string) => asSuperuser(`update destination_change set ${values} where id = '${changeId}'`);
+  const thief = newKey().address;
+  await row(`after = '${chain.id}:${thief}'`);
+  expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({
+    code: 1,
+    stderr: `receiver: the change names ${thief.toLowerCase()}, which you did not verify\n`,
+  });
+  await row("after = null");
+  expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({
+    code: 1,
+    stderr: "receiver: the change is a deletion, which nobody signs\n",
+  });
+  await row(`after = '${chain.id}:${made.address}', asset = '${chain.id}/erc20:${thief.toLowerCase()}'`);
+  expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("asset: the change names "),
+  });
+  expect(await made.outcomes()).toEqual([]);
 });
 
 // The following tests advance the signer's clock.

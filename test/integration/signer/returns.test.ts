@@ -28,7 +28,7 @@ await signing.setLimits({ file: { operators: [alice.listed, bob.listed] } });
 /** Sends money without a payment to the treasury, and books its return. Returns the refund's id. */
 async function bookReturn(amount: bigint) {
   const sender = await fundBuyer(chain, amount);
-  await sendUsdc(chain, sender, chain.keys.treasury.address, amount);
+  const txHash = await sendUsdc(chain, sender, chain.keys.treasury.address, amount);
   await fixture.watch();
   await fixture.watch();
   const id = (await listExceptions(fixture.deps, 100)).at(-1)?.id ?? 0;
@@ -38,22 +38,26 @@ async function bookReturn(amount: bigint) {
     .select("id")
     .where("exception_id", "=", id)
     .executeTakeFirstOrThrow();
-  return { sender, refundId: refund.id };
+  const verified = { asset: chain.asset, amount, receiver: sender.address, txHash };
+  return { sender, refundId: refund.id, verified };
 }
+type Booked = Awaited<ReturnType<typeof bookReturn>>;
 
-const approve = (refundId: string, { name, key }: { name: string; key: KeyObject }) =>
-  approveReturn(fixture.deps, { refundId, by: { name, key, deployment }, actor: testActor });
+/** Approves what the chain shows of a return. */
+const approve = ({ refundId, verified }: Booked, { name, key }: { name: string; key: KeyObject }) =>
+  approveReturn(fixture.deps, { refundId, verified, by: { name, key, deployment }, actor: testActor });
 
 test("money without a payment returns to its sender when two operators have approved it", async () => {
-  const { sender, refundId } = await bookReturn(3_000_000n);
+  const booked = await bookReturn(3_000_000n);
+  const { sender, refundId } = booked;
   expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
-  unwrap(await approve(refundId, alice));
-  unwrap(await approve(refundId, alice));
+  unwrap(await approve(booked, alice));
+  unwrap(await approve(booked, alice));
   expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
-  unwrap(await approve(refundId, { name: "bob", key: mallory.key }));
+  unwrap(await approve(booked, { name: "bob", key: mallory.key }));
   expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
 
-  unwrap(await approve(refundId, bob));
+  unwrap(await approve(booked, bob));
   expect(await fixture.refund(refundId)).toEqual(["begun"]);
   await fixture.relay();
   await fixture.watch();
@@ -63,14 +67,33 @@ test("money without a payment returns to its sender when two operators have appr
 });
 
 test("an approved return goes to no other account and for no other amount, also when the rows say so", async () => {
-  const { refundId } = await bookReturn(2_000_000n);
-  unwrap(await approve(refundId, alice));
-  unwrap(await approve(refundId, bob));
+  const booked = await bookReturn(2_000_000n);
+  const { refundId } = booked;
+  unwrap(await approve(booked, alice));
+  unwrap(await approve(booked, bob));
   await fixture.db.updateTable("refund").set({ amount: 2_000_001n }).where("id", "=", refundId).execute();
   expect(await fixture.refund(refundId)).toEqual(["funds_short"]);
   const receiver = "0x00000000000000000000000000000000000000aa";
   await fixture.db.updateTable("refund").set({ amount: 2_000_000n, receiver }).where("id", "=", refundId).execute();
   expect(await fixture.refund(refundId)).toEqual(["receiver_not_payer"]);
+});
+
+test("an operator approves no other return than the one that they verified", async () => {
+  const booked = await bookReturn(2_000_000n);
+  const { refundId } = booked;
+  const differing = {
+    amount: 1_999_999n,
+    receiver: "0x00000000000000000000000000000000000000aa",
+    asset: `${chain.id}/erc20:0x00000000000000000000000000000000000000bb`,
+    txHash: `0x${"0".repeat(64)}`,
+  };
+  for (const [name, value] of Object.entries(differing)) {
+    const verified = { ...booked.verified, [name]: value };
+    const message = expect.stringContaining(`${name}: `);
+    expect(await approve({ ...booked, verified }, alice)).toMatchObject({ ok: false, code: "invalid_state", message });
+  }
+  const stored = fixture.db.selectFrom("signed_statement").select("id").where("subject", "=", refundId);
+  expect(await stored.execute()).toEqual([]);
 });
 
 test("the deposit of a payment is not returned by the approval of operators, but refunded", async () => {

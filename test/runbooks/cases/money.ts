@@ -31,7 +31,8 @@ const exceptionValues = async (bed: TestBed) => {
   return { "<id>": id, "<exception>": id, "--note": "followed the runbook" };
 };
 
-const APPROVE = "refunds approve <refund> --sign <file> --as <name>";
+const APPROVE =
+  "refunds approve <refund> --asset <asset> --amount <amount> --receiver <sender> --transaction <hash> --sign <file> --as <name>";
 
 /** Runbooks about money in the treasury and the ledger. */
 export const moneyCases: readonly RunbookCase[] = [
@@ -48,9 +49,14 @@ export const moneyCases: readonly RunbookCase[] = [
       return {
         async values(command) {
           if (command === 0) return await exceptionValues(bed);
-          const { id } = await waitForRow(bed, `select id from ${returned}`);
+          const of = `(select * from ${returned}) as r join ledger_group as g on g.id = r.exception_id`;
+          const { id, asset, receiver, tx_hash } = await waitForRow(
+            bed,
+            `select r.id, r.asset, r.receiver, g.tx_hash from ${of}`,
+          );
           const { name = "", file = "" } = operators[command - 1] ?? {};
-          return { "<refund>": String(id), "<file>": file, "<name>": name };
+          const sent = { "<asset>": String(asset), "<amount>": String(UNIT), "<sender>": String(receiver) };
+          return { "<refund>": String(id), ...sent, "<hash>": String(tx_hash), "<file>": file, "<name>": name };
         },
         result: () => waitForRow(bed, `select 1 from (select * from ${returned}) as r where state = 'paid'`, 120_000),
         cleanUp: restore,

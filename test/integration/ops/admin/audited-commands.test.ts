@@ -119,6 +119,18 @@ async function unknownMoney(): Promise<string> {
   return String((await listExceptions(fixture.deps, 100)).at(-1)?.id);
 }
 
+/** Returns the arguments that approve a refund of an exception, as the chain shows it. */
+async function approvalOf(exceptionId: number): Promise<string[]> {
+  const { id, receiver, tx_hash } = await db
+    .selectFrom("refund as r")
+    .innerJoin("ledger_group as g", "g.id", "r.exception_id")
+    .select(["r.id", "r.receiver", "g.tx_hash"])
+    .where("r.exception_id", "=", exceptionId)
+    .executeTakeFirstOrThrow();
+  const sent = ["--asset", chain.asset, "--amount", "11", "--receiver", receiver ?? "", "--transaction", tx_hash ?? ""];
+  return ["refunds", "approve", id, ...sent, ...signed];
+}
+
 /** Requests a change that waits. Returns its id. */
 async function waitingChange(digit: string): Promise<string> {
   await json("accounts", "destination-wait", accountId, "72");
@@ -191,8 +203,7 @@ const changes: Record<string, () => Promise<string[]>> = {
   "refunds approve": async () => {
     const exception = Number(await unknownMoney());
     unwrap(await returnException(fixture.deps, { actor: testActor, id: exception }));
-    const refunds = db.selectFrom("refund").select("id").where("exception_id", "=", exception);
-    return ["refunds", "approve", (await refunds.executeTakeFirstOrThrow()).id, ...signed];
+    return await approvalOf(exception);
   },
   "audit accept-signer": async () => {
     const entry = { actor: testActor, action: "signer_log.contradicted", subject: "signer-log", before: null };
