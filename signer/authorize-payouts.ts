@@ -181,7 +181,8 @@ function decideReturn(
   payout: Return,
 ): Refused | undefined {
   const { nonce, asset, amount, receiver } = payout;
-  const approved = findReturnApprovers(deps, payout, limits);
+  const isRecorded = wasAuthorized(deps.store, { nonce, treasury, asset, amount, receiver });
+  const approved = findReturnApprovers(deps, payout, { limits, at, isRecorded });
   if ("reason" in approved) return approved;
   const before = findAuthorized(deps.store, { nonce, asset });
   const increase = amount > before ? amount - before : 0n;
@@ -205,7 +206,7 @@ function decideReturn(
     merchantId: null,
     paymentId: null,
   };
-  if (!wasAuthorized(deps.store, row)) {
+  if (!isRecorded) {
     insertPayout(deps.store, row, at);
     appendApproved(deps.store, {
       row,

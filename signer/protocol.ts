@@ -10,6 +10,8 @@ import { refusalReasons } from "./refusals.ts";
 export const MAX_PAYOUTS = 200;
 /** Most deposits of one request, over all of its payouts. */
 export const MAX_DEPOSITS = 1_000;
+/** Approvals in a return. */
+export const MAX_APPROVALS = 10;
 
 const id = z.string().regex(/^[\w-]{1,128}$/);
 const asset = z.string().regex(assetPattern).max(256);
@@ -56,7 +58,7 @@ const payoutRequest = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("settlement"), merchantId: id, number, ...paid, deposits }),
   z.strictObject({ kind: z.literal("refund"), merchantId: id, paymentId: id, number, ...paid, deposits }),
   /** Returns money that paid no payment to its sender. */
-  z.strictObject({ kind: z.literal("return"), ...paid, ...place, approvals: z.array(statement).max(10) }),
+  z.strictObject({ kind: z.literal("return"), ...paid, ...place, approvals: z.array(statement).max(MAX_APPROVALS) }),
 ]);
 
 export const payoutsRequest = z.strictObject({ payouts: z.array(payoutRequest).min(1).max(MAX_PAYOUTS) });

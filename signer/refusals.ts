@@ -38,7 +38,7 @@ export const refusals = {
   },
   invalid_request: { transient: false, message: "the signer cannot read the payout" },
   withdrawal_failing: { transient: false, message: "the chain would not make the withdrawal now" },
-  approval_missing: { transient: false, message: "approvals of two operators are required" },
+  approval_missing: { transient: false, message: "approvals of two operators are required, none older than a day" },
 } as const satisfies Record<string, { transient: boolean; message: string }>;
 
 export type RefusalReason = keyof typeof refusals;

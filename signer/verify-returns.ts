@@ -1,5 +1,5 @@
 import { canonicalAddress } from "../chains/canonical-ids.ts";
-import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
+import { requireApprovals } from "./approvals.ts";
 import type { Limits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
 import type { Refused, ReturnRequest } from "./protocol.ts";
@@ -33,18 +33,17 @@ export async function verifyReturn(deps: Deps, payout: ReturnRequest): Promise<R
 
 /**
  * Returns the operators who have approved exactly this return, or why it must not be signed: its money paid a payment, or fewer
- * than two have approved.
+ * than two have approved within a day.
+ * @param of.isRecorded true if exactly this return was authorized before
  */
 export function findReturnApprovers(
   { store, deployment }: Pick<SignerDeps, "store" | "deployment">,
   payout: ReturnRequest,
-  { operators }: Limits,
+  { limits: { operators }, ...of }: { limits: Limits; at: Date; isRecorded: boolean },
 ): Refused | { approvers: string[] } {
   const { asset, amount, receiver, txHash, logIndex, approvals } = payout;
   if (findDeposit(store, { chain: chainOfAsset(asset), txHash, logIndex }))
     return refuse("deposit_mismatch", "the money has paid a payment: refund that payment");
   const subject = { action: "return movement", asset, amount, receiver, txHash, logIndex } as const;
-  const approvers = verifyApprovals({ operators, deployment }, approvals, subject);
-  if (approvers.length >= REQUIRED_APPROVALS) return { approvers };
-  return refuse("approval_missing", `${approvers.length} of ${REQUIRED_APPROVALS} operators have approved`);
+  return requireApprovals({ operators, deployment, ...of }, approvals, subject);
 }

@@ -5,7 +5,7 @@ import { getChainDriver } from "../chains/find-chain-driver.ts";
 import { deriveNonce, withdrawalKey } from "../chains/natural-key.ts";
 import type { Chain } from "../chains/open-chains.ts";
 import type { PayoutSigner, UnsignedPayout } from "../chains/payout-signer.ts";
-import { REQUIRED_APPROVALS, verifyApprovals } from "./approvals.ts";
+import { requireApprovals } from "./approvals.ts";
 import { appendApproved } from "./audit/approved-payouts.ts";
 import type { AssetLimits } from "./limits.ts";
 import { chainOfAsset } from "./payout-nonce.ts";
@@ -66,22 +66,23 @@ export async function withdrawCapital(
   if (amount > driver.maxAmount) return refuse("invalid_request", "the chain cannot move this amount");
   const receiver = canonicalAddress(chain.chain, file.receiver);
   const withdrawal = { asset, amount, receiver, reference };
-  const asked = findApproval(deps, withdrawal, file.approvals);
+  const payout = { asset, amount, receiver, nonce: deriveNonce(deps.deployment, withdrawalKey({ reference })) };
+  const { treasury } = chain;
+  const asked = findApproval(deps, { withdrawal, payout: { ...payout, treasury } }, file.approvals);
   if ("reason" in asked) return asked;
   const unserved = await deps.checkChain(chain.chain);
   if (unserved) return unserved;
 
-  const payout = { asset, amount, receiver, nonce: deriveNonce(deps.deployment, withdrawalKey({ reference })) };
   const draft = await draftWithdrawal(deps, chain, payout);
   if (draft && "reason" in draft) return draft;
   const refused = inStoreTransaction(deps.store, () => {
     // Read again after the chain has answered: a pause applies at once.
-    const approval = findApproval(deps, withdrawal, file.approvals);
+    const approval = findApproval(deps, { withdrawal, payout: { ...payout, treasury } }, file.approvals);
     if ("reason" in approval) return approval;
     const at = deps.now();
     const refused =
       (draft && findReferenceRefusal(deps.store, draft)) ??
-      authorize(deps, { ...payout, treasury: chain.treasury }, { ...approval, reference, at });
+      authorize(deps, { ...payout, treasury }, { ...approval, reference, at });
     if (!refused && draft) recordWithdrawal(deps.store, draft, at);
     return refused;
   });
@@ -95,8 +96,14 @@ export async function withdrawCapital(
 
 /** Returns the asset's limits and the operators who have approved exactly this withdrawal, or why it must not be signed now. */
 function findApproval(
-  { readLimits, deployment }: Pick<SignerDeps, "readLimits" | "deployment">,
-  withdrawal: { asset: string; amount: bigint; receiver: string; reference: string },
+  { store, readLimits, deployment, now }: Pick<SignerDeps, "store" | "readLimits" | "deployment" | "now">,
+  {
+    withdrawal,
+    payout,
+  }: {
+    withdrawal: { asset: string; amount: bigint; receiver: string; reference: string };
+    payout: UnsignedPayout & { treasury: string };
+  },
   approvals: readonly Statement[],
 ): Refused | { limits: AssetLimits; approvers: string[] } {
   const limits = readLimits();
@@ -106,9 +113,9 @@ function findApproval(
   if (!assetLimits) return refuse("unknown_asset");
   const { operators } = limits;
   const subject = { action: "withdraw capital", ...withdrawal } as const;
-  const approvers = verifyApprovals({ operators, deployment }, approvals, subject);
-  if (approvers.length >= REQUIRED_APPROVALS) return { limits: assetLimits, approvers };
-  return refuse("approval_missing", `${approvers.length} of ${REQUIRED_APPROVALS} operators have approved`);
+  const against = { operators, deployment, at: now(), isRecorded: wasAuthorized(store, payout) };
+  const approved = requireApprovals(against, approvals, subject);
+  return "reason" in approved ? approved : { ...approved, limits: assetLimits };
 }
 
 /**

@@ -9,7 +9,7 @@ import { chooseNotBegun, lockNotBegun, type NotBegun, reduceSettlement, sumOf } 
 import { listStatementsOf } from "../../db/queries/signed-statements.ts";
 import { insertTransfers, type NewTransfer } from "../../db/queries/transfers.ts";
 import type { Db } from "../../db/tables.ts";
-import type { Statement } from "../../signer/protocol.ts";
+import { MAX_APPROVALS, type Statement } from "../../signer/protocol.ts";
 import type { RefusalReason } from "../../signer/refusals.ts";
 import { screenAccounts } from "../../transfers/screen-accounts.ts";
 import { refundBegunGroup } from "../accounting/ledger-groups.ts";
@@ -212,7 +212,10 @@ function toPayout(refund: DueRefund, approvals: readonly Statement[]): Payout {
           ...paid,
           txHash: refund.exception_tx_hash ?? "",
           logIndex: refund.log_index ?? 0,
-          approvals: approvals.map(({ text, signer, signature }) => ({ text, signer, signature })),
+          // The newest: approvals that are too old stay in the database.
+          approvals: approvals
+            .slice(-MAX_APPROVALS)
+            .map(({ text, signer, signature }) => ({ text, signer, signature })),
         },
       }
     : { of, request: { kind: "refund", ...paid, merchantId, paymentId, number, deposits: [] } };

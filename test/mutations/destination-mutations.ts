@@ -329,8 +329,25 @@ export const destinationMutations: readonly MutationGroup[] = [
       },
       {
         name: "an approval of another amount counts",
-        find: "if (writeStatement(subject, { deployment, at: read.at }) === statement.text)",
-        replace: "if (read)",
+        find: "    if (writeStatement(subject, { deployment, at: read.at }) !== statement.text) continue;\n",
+        replace: "",
+      },
+      {
+        name: "one operator approves a return",
+        find: "if (approvers.length >= REQUIRED_APPROVALS)",
+        replace: "if (approvers.length >= 1)",
+        tests: ["test/integration/signer/returns.test.ts"],
+      },
+      {
+        name: "an approval that was kept for weeks counts",
+        find: "isRecorded || findAgeRefusal(read.at, at) === undefined",
+        replace: "isRecorded || findAgeRefusal(read.at, read.at) === undefined",
+      },
+      {
+        name: "a return that was recorded is not signed again after a day",
+        find: "isRecorded || findAgeRefusal(read.at, at) === undefined",
+        replace: "findAgeRefusal(read.at, at) === undefined",
+        tests: ["test/integration/signer/returns.test.ts"],
       },
     ],
   },

@@ -510,11 +510,6 @@ export const signerMutations: readonly MutationGroup[] = [
     tests: returns,
     mutations: [
       {
-        name: "one operator approves a return",
-        find: "if (approvers.length >= REQUIRED_APPROVALS) return { approvers };",
-        replace: "if (approvers.length >= 1) return { approvers };",
-      },
-      {
         name: "a return goes to any account",
         find: 'if (canonicalAddress(chain.chain, movement.payer) !== payout.receiver) return refuse("receiver_not_payer");',
         replace: "",

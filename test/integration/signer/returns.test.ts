@@ -45,7 +45,10 @@ type Booked = Awaited<ReturnType<typeof bookReturn>>;
 
 /** Approves what the chain shows of a return. */
 const approve = ({ refundId, verified }: Booked, { name, key }: { name: string; key: KeyObject }) =>
-  approveReturn(fixture.deps, { refundId, verified, by: { name, key, deployment }, actor: testActor });
+  approveReturn(
+    { ...fixture.deps, now: signing.clock.now },
+    { refundId, verified, by: { name, key, deployment }, actor: testActor },
+  );
 
 test("money without a payment returns to its sender when two operators have approved it", async () => {
   const booked = await bookReturn(3_000_000n);
@@ -153,4 +156,33 @@ test("a lower amount that operators approve for a return is recorded before it i
     .prepare("select after from audit_entry where action = 'return.signed' and subject = ? order by id")
     .all(`${place.txHash}/${place.logIndex}`);
   expect(entries.map(({ after }) => JSON.parse(String(after)).amount)).toEqual(["2000000", "1500000"]);
+});
+
+// The following test advances the signer's clock.
+
+test("approvals of a return count for a day, operators approve it once more, and what was signed is signed again at any time", async () => {
+  await signing.setLimits({ file: { operators: [alice.listed, bob.listed] } });
+  const booked = await bookReturn(4_000_000n);
+  const { refundId } = booked;
+  const approveOften = async () => {
+    for (let time = 0; time < 6; time += 1) {
+      for (const operator of [alice, bob]) unwrap(await approve(booked, operator));
+      signing.clock.advance(1);
+    }
+  };
+  await approveOften();
+  signing.clock.advance(25 * 3_600_000);
+  expect(await fixture.refund(refundId)).toEqual(["approval_missing"]);
+  expect(signing.lines.join("")).toContain("the approvals of alice, bob are older than a day");
+  await approveOften();
+  expect(await fixture.refund(refundId)).toEqual(["begun"]);
+
+  signing.clock.advance(25 * 3_600_000);
+  const { verified: sent } = booked;
+  const query = fixture.db.selectFrom("signed_statement").select(["text", "signer", "signature"]);
+  const approvals = await query.where("subject", "=", refundId).orderBy("id", "desc").limit(10).execute();
+  const group = fixture.db.selectFrom("ledger_group").select("log_index").where("tx_hash", "=", sent.txHash);
+  const logIndex = (await group.executeTakeFirstOrThrow()).log_index ?? -1;
+  const payout = { kind: "return" as const, ...sent, receiver: sent.receiver.toLowerCase(), logIndex, approvals };
+  expect(await signing.signer.signPayouts([payout])).toMatchObject([{ ok: true }]);
 });

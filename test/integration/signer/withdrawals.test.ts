@@ -98,3 +98,19 @@ test("a withdrawal keeps to the limits", async () => {
   const approvals = [approveBy("alice", large), approveBy("bob", large)];
   expect(await withdrawCapital(signing.deps, { ...large, approvals })).toMatchObject({ reason: "limit_payout" });
 });
+
+test("approvals of a withdrawal count for a day, and a withdrawal that was signed is signed again at any time", async () => {
+  await signing.setLimits({ file: { operators: listed } });
+  const fileOf = (reference: string) => {
+    const of = { ...wanted, reference };
+    return { ...of, approvals: approve({ action: "withdraw capital", ...of }) };
+  };
+  const [first, second] = [fileOf("signed"), fileOf("kept")];
+  expect(await withdrawCapital(signing.deps, first)).toMatchObject({ ok: true });
+  signing.clock.advance(25 * 3_600_000);
+  expect(await withdrawCapital(signing.deps, first)).toMatchObject({ ok: true });
+  expect(await withdrawCapital(signing.deps, second)).toMatchObject({
+    reason: "approval_missing",
+    detail: expect.stringContaining("the approvals of alice, bob are older than a day"),
+  });
+});

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { verifyApprovals } from "../../../signer/approvals.ts";
+import { requireApprovals, verifyApprovals } from "../../../signer/approvals.ts";
 import { readStatement, type StatementSubject, signText, writeStatement } from "../../../signer/statements.ts";
 
 const at = new Date("2026-03-01T00:00:00Z");
@@ -19,12 +19,13 @@ const people = ["ana", "bob"].map((name) => {
 });
 const operators = people.map(({ name, publicKey }) => ({ name, publicKey }));
 const [ana, bob] = people as [(typeof people)[0], (typeof people)[0]];
-const signAs = ({ name, privateKey }: (typeof people)[0], about = subject, signer = name) => {
-  const text = writeStatement(about, { deployment: "test", at });
+const signAs = ({ name, privateKey }: (typeof people)[0], about = subject, signer = name, signedAt = at) => {
+  const text = writeStatement(about, { deployment: "test", at: signedAt });
   return { text, signer, signature: signText(privateKey, text) };
 };
+const against = { operators, deployment: "test", at, isRecorded: false };
 const approversOf = (...statements: ReturnType<typeof signAs>[]) =>
-  verifyApprovals({ operators, deployment: "test" }, statements, subject);
+  verifyApprovals(against, statements, subject).approvers;
 
 test("two operators who sign the same subject are two approvals", () => {
   expect(approversOf(signAs(ana), signAs(bob))).toEqual(["ana", "bob"]);
@@ -34,7 +35,20 @@ test("one operator counts once, and under two names with one key too", () => {
   expect(approversOf(signAs(ana), signAs(ana))).toEqual(["ana"]);
   const twice = [...operators, { name: "alias", publicKey: ana.publicKey }];
   const statements = [signAs(ana), signAs(ana, subject, "alias")];
-  expect(verifyApprovals({ operators: twice, deployment: "test" }, statements, subject)).toHaveLength(1);
+  expect(verifyApprovals({ ...against, operators: twice }, statements, subject).approvers).toHaveLength(1);
+});
+
+test("an approval of the day before yesterday counts only for a payout that was recorded, until its operator approves once more", () => {
+  const statements = [signAs(ana), signAs(bob)];
+  const later = { ...against, at: new Date(at.getTime() + 25 * 3_600_000) };
+  expect(verifyApprovals(later, statements, subject)).toEqual({ approvers: [], tooOld: ["ana", "bob"] });
+  expect(requireApprovals(later, statements, subject)).toMatchObject({
+    reason: "approval_missing",
+    detail: expect.stringContaining("the approvals of ana, bob are older than a day"),
+  });
+  expect(requireApprovals({ ...later, isRecorded: true }, statements, subject)).toEqual({ approvers: ["ana", "bob"] });
+  const repeated = [...statements, signAs(ana, subject, "ana", later.at)];
+  expect(verifyApprovals(later, repeated, subject)).toEqual({ approvers: ["ana"], tooOld: ["bob"] });
 });
 
 test.each([
