@@ -7,6 +7,7 @@ import { findDestinationRefusal, isNewMerchant, recordDestination } from "./dest
 import type { AssetLimits, Limits } from "./limits.ts";
 import { chainOfAsset, type PayoutWithNonce, payoutNonce } from "./payout-nonce.ts";
 import type { DepositClaim, DepositResult, PayoutRequest, PayoutResult, Refused } from "./protocol.ts";
+import { listAssetsOf } from "./recorded-assets.ts";
 import {
   findAuthorized,
   insertPayout,
@@ -226,13 +227,11 @@ function findRefundReason(
   return findRefundRefusal({ ...of, deposits: listPaymentDeposits(store, of), refunded: sumRefunds(store, of) });
 }
 
-/** Returns the sums of a merchant's deposits and payouts in every asset of a currency. */
-function listFunds({ store, chains }: SignerDeps, merchantId: string, { peg }: Token) {
-  const tokens = [...chains.values()]
-    .flatMap((chain): Token[] => [...chain.tokens.values()])
-    .filter((one) => one.peg === peg);
+/** Returns the sums of a merchant's deposits and payouts in every asset of a currency, also in those that left the networks file. */
+function listFunds({ store }: SignerDeps, merchantId: string, { peg }: Token) {
+  const assets = listAssetsOf(store, peg);
   const sums = (sum: (of: { asset: string; merchantId: string }) => bigint): DecimalAmount[] =>
-    tokens.map(({ asset, decimals }) => ({ amount: sum({ asset, merchantId }), decimals }));
+    assets.map(({ asset, decimals }) => ({ amount: sum({ asset, merchantId }), decimals }));
   return {
     deposits: sums((of) => sumDeposits(store, of)),
     payouts: sums((of) => sumMerchantPayouts(store, of)),

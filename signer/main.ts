@@ -27,6 +27,7 @@ import { openTreasuryKeys } from "./open-treasury-keys.ts";
 import { readListen } from "./read-listen.ts";
 import { rebuildPayouts } from "./rebuild.ts";
 import { readRebuildOptions } from "./rebuild-options.ts";
+import { recordAssets } from "./recorded-assets.ts";
 import { refusalReasons } from "./refusals.ts";
 import { startServer } from "./server.ts";
 import { createShortPayouts } from "./short-payouts.ts";
@@ -93,6 +94,7 @@ async function serve(config: SignerConfig, log: Log): Promise<void> {
   shutdown.onClose("claims and gauges", () => clearInterval(timer));
 
   const chains = openChains(networks, metrics);
+  recordAssets(store, chains, now());
   const treasuryKeys = await openTreasuryKeys(chains);
   const checkChain = createChainCheck({ chains, log, now });
   for (const id of chains.keys()) void checkChain(id);
@@ -135,6 +137,7 @@ async function rebuild(config: SignerConfig, log: Log, args: string[]): Promise<
   const metrics = createMetrics(new Registry(), "signer");
   const chains = openChains({ deployment, ...networks }, metrics);
   const deps = { store, chains, deployment, log, metrics, now: () => new Date() };
+  recordAssets(store, chains, deps.now());
   const { recorded, unattributed, held } = await rebuildPayouts(deps, options);
   for (const { chain, txHash, logIndex, amount } of unattributed)
     console.log(`${chain} ${txHash}/${logIndex} ${amount} belongs to no payout`);
@@ -158,6 +161,7 @@ async function withdraw(config: SignerConfig, log: Log, [file = ""]: string[]): 
   const store = openStore(config.SIGNER_STORE);
   const now = () => new Date();
   const readLimits = openLimits(config.SIGNER_LIMITS_FILE, { log, observe: recordLimits({ store, now }) });
+  recordAssets(store, chains, now());
   const treasuryKeys = await openTreasuryKeys(chains);
   const parsed = withdrawalFile.safeParse(JSON.parse(readText(file)), { reportInput: false });
   if (!parsed.success) throw new ConfigError(describeIssues("the file of the withdrawal", parsed.error));

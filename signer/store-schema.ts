@@ -16,6 +16,14 @@ const tables: Readonly<Record<string, string>> = {
     merchant_total text not null,
     verified_at integer not null,
     unique (chain, tx_hash, log_index)`,
+  // How amounts of an asset count, as the networks file had it; the newest row of an asset counts. The file may lose the asset, and
+  // its payouts must still count.
+  asset: `
+    id integer primary key,
+    asset text not null,
+    peg text not null,
+    decimals integer not null,
+    recorded_at integer not null`,
   // A payout that was authorized. A row is added before its signature is made, and one more when the same nonce is signed for
   // a higher amount. The chain accepts one transfer for each asset and nonce, so `counted` is what the row adds to the highest
   // amount before it. `treasury` would make the transfer: another one has unused nonces, and signs none of these. The
@@ -165,6 +173,7 @@ const lastRun = `
   create table if not exists last_run (id integer primary key check (id = 1), at integer not null) strict;`;
 
 const indexes = `
+  create index if not exists asset_asset on asset (asset, id);
   create index if not exists deposit_merchant on deposit (merchant_id, asset, id);
   create index if not exists deposit_payment on deposit (payment_id, asset);
   create index if not exists payout_nonce on payout (nonce, asset);

@@ -324,8 +324,8 @@ export const destinationMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an operator with two names counts twice",
-        find: "approvers.set(operator.publicKey, operator.name);",
-        replace: "approvers.set(operator.name, operator.name);",
+        find: ".set(operator.publicKey, operator.name);",
+        replace: ".set(operator.name, operator.name);",
       },
       {
         name: "an approval of another amount counts",

@@ -19,6 +19,7 @@ import { recordLimits } from "../../signer/audit/limits-changes.ts";
 import { createChainCheck } from "../../signer/check-chain.ts";
 import { createSignerClient } from "../../signer/client.ts";
 import { openLimits } from "../../signer/limits.ts";
+import { recordAssets } from "../../signer/recorded-assets.ts";
 import { startServer } from "../../signer/server.ts";
 import { createShortPayouts } from "../../signer/short-payouts.ts";
 import { createStore } from "../../signer/store.ts";
@@ -62,6 +63,7 @@ export async function startSignerFor(networks: Networks, env: Record<string, str
   const clock = options.clock ?? makeClock();
   const store = createStore(join(folder, "signer.sqlite"), { command: "init", at: clock.now() });
   addCleanup(() => store.close());
+  recordAssets(store, chains, clock.now());
   const limitsFile = join(folder, "limits.jsonc");
   const assets = [...chains.values()].flatMap(({ tokens }) => [...tokens.keys()]);
   /** Writes the limits file, as its operator does. A text is written as it is. */
