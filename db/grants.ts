@@ -191,6 +191,28 @@ const shownTransaction = [
   "gas_used",
   "fee",
 ] as const;
+/** The columns of a transfer, of a transaction and of a signed statement that hold no signature and no signed bytes. */
+const readableTransfer = [
+  ...shownTransfer,
+  "valid_before",
+  "last_valid_height",
+  "smart_wallet",
+  "code_hash",
+  "alone",
+  "due_retries",
+] as const;
+const readableTransaction = [
+  ...shownTransaction,
+  "last_valid_height",
+  "nonce_account",
+  "nonce_value",
+  "nonce_slot",
+  "broadcast_at",
+  "block_id",
+  "gas_price",
+  "reverted",
+] as const;
+const readableStatement = ["id", "subject", "text", "signer", "created_at", "reported_at", "outcome"] as const;
 
 /** Kysely's own tables. Every process compares the migrations that have run with those of its release. */
 type MigrationTables = { kysely_migration: { name: string; timestamp: string }; kysely_migration_lock: object };
@@ -308,10 +330,10 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
   destination_change: { api: decided, worker: decided, admin: decided, reader: read },
   // What operators and merchants have signed for the signer, and the keys of the merchants.
   signed_statement: {
-    ...readers,
-    api: append,
+    api: { select: readableStatement, insert: "all" },
     worker: { select: "all", update: ["reported_at", "outcome"] },
     admin: append,
+    reader: { select: readableStatement },
   },
   approval_key: {
     ...readers,
@@ -391,13 +413,21 @@ export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } 
 
   // What moves money
   transfer: {
-    ...ofWorkers,
+    api: { select: readableTransfer },
+    worker: write,
     board: { select: shownTransfer },
+    reader: { select: readableTransfer },
     admin: { select: "all", update: ["due_at", "hold_until", "payer", "signature"] },
   },
   burned_gas: { ...readers, worker: writeAndDelete },
   lane: { ...ofWorkers, board: read },
-  transaction: { ...ofWorkers, board: { select: shownTransaction } },
+  transaction: {
+    api: { select: readableTransaction },
+    worker: write,
+    board: { select: shownTransaction },
+    admin: read,
+    reader: { select: readableTransaction },
+  },
   created_account: ofWorkers,
   payout_marker: { ...readers, worker: writeAndDelete },
 

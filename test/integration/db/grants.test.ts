@@ -123,6 +123,20 @@ describe.each(memberNames(roles))("the role %s", (role) => {
   });
 });
 
+test("neither the api nor readers can read what would move money: signatures, permits and signed bytes", async () => {
+  for (const role of ["api", "reader"] as const) {
+    const client = await connectAs(role);
+    for (const statement of [
+      "select signature from transfer",
+      "select permit from transfer",
+      "select bytes from transaction",
+      "select signature from signed_statement",
+    ])
+      expect([role, statement, await attempt(client, statement)]).toEqual([role, statement, REFUSED]);
+    expect(await attempt(client, "select count(*) from transfer")).toBeUndefined();
+  }
+});
+
 test("the api can change neither settlements, balances, the ledger nor the audit log", () => {
   for (const table of ["settlement", "merchant_balance", "ledger_group", "ledger_entry", "ledger_day"] as const)
     expect(grants[table].api).toEqual({ select: "all" });
