@@ -225,6 +225,8 @@ type Granted = Tables & MigrationTables;
 export const grants: { readonly [T in keyof Granted]: TableGrants<Granted[T]> } = {
   kysely_migration: { ...readers, board: read },
   kysely_migration_lock: {},
+  // Only functions lock its rows.
+  named_lock: {},
 
   // Accounts
   account: {
@@ -540,6 +542,7 @@ export const callable: Readonly<Record<string, readonly Role[]>> = {
   "database_identity(oid)": ["api", "worker", "admin", "reader"],
   "remove_history(text, text[], timestamptz, boolean)": ["worker"],
   "lock_audit_chain()": ["worker", "admin"],
+  "try_lock_destination_reports()": ["worker"],
   "wake_payouts(text, text, text)": ["api", "worker", "admin"],
   "withdraw_refund(text, timestamptz)": ["api", "worker", "admin"],
   "record_retried_jobs(bytea, text, text, integer)": ["board"],

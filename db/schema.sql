@@ -509,6 +509,11 @@ create table merchant_balance (
   PRIMARY KEY (merchant_id, asset)
 ) with (fillfactor=50);
 
+create table named_lock (
+  name text not null,
+  PRIMARY KEY (name)
+);
+
 create table observation (
   chain text not null,
   block_id text not null,
@@ -1487,10 +1492,13 @@ RETURN ((at AT TIME ZONE 'UTC'::text))::date
 
 CREATE OR REPLACE FUNCTION public.lock_audit_chain()
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
 AS $function$
-  select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
-  $function$
+  begin
+    perform from named_lock where name = 'audit chain' for update;
+  end $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.option_hour(at timestamp with time zone)
@@ -1843,6 +1851,18 @@ AS $function$
     into new.account_id, new.mode, new.merchant_id, new.asset, new.receiver, new.owed_asset, new.owed_amount
     from payment p left join payment_option o on o.id = p.option_id and o.payment_id = p.id where p.id = new.payment_id;
     return new;
+  end $function$
+;
+
+CREATE OR REPLACE FUNCTION public.try_lock_destination_reports()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  begin
+    perform from named_lock where name = 'destination reports' for update skip locked;
+    return found;
   end $function$
 ;
 

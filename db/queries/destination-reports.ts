@@ -27,7 +27,7 @@ export async function hasUnreported(db: Db, keysBefore: Date): Promise<boolean> 
 /** Takes the lock of the reports until the commit. Returns false when another worker has it: its report is the newer one. */
 export async function lockReports(db: Transaction<Tables>): Promise<boolean> {
   const { rows } = await sql<{ taken: boolean }>`
-    select pg_try_advisory_xact_lock(hashtextextended('destination reports', 0)) as taken`.execute(db);
+    select try_lock_destination_reports() as taken`.execute(db);
   return rows[0]?.taken ?? false;
 }
 

@@ -4,6 +4,8 @@ import type { ColumnType, GeneratedAlways } from "kysely";
 type JsonText = ColumnType<Record<string, unknown> | null, string | null, never>;
 
 export type AuditTables = {
+  /** The rows that functions lock, instead of advisory locks, which any login may take. */
+  named_lock: { name: string };
   /** What an API key, an operator or a worker changed. A trigger sets the day, the sequence and the hash. */
   audit_entry: {
     /** YYYY-MM-DD, UTC. */

@@ -30,9 +30,11 @@ create table audit_head (
 );
 
 -- Held until the transaction ends, so that each writer reads the row that the one before it committed.
-create function lock_audit_chain() returns void language sql as $$
-  select pg_advisory_xact_lock(hashtextextended('audit_entry', 0))
-  $$;
+create function lock_audit_chain() returns void language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    perform from named_lock where name = 'audit chain' for update;
+  end $$;
 
 -- The text that the hash of a row covers: a JSON array without spaces. runtime/audit-chain.ts writes the same text.
 create function audit_entry_text(entry audit_entry, previous bytea) returns text language sql stable as $$

@@ -105,3 +105,11 @@ create table approval_key (
   check ((revoker_kind is null) = (revoker_id is null) and (revoked_at is not null or revoker_kind is null))
 );
 create index approval_key_reported on approval_key (reported_at);
+
+-- Takes the lock of the reports to the signer until the transaction ends. Returns false when another worker has it.
+create function try_lock_destination_reports() returns boolean language plpgsql
+  security definer set search_path = pg_catalog, public, pg_temp as $$
+  begin
+    perform from named_lock where name = 'destination reports' for update skip locked;
+    return found;
+  end $$;

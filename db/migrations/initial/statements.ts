@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 
 /** The files of this folder, one per noun, in the order of their references. */
 const files = [
+  "locks",
   "accounts",
   "merchants",
   "events",
