@@ -1,6 +1,6 @@
 import { type Hex, hexToBigInt, hexToNumber, type RpcLog } from "viem";
 import { ChainError } from "../errors.ts";
-import type { Rpc } from "./evm-rpc.ts";
+import { type Endpoints, isUnavailable, type Rpc } from "./evm-rpc.ts";
 import { readPaidRollupFee } from "./rollup-fees.ts";
 import { describeRpcError, throwChainError } from "./rpc-errors.ts";
 
@@ -18,12 +18,12 @@ export type BroadcastResult =
 
 /**
  * Error messages of nodes. They have no error codes, and Nethermind writes them without spaces. A known transaction counts
- * as accepted, because the node has the same bytes.
+ * as accepted, because the node has the same bytes. A full pool refuses the transactions that pay less than those it holds.
  */
 const outcomesByMessage: readonly [RegExp, Exclude<BroadcastResult["outcome"], "accepted">][] = [
   [/nonce (is )?too low|nonce.*already used|old ?nonce/i, "nonce_too_low"],
   [
-    /underpriced|max fee per gas less than block base fee|fee ?(cap)?.*(low|less)|gas price.*low|tip.*low|replacement ?not ?allowed/i,
+    /underpriced|max fee per gas less than block base fee|fee ?(cap)?.*(low|less)|gas price.*low|tip.*low|replacement ?not ?allowed|pool.*(full|overflow)/i,
     "underpriced",
   ],
   [/insufficient ?(funds|balance)/i, "insufficient_funds"],
@@ -31,18 +31,50 @@ const outcomesByMessage: readonly [RegExp, Exclude<BroadcastResult["outcome"], "
 
 const ALREADY_KNOWN = /already ?known|already imported|known transaction|already ?exists|already in mempool/i;
 
-/** Broadcasts stored bytes once. Never throws for an error of the network or the node. */
-export async function broadcastBytes(rpc: Rpc, bytes: Hex): Promise<BroadcastResult> {
+/** Outcomes that depend on the endpoint's pool, minimum and height, so that another endpoint may accept the same bytes. */
+const refusals: readonly BroadcastResult["outcome"][] = ["underpriced", "insufficient_funds", "refused"];
+
+/**
+ * Broadcasts stored bytes to one endpoint, and to each other one while they refuse the bytes. Returns the result of an
+ * endpoint that accepts them or knows the nonce as used, otherwise `underpriced` if an endpoint returns that, otherwise the
+ * first refusal. Returns `unknown` if no endpoint answers. Never throws for an error of the network or the node.
+ */
+export async function broadcastBytes(
+  chain: Pick<Endpoints, "sendToOneEndpoint" | "endpoints">,
+  bytes: Hex,
+): Promise<BroadcastResult> {
+  const send = (rpc: Rpc) => sendBytes(rpc, bytes);
+  const { by, value: first } = await chain
+    .sendToOneEndpoint(send)
+    .catch((error: unknown) => ({ by: undefined, value: readResult(error) }));
+  // Without a name, every endpoint has been asked.
+  if (by === undefined || !refusals.includes(first.outcome)) return first;
+  let refusal = first;
+  for (const { rpc } of chain.endpoints.filter(({ name }) => name !== by)) {
+    const result = await send(rpc).catch(readResult);
+    if (result.outcome === "accepted" || result.outcome === "nonce_too_low") return result;
+    if (refusal.outcome !== "underpriced" && result.outcome === "underpriced") refusal = result;
+  }
+  return refusal;
+}
+
+/** Broadcasts bytes to an endpoint. Throws the error of an endpoint that is unavailable. */
+async function sendBytes(rpc: Rpc, bytes: Hex): Promise<BroadcastResult> {
   try {
     await rpc({ method: "eth_sendRawTransaction", params: [bytes] });
     return { outcome: "accepted" };
   } catch (error) {
-    if (error instanceof ChainError) return { outcome: "unknown", reason: error.message };
-    const reason = describeRpcError(error);
-    if (ALREADY_KNOWN.test(reason)) return { outcome: "accepted" };
-    const match = outcomesByMessage.find(([pattern]) => pattern.test(reason));
-    return { outcome: match?.[1] ?? "refused", reason };
+    if (isUnavailable(error)) throw error;
+    return readResult(error);
   }
+}
+
+function readResult(error: unknown): BroadcastResult {
+  if (error instanceof ChainError) return { outcome: "unknown", reason: error.message };
+  const reason = describeRpcError(error);
+  if (ALREADY_KNOWN.test(reason)) return { outcome: "accepted" };
+  const match = outcomesByMessage.find(([pattern]) => pattern.test(reason));
+  return { outcome: match?.[1] ?? "refused", reason };
 }
 
 /**

@@ -18,8 +18,7 @@ export type EndpointRpc = { name: string; rpc: Rpc };
 /** The endpoints of a network. */
 export type Endpoints = {
   /**
-   * Sends a request to any endpoint. If an endpoint does not answer, the next one is tried. A read is tried three times, a
-   * broadcast once, because the caller decides how to handle an unknown outcome.
+   * Sends a read to any endpoint. If an endpoint does not answer, the next one is tried, and all of them three times.
    * Throws ChainError `rpc_unreachable` if no endpoint answers, `wrong_chain` if moreover an endpoint serves another chain,
    * and viem's error if an endpoint returns an error.
    */
@@ -29,6 +28,8 @@ export type Endpoints = {
    * endpoint's name in `by`. Throws the same errors as `rpc`.
    */
   readFromOneEndpoint: <T>(read: (rpc: Rpc) => Promise<T>) => Promise<{ by: string; value: T }>;
+  /** Like `readFromOneEndpoint`, but asks each endpoint once: a broadcast without an answer may have reached the network. */
+  sendToOneEndpoint: <T>(send: (rpc: Rpc) => Promise<T>) => Promise<{ by: string; value: T }>;
   /** Each endpoint, in the order of the networks file. A suspended endpoint is not asked. */
   endpoints: readonly EndpointRpc[];
   /**
@@ -76,22 +77,21 @@ export function openEndpoints(network: EvmNetwork, metrics: Metrics): Endpoints 
       endpoint.requestOrSuspend(call.method, (send) => send(call));
   // One function per endpoint, because what an endpoint allows is kept by it (log-ranges.ts).
   const rpcs = new Map(failover.endpoints.map((endpoint) => [endpoint.name, toRpc(sendTo(endpoint))]));
+  const runOnce: Endpoints["sendToOneEndpoint"] = (work) =>
+    failover.run(
+      async (endpoint) => ({
+        by: endpoint.name,
+        value: await work(rpcs.get(endpoint.name) ?? toRpc(sendTo(endpoint))),
+      }),
+      network.chain,
+    );
 
   return {
-    rpc: toRpc((call) => {
-      const run = () => failover.run((endpoint) => sendTo(endpoint)(call), `${network.chain} ${call.method}`);
-      return call.method === "eth_sendRawTransaction" ? run() : retryUnreachable(run);
-    }),
-    readFromOneEndpoint: (read) =>
-      retryUnreachable(() =>
-        failover.run(
-          async (endpoint) => ({
-            by: endpoint.name,
-            value: await read(rpcs.get(endpoint.name) ?? toRpc(sendTo(endpoint))),
-          }),
-          network.chain,
-        ),
-      ),
+    rpc: toRpc((call) =>
+      retryUnreachable(() => failover.run((endpoint) => sendTo(endpoint)(call), `${network.chain} ${call.method}`)),
+    ),
+    readFromOneEndpoint: (read) => retryUnreachable(() => runOnce(read)),
+    sendToOneEndpoint: runOnce,
     endpoints: failover.endpoints.map((endpoint) => ({
       name: endpoint.name,
       rpc: toRpc(async (call) => {

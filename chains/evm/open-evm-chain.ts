@@ -23,6 +23,7 @@ export type EvmChain = {
   network: EvmNetwork;
   rpc: Rpc;
   readFromOneEndpoint: Endpoints["readFromOneEndpoint"];
+  sendToOneEndpoint: Endpoints["sendToOneEndpoint"];
   endpoints: Endpoints["endpoints"];
   /** Checks that every endpoint serves this chain. Throws ChainError `wrong_chain`. */
   checkEndpoints: () => Promise<void>;
@@ -46,17 +47,14 @@ export type EvmChain = {
 export function openEvmChain(network: EvmNetwork, metrics: Metrics): EvmChain {
   const chainId = Number(network.chain.slice("eip155:".length));
   const permit2 = lowerCaseHex(network.permit2);
-  const { rpc, readFromOneEndpoint, endpoints, check, compareHeights, listStatuses } = openEndpoints(network, metrics);
+  const { check, listStatuses, ...calls } = openEndpoints(network, metrics);
   return {
     namespace: "eip155",
     chain: network.chain,
     chainId,
     network,
-    rpc,
-    readFromOneEndpoint,
-    endpoints,
+    ...calls,
     checkEndpoints: check,
-    compareHeights,
     listEndpointStatuses: listStatuses,
     heads: createHeadWakes(network, metrics),
     multicall: lowerCaseHex(network.multicall),

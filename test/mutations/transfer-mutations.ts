@@ -26,7 +26,7 @@ export const transferMutations: readonly MutationGroup[] = [
       {
         name: "a transaction is sent before it is stored",
         find: "if (!(await storeSigned(deps, chain, lease,",
-        replace: "await broadcastBytes(chain.rpc, bytes);\n  if (!(await storeSigned(deps, chain, lease,",
+        replace: "await broadcastBytes(chain, bytes);\n  if (!(await storeSigned(deps, chain, lease,",
         tests: ["test/integration/transfers/evm/drive-lanes.test.ts"],
       },
       {
@@ -334,10 +334,43 @@ export const transferMutations: readonly MutationGroup[] = [
         tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
       },
       {
+        name: "a transaction whose tip every endpoint refuses is never replaced",
+        find: 'outcome !== "underpriced"',
+        replace: "outcome",
+        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
+      },
+      {
+        name: "a transaction is replaced as soon as its tip is refused",
+        find: " || !isRefusedForLong(deps, chain, row)",
+        replace: "",
+        tests: ["test/integration/transfers/evm/refused-tips.test.ts"],
+      },
+      {
         name: "a replacement that was stored after its original became final blocks its lane",
         find: 'if (twins.some(({ state }) => state === "final")) {',
         replace: "if (twins.length < 0) {",
         tests: ["test/integration/transfers/evm/frozen-replacement.test.ts"],
+      },
+    ],
+  },
+  {
+    file: "chains/evm/evm-broadcast.ts",
+    tests: ["test/unit/chains/evm/evm-broadcast.test.ts"],
+    mutations: [
+      {
+        name: "bytes that the first endpoint refuses are broadcast to no other one",
+        find: "if (by === undefined || !refusals.includes(first.outcome)) return first;",
+        replace: "if (first) return first;",
+      },
+      {
+        name: "a used nonce that another endpoint reports does not decide",
+        find: ' || result.outcome === "nonce_too_low"',
+        replace: "",
+      },
+      {
+        name: "a pool that is full does not raise a lane's tip",
+        find: "|pool.*(full|overflow)",
+        replace: "",
       },
     ],
   },
@@ -359,6 +392,11 @@ export const transferMutations: readonly MutationGroup[] = [
         name: "a rollup's charge does not count in the ceiling",
         find: "policy.maxFeePerGas - (charge + gas - 1n) / gas",
         replace: "policy.maxFeePerGas",
+      },
+      {
+        name: "a replacement keeps a tip below the one of the networks file",
+        find: "raised > policy.priorityFeePerGas ? raised : policy.priorityFeePerGas",
+        replace: "raised",
       },
       { name: "a replacement pays no more than before", find: "(fee * 1125n) / 1000n + 1n", replace: "fee" },
     ],

@@ -14,21 +14,20 @@ export function chooseFees(baseFee: bigint, policy: FeePolicy): Fees | undefined
 }
 
 /**
- * Returns the fees for a replacement: both at least 12.5 % higher than before, and enough for the current base fee. Nodes
- * reject less than 10 %, and the margin covers rounding. Returns undefined when that exceeds the ceiling.
+ * Returns the fees for a replacement: both at least 12.5 % higher than before, and enough for the current base fee and for
+ * the tip of the networks file, which an operator may have raised. Nodes reject less than 10 %, and the margin covers
+ * rounding. Returns undefined when that exceeds the ceiling.
  */
 export function chooseReplacementFees(before: Fees, baseFee: bigint, policy: FeePolicy): Fees | undefined {
   const raise = (fee: bigint) => (fee * 1125n) / 1000n + 1n;
   const current = baseFee * 2n + policy.priorityFeePerGas;
-  const maxPriorityFeePerGas = raise(before.maxPriorityFeePerGas);
+  const raised = raise(before.maxPriorityFeePerGas);
+  const tip = raised > policy.priorityFeePerGas ? raised : policy.priorityFeePerGas;
   const least = raise(before.maxFeePerGas);
   if (least > policy.maxFeePerGas) return undefined;
   const wanted = current > least ? current : least;
   const maxFeePerGas = wanted < policy.maxFeePerGas ? wanted : policy.maxFeePerGas;
-  return {
-    maxFeePerGas,
-    maxPriorityFeePerGas: maxPriorityFeePerGas < maxFeePerGas ? maxPriorityFeePerGas : maxFeePerGas,
-  };
+  return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { parseTransaction } from "viem";
 import { ChainError } from "../../chains/errors.ts";
-import { broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
+import { type BroadcastResult, broadcastBytes, readNextNonce } from "../../chains/evm/evm-broadcast.ts";
 import { isUnavailable } from "../../chains/evm/evm-rpc.ts";
 import { toFeeMembers } from "../../chains/evm/fee-members.ts";
 import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
@@ -37,6 +37,8 @@ const ACCEPTED_WAIT_BLOCKS = 3;
 const ACCEPTED_WAIT_MS = 2_000;
 /** A transaction below the current base fee is replaced after this many block times: it cannot be included. */
 const PRICED_OUT_WAIT_BLOCKS = 1;
+/** A transaction whose price no endpoint accepts is replaced after this many block times: a pool may be full for a moment. */
+const REFUSED_WAIT_BLOCKS = 3;
 /** An accepted transaction that is in no block after this many block times has too low a tip. */
 const TIP_WAIT_BLOCKS = 20;
 /** Transactions that one pass checks, and that it broadcasts again for each lane, at most. */
@@ -46,7 +48,7 @@ const MAX_BROADCAST = 20;
 /**
  * Recovers transactions that are in no block. Broadcasts the same bytes again when the process died, a node lost them or a
  * reorg dropped them. Replaces a transaction with a higher fee when it is below the base fee, or when it has the lane's
- * lowest nonce and its tip is too low.
+ * lowest nonce and its tip is too low: it stays pending for long, or every endpoint refuses it.
  */
 export async function recoverLanes(
   deps: TransferDeps,
@@ -78,12 +80,27 @@ async function recoverLane(
   const used = await readNextNonce(chain.rpc, addressOfLane(lowest.lane_id));
   await endUsedNonces(deps, chain, { passed: due.filter((row) => row.nonce < used), ...reading });
   if (used < lowest.nonce && (await resetLaneNonce(deps, chain, waiting))) return;
+  const at = { baseFee, cursor: reading.cursor };
   for (const row of due) {
     if (row.nonce < used) continue;
-    const isStuck = isPricedOut(row, baseFee) || (row.nonce === used && isTipTooLow(deps, chain, row));
-    const bytes = (isStuck && (await replaceOrKeep(deps, chain, row, { baseFee, cursor: reading.cursor }))) || row;
-    await storeBroadcastResult(deps, chain, bytes, await broadcastBytes(chain.rpc, `0x${bytes.bytes.toString("hex")}`));
+    const isLowest = row.nonce === used;
+    const isStuck = isPricedOut(row, baseFee) || (isLowest && isTipTooLow(deps, chain, row));
+    const replacement = isStuck ? await replaceOrKeep(deps, chain, row, at) : undefined;
+    const outcome = await broadcastStored(deps, chain, replacement ?? row);
+    if (isStuck || !isLowest || outcome !== "underpriced" || !isRefusedForLong(deps, chain, row)) continue;
+    const raised = await replaceOrKeep(deps, chain, row, at);
+    if (raised) await broadcastStored(deps, chain, raised);
   }
+}
+
+async function broadcastStored(
+  deps: TransferDeps,
+  chain: EvmChain,
+  row: EvmTransactionRow,
+): Promise<BroadcastResult["outcome"]> {
+  const result = await broadcastBytes(chain, `0x${row.bytes.toString("hex")}`);
+  await storeBroadcastResult(deps, chain, row, result);
+  return result.outcome;
 }
 
 function isDue(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, baseFee: bigint): boolean {
@@ -163,6 +180,11 @@ function isPricedOut(row: EvmTransactionRow, baseFee: bigint): boolean {
 function isTipTooLow(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
   const waitMs = TIP_WAIT_BLOCKS * chain.network.blockMs + ACCEPTED_WAIT_MS;
   return row.state === "accepted" && row.broadcast_at !== null && ageMs(deps, row.created_at) >= waitMs;
+}
+
+/** Returns true for a transaction that was signed some block times ago. Each of its replacements waits as long. */
+function isRefusedForLong(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow): boolean {
+  return ageMs(deps, row.created_at) >= Math.max(ACCEPTED_WAIT_MS, REFUSED_WAIT_BLOCKS * chain.network.blockMs);
 }
 
 /**

@@ -88,7 +88,7 @@ async function sendReady(
     return "blocked";
   lease.next_nonce = nonce + 1;
   deps.metrics.batchSize.observe({ chain: chain.chain }, good.length);
-  const broadcast = await broadcastBytes(chain.rpc, bytes);
+  const broadcast = await broadcastBytes(chain, bytes);
   await storeBroadcastResult(deps, chain, key, broadcast);
   if (broadcast.outcome !== "accepted") return "blocked";
   return good.length < passed.length ? "short" : "sent";

@@ -1,13 +1,32 @@
 import { RpcRequestError } from "viem";
 import { describe, expect, test } from "vitest";
 import { ChainError, chainErrors, isTransientChainError } from "../../../../chains/errors.ts";
-import { broadcastBytes } from "../../../../chains/evm/evm-broadcast.ts";
+import { type BroadcastResult, broadcastBytes } from "../../../../chains/evm/evm-broadcast.ts";
+import type { Rpc } from "../../../../chains/evm/evm-rpc.ts";
 
-/** An endpoint that answers every broadcast with this error, as viem throws it. */
-const failWith = (message: string) => () =>
-  Promise.reject(
-    new RpcRequestError({ body: { params: ["0xsecret"] }, error: { code: -32000, message }, url: "http://n" }),
-  );
+/** Broadcasts to endpoints of which each answers with this error, as viem throws it, accepts, or does not answer. */
+async function broadcastTo(...answers: (string | "accepts" | ChainError)[]): Promise<{
+  result: BroadcastResult;
+  asked: number[];
+}> {
+  const asked: number[] = [];
+  const endpoints = answers.map((answer, index) => ({
+    name: `endpoint-${index}`,
+    rpc: (async () => {
+      asked.push(index);
+      if (answer instanceof ChainError) throw answer;
+      if (answer === "accepts") return "0xhash";
+      const error = { code: -32000, message: answer };
+      throw new RpcRequestError({ body: { params: ["0xsecret"] }, error, url: "http://n" });
+    }) as never as Rpc,
+  }));
+  const sendToOneEndpoint = async <T>(send: (rpc: Rpc) => Promise<T>) => {
+    const [first] = endpoints;
+    if (!first) throw new Error("there is no endpoint");
+    return { by: first.name, value: await send(first.rpc) };
+  };
+  return { result: await broadcastBytes({ sendToOneEndpoint, endpoints }, "0x02"), asked };
+}
 
 // Messages of Geth, Nethermind, Erigon, Besu, Reth, Anvil and rollups.
 const messages = {
@@ -25,33 +44,50 @@ const messages = {
     "max fee per gas less than block base fee: address 0x, maxFeePerGas: 1, baseFee: 7",
     "max fee per gas less than block base fee",
     "Gas price below configured minimum gas price",
+    "txpool is full",
+    "Transaction pool is full",
   ],
   insufficient_funds: [
     "insufficient funds for gas * price + value",
     "Insufficient funds for gas * price + value: balance 0, tx cost 5",
     "insufficient funds for gas * price + value: address 0x have 0 want 1",
   ],
-  refused: ["intrinsic gas too low", "txpool is full", "exceeds block gas limit", "invalid sender", "nonce too high"],
+  refused: ["intrinsic gas too low", "exceeds block gas limit", "invalid sender", "nonce too high"],
 } as const;
 
 describe.each(Object.entries(messages))("a broadcast is %s", (outcome, errors) => {
   test.each(errors)("if a node returns the error %j", async (message) => {
-    expect(await broadcastBytes(failWith(message) as never, "0x02")).toMatchObject({ outcome });
+    expect((await broadcastTo(message)).result).toMatchObject({ outcome });
   });
 });
 
-test("a broadcast that a node accepts is accepted", async () => {
-  expect(await broadcastBytes((async () => "0xhash") as never, "0x02")).toEqual({ outcome: "accepted" });
+test("a broadcast that a node accepts is accepted, and made to no other one", async () => {
+  expect(await broadcastTo("accepts", "accepts")).toEqual({ result: { outcome: "accepted" }, asked: [0] });
 });
 
+const silent = new ChainError("rpc_unreachable");
+
 test("a broadcast without an answer is unknown, not failed", async () => {
-  const silent = () => Promise.reject(new ChainError("rpc_unreachable"));
-  expect(await broadcastBytes(silent as never, "0x02")).toMatchObject({ outcome: "unknown" });
+  expect(await broadcastTo(silent)).toMatchObject({ result: { outcome: "unknown" }, asked: [0] });
 });
 
 test("the reason never contains the broadcast bytes", async () => {
-  const result = await broadcastBytes(failWith("txpool is full") as never, "0x02");
-  expect(JSON.stringify(result)).not.toContain("secret");
+  expect(JSON.stringify(await broadcastTo("exceeds block gas limit"))).not.toContain("secret");
+});
+
+const low = "transaction underpriced";
+test.each([
+  ["underpriced", "another endpoint accepts", [low, "accepts"], "accepted", [0, 1]],
+  ["underpriced", "another endpoint knows the bytes", [low, "already known"], "accepted", [0, 1]],
+  ["underpriced", "another endpoint has the nonce in a block", [low, "nonce too low"], "nonce_too_low", [0, 1]],
+  ["refused", "only the last endpoint accepts", ["nonce too high", low, "accepts"], "accepted", [0, 1, 2]],
+  ["insufficient funds", "another endpoint accepts", ["insufficient funds", "accepts"], "accepted", [0, 1]],
+  ["underpriced", "another endpoint does not answer", [low, silent], "underpriced", [0, 1]],
+  ["refused", "another endpoint finds it underpriced", ["nonce too high", low], "underpriced", [0, 1]],
+  ["refused", "another endpoint refuses it", ["nonce too high", "insufficient funds"], "refused", [0, 1]],
+  ["nonce too low", "there is another endpoint", ["nonce too low", "accepts"], "nonce_too_low", [0]],
+] as const)("a broadcast is %s at the first endpoint, and %s", async (_first, _then, answers, outcome, asked) => {
+  expect(await broadcastTo(...answers)).toMatchObject({ result: { outcome }, asked });
 });
 
 test("the table of chain errors decides which errors are transient", () => {
@@ -70,5 +106,5 @@ test.each([
   ["underpriced", "ReplacementNotAllowed"],
   ["insufficient_funds", "InsufficientFunds, Account balance: 0, cumulative cost: 5"],
 ])("a broadcast is %s if Nethermind, which writes errors without spaces, returns %j", async (outcome, message) => {
-  expect(await broadcastBytes(failWith(message) as never, "0x02")).toMatchObject({ outcome });
+  expect((await broadcastTo(message)).result).toMatchObject({ outcome });
 });

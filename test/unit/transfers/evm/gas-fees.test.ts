@@ -71,6 +71,14 @@ describe("a replacement under the same nonce", () => {
     expect(chooseReplacementFees(before, 30n * gwei, policy)?.maxFeePerGas).toBe(61n * gwei);
   });
 
+  test("offers the tip of the networks file when an operator has raised it by more than 12.5 %", () => {
+    const raised = { ...policy, priorityFeePerGas: 25n * gwei };
+    expect(chooseReplacementFees(before, gwei, raised)?.maxPriorityFeePerGas).toBe(25n * gwei);
+    expect(chooseReplacementFees(before, gwei, policy)?.maxPriorityFeePerGas).toBe((gwei * 1125n) / 1000n + 1n);
+    const atCeiling = chooseReplacementFees(before, gwei, { maxFeePerGas: 23n * gwei, priorityFeePerGas: 25n * gwei });
+    expect(atCeiling).toEqual({ maxFeePerGas: 23n * gwei, maxPriorityFeePerGas: 23n * gwei });
+  });
+
   test("offers at most the ceiling", () => {
     expect(chooseReplacementFees(before, 5_000n * gwei, policy)?.maxFeePerGas).toBe(policy.maxFeePerGas);
   });
