@@ -394,6 +394,16 @@ export const transferMutations: readonly MutationGroup[] = [
         replace: "policy.maxFeePerGas",
       },
       {
+        name: "a gas price has to pay the base fee and itself",
+        find: 'feeModel === "legacy" ? 0n : fees.maxPriorityFeePerGas',
+        replace: "fees.maxPriorityFeePerGas",
+        tests: [
+          "test/unit/transfers/evm/gas-fees.test.ts",
+          "test/unit/transfers/evm/lane-holds.test.ts",
+          "test/integration/transfers/evm/transaction-cost.test.ts",
+        ],
+      },
+      {
         name: "a replacement keeps a tip below the one of the networks file",
         find: "raised > policy.priorityFeePerGas ? raised : policy.priorityFeePerGas",
         replace: "raised",

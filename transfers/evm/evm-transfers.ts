@@ -44,6 +44,7 @@ export function evmTransfers(chain: EvmChain): TransferDriver {
       return balances;
     },
     readIssuerActions: (deps) => readIssuerActions(deps, chain),
-    isLaneHeld: (lane, status) => isLaneHeld(lane, status, deductLatestCharge(chain)),
+    isLaneHeld: (lane, status) =>
+      isLaneHeld(lane, status, { policy: deductLatestCharge(chain), feeModel: chain.network.feeModel }),
   };
 }

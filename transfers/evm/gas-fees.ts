@@ -1,3 +1,5 @@
+import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
+
 /** Fees of a transaction, wei per gas. On a chain without EIP-1559 both are its gas price. */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 export type FeePolicy = { maxFeePerGas: bigint; priorityFeePerGas: bigint };
@@ -28,6 +30,15 @@ export function chooseReplacementFees(before: Fees, baseFee: bigint, policy: Fee
   const wanted = current > least ? current : least;
   const maxFeePerGas = wanted < policy.maxFeePerGas ? wanted : policy.maxFeePerGas;
   return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
+}
+
+/**
+ * Returns true for a transaction that cannot pay the current base fee and its tip. A transaction with a gas price pays the
+ * base fee out of it, and the rest is its tip.
+ */
+export function isPricedOut(fees: Fees, baseFee: bigint, feeModel: EvmNetwork["feeModel"]): boolean {
+  const tip = feeModel === "legacy" ? 0n : fees.maxPriorityFeePerGas;
+  return fees.maxFeePerGas < baseFee + tip;
 }
 
 /**

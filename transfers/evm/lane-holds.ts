@@ -1,5 +1,6 @@
 import type { ChainStatus, LaneStatus } from "../../db/queries/gauges.ts";
-import { chooseFees, chooseReplacementFees, type FeePolicy } from "./gas-fees.ts";
+import type { EvmNetwork } from "../../runtime/networks/read-networks.ts";
+import { chooseFees, chooseReplacementFees, type FeePolicy, isPricedOut } from "./gas-fees.ts";
 
 /**
  * Returns true while the fee ceiling stops a lane that has something to send: the next block's fee is above the
@@ -8,13 +9,12 @@ import { chooseFees, chooseReplacementFees, type FeePolicy } from "./gas-fees.ts
 export function isLaneHeld(
   lane: Pick<LaneStatus, "in_flight" | "lowest_max_fee" | "lowest_priority_fee">,
   chain: Pick<ChainStatus, "base_fee" | "waiting"> | undefined,
-  policy: FeePolicy,
+  { policy, feeModel }: { policy: FeePolicy; feeModel: EvmNetwork["feeModel"] },
 ): boolean {
   if (!chain || chain.base_fee === null) return false;
   const { base_fee: baseFee } = chain;
   if (!chooseFees(baseFee, policy)) return chain.waiting || lane.in_flight > 0;
   if (lane.lowest_max_fee === null || lane.lowest_priority_fee === null) return false;
   const lowest = { maxFeePerGas: lane.lowest_max_fee, maxPriorityFeePerGas: lane.lowest_priority_fee };
-  const isStuck = lowest.maxFeePerGas < baseFee + lowest.maxPriorityFeePerGas;
-  return isStuck && !chooseReplacementFees(lowest, baseFee, policy);
+  return isPricedOut(lowest, baseFee, feeModel) && !chooseReplacementFees(lowest, baseFee, policy);
 }

@@ -20,6 +20,7 @@ import { attemptAll } from "../attempt-all.ts";
 import type { BookUnsolicited } from "../record-movements.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
 import { WATCH_LEASE_MS } from "../watch-lease.ts";
+import { type Fees, isPricedOut } from "./gas-fees.ts";
 import { resetLaneNonce } from "./lane-nonce.ts";
 import { recordMissedReceipts } from "./missed-receipts.ts";
 import { isNoncePassed } from "./passed-nonces.ts";
@@ -84,7 +85,7 @@ async function recoverLane(
   for (const row of due) {
     if (row.nonce < used) continue;
     const isLowest = row.nonce === used;
-    const isStuck = isPricedOut(row, baseFee) || (isLowest && isTipTooLow(deps, chain, row));
+    const isStuck = isBelowBaseFee(chain, row, baseFee) || (isLowest && isTipTooLow(deps, chain, row));
     const replacement = isStuck ? await replaceOrKeep(deps, chain, row, at) : undefined;
     const outcome = await broadcastStored(deps, chain, replacement ?? row);
     if (isStuck || !isLowest || outcome !== "underpriced" || !isRefusedForLong(deps, chain, row)) continue;
@@ -106,7 +107,7 @@ async function broadcastStored(
 function isDue(deps: TransferDeps, chain: EvmChain, row: EvmTransactionRow, baseFee: bigint): boolean {
   const age = ageMs(deps, row.broadcast_at ?? row.created_at);
   if (row.state !== "accepted") return age >= UNANSWERED_WAIT_MS;
-  if (isPricedOut(row, baseFee)) return age >= PRICED_OUT_WAIT_BLOCKS * chain.network.blockMs;
+  if (isBelowBaseFee(chain, row, baseFee)) return age >= PRICED_OUT_WAIT_BLOCKS * chain.network.blockMs;
   return age >= Math.max(ACCEPTED_WAIT_MS, ACCEPTED_WAIT_BLOCKS * chain.network.blockMs);
 }
 
@@ -169,8 +170,12 @@ async function findReceipts(
 }
 
 /** Returns true for a transaction that cannot pay the current base fee. Any other one is broadcast again unchanged. */
-function isPricedOut(row: EvmTransactionRow, baseFee: bigint): boolean {
-  return row.max_fee_per_gas < baseFee + row.max_priority_fee_per_gas;
+function isBelowBaseFee(chain: EvmChain, row: EvmTransactionRow, baseFee: bigint): boolean {
+  return isPricedOut(feesOf(row), baseFee, chain.network.feeModel);
+}
+
+function feesOf(row: EvmTransactionRow): Fees {
+  return { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
 }
 
 /**
@@ -220,11 +225,10 @@ async function replace(
 ): Promise<EvmTransactionRow | undefined> {
   const signer = deps.keys.get(chain.chain)?.lanes.find(({ address }) => address === addressOfLane(row.lane_id));
   if (!signer) return undefined;
-  const before = { maxFeePerGas: row.max_fee_per_gas, maxPriorityFeePerGas: row.max_priority_fee_per_gas };
   const { to, data } = parseTransaction(`0x${row.bytes.toString("hex")}`);
   if (!to || !data) throw new Error(`transaction ${row.hash} has no receiver or no data`);
   const payload = { to, data, gas: row.gas_limit };
-  const fees = await priceReplacement(chain, { before, payload, baseFee });
+  const fees = await priceReplacement(chain, { before: feesOf(row), payload, baseFee });
   if (!fees) return undefined;
 
   const signed = await signer.signTransaction({

@@ -75,7 +75,11 @@ test("on an OP Stack chain, transfers wait while the charges besides the gas exc
   const isHeld = async () => {
     await evmTransfers(fixture.evm).readGasBalances(fixture.deps);
     const lane = { in_flight: 0, lowest_max_fee: null, lowest_priority_fee: null };
-    return isLaneHeld(lane, { base_fee: parseGwei("4"), waiting: true }, deductLatestCharge(fixture.evm));
+    return isLaneHeld(
+      lane,
+      { base_fee: parseGwei("4"), waiting: true },
+      { policy: deductLatestCharge(fixture.evm), feeModel: "op-stack" },
+    );
   };
   expect(await isHeld(), "the gauge of the alert").toBe(true);
   // Exactly the ceiling: a base fee of 4, a tip of 1, and an operator fee of 5 gwei for each gas.
@@ -139,6 +143,29 @@ test("on a chain without EIP-1559, transactions have a gas price, and so do thei
   expect(prices[0]?.gasPrice).toBe(proposed + parseGwei("1"));
   expect((prices[1]?.gasPrice ?? 0n) * 1_000n >= (prices[0]?.gasPrice ?? 0n) * 1_125n).toBe(true);
   expect(rows.map(({ max_fee_per_gas: most }) => most)).toEqual(prices.map(({ gasPrice }) => gasPrice));
+});
+
+test("on a chain without EIP-1559, a transaction that waits for a block is not replaced while the base fee does not rise", async () => {
+  const chain = await startChain();
+  const change = { feeModel: "legacy", blockMs: 1_000 };
+  const fixture = await makeTransfersFixture(chain, { change });
+  fixture.clock.stop();
+  const one = await fixture.sign(await fundBuyer(chain));
+  await chain.client.setAutomine(false);
+  await fixture.relay();
+  const [first] = await fixture.transactions();
+  for (let block = 0; block < 4; block += 1) {
+    // The block's producer leaves the transaction out.
+    await chain.client.dropTransaction({ hash: first?.hash as Hex });
+    await mine(chain);
+    fixture.clock.advance(3_000);
+    // The transaction is broadcast again.
+    await fixture.watch();
+  }
+  expect((await fixture.transactions()).map(({ hash, state }) => [hash, state])).toEqual([[first?.hash, "accepted"]]);
+  await mine(chain);
+  await fixture.watch();
+  expect(await fixture.statesOf([one.id])).toEqual(["confirmed"]);
 });
 
 test("a process does not start with a fee model that is not the chain's", async () => {

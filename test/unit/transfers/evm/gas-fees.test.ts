@@ -5,6 +5,7 @@ import {
   chooseReplacementFees,
   chooseReplacementPrice,
   deductCharge,
+  isPricedOut,
 } from "../../../../transfers/evm/gas-fees.ts";
 
 const gwei = 10n ** 9n;
@@ -87,6 +88,13 @@ describe("a replacement under the same nonce", () => {
     const high = { maxFeePerGas: 90n * gwei, maxPriorityFeePerGas: gwei };
     expect(chooseReplacementFees(high, 5_000n * gwei, policy)).toBeUndefined();
   });
+});
+
+test("a transaction is below the base fee when it cannot pay it with its tip, on a chain without EIP-1559 with its price", () => {
+  const fees = { maxFeePerGas: 20n, maxPriorityFeePerGas: 2n };
+  expect([18n, 19n].map((baseFee) => isPricedOut(fees, baseFee, "eip1559"))).toEqual([false, true]);
+  const price = { maxFeePerGas: 20n, maxPriorityFeePerGas: 20n };
+  expect([1n, 20n, 21n].map((baseFee) => isPricedOut(price, baseFee, "legacy"))).toEqual([false, false, true]);
 });
 
 describe("on a chain without EIP-1559", () => {

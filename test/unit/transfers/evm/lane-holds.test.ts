@@ -25,9 +25,17 @@ test.each([
   ["a stuck lane whose replacement exceeds the ceiling is held", flying(95n), { base_fee: 97n, waiting: false }, true],
   ["a lane is not held before the first block has been read", idle, { base_fee: null, waiting: true }, false],
 ])("%s", (_what, lane, chain, held) => {
-  expect(isLaneHeld(lane, chain, policy)).toBe(held);
+  expect(isLaneHeld(lane, chain, { policy, feeModel: "eip1559" })).toBe(held);
 });
 
 test("a lane whose chain was removed from the networks file is not held", () => {
-  expect(isLaneHeld(flying(50n), undefined, policy)).toBe(false);
+  expect(isLaneHeld(flying(50n), undefined, { policy, feeModel: "eip1559" })).toBe(false);
+});
+
+test("a lane on a chain without EIP-1559 is held when its gas price is below the base fee, not below the base fee and itself", () => {
+  const chain = (base_fee: bigint) => ({ base_fee, waiting: false });
+  const lane = { ...flying(95n), lowest_priority_fee: 95n };
+  expect(isLaneHeld(lane, chain(10n), { policy, feeModel: "legacy" })).toBe(false);
+  expect(isLaneHeld(lane, chain(95n), { policy, feeModel: "legacy" })).toBe(false);
+  expect(isLaneHeld(lane, chain(96n), { policy, feeModel: "legacy" })).toBe(true);
 });
