@@ -8,62 +8,99 @@ import type { CatchUpDeps } from "../payments/payouts/sign-payout.ts";
 import { writeSettledEventParts } from "../payments/webhooks/settled-events.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { JobRequest } from "../queues/enqueue.ts";
+import { runEach } from "../runtime/run-each.ts";
 
-/** Enqueues a job for every row that is due. Idempotent: any process can run it at any time. */
-export async function sweep(deps: PaymentDeps & CatchUpDeps): Promise<void> {
-  const began = deps.now();
-  const { payments, attempts, transfers, settlements, refunds, chains, endpoints } = await takeDueWork(deps);
+type SweepDeps = PaymentDeps & CatchUpDeps & { isTransient: (error: unknown) => boolean };
 
-  // A waiting payment has no job. The sweep enqueues its expiry, so a find here is normal.
-  await deps.enqueue(
-    "expire-payment",
-    payments.map(({ id, retry }) => ({ data: { paymentId: id }, retry })),
-  );
-  for (const [queue, due] of Map.groupBy(attempts, verifyQueueOf))
+/** The parts of a sweep. Each enqueues what it has taken before the next one runs a statement. */
+const parts: readonly ((deps: SweepDeps) => Promise<void>)[] = [
+  async (deps) => {
+    const payments = await takeDueWork(deps, "payments");
+    // A waiting payment has no job. The sweep enqueues its expiry, so a find here is normal.
     await deps.enqueue(
-      queue,
-      due.map(({ id, retry }): JobRequest<"verify-signature"> => ({ data: { attemptIds: [id] }, retry })),
+      "expire-payment",
+      payments.map(({ id, retry }) => ({ data: { paymentId: id }, retry })),
     );
-  const ready = transfers.map(({ id, smart_wallet: isWallet, ...transfer }) => ({
-    transferId: id,
-    isWallet,
-    ...transfer,
-  }));
-  await enqueueRelays(deps, ready);
-  await deps.enqueue(
-    "settle",
-    settlements.map(({ ids, retry }) => ({ data: { settlementIds: ids }, retry })),
-  );
-  await deps.enqueue(
-    "refund",
-    refunds.map(({ ids, retry }) => ({ data: { refundIds: ids }, retry })),
-  );
-  await deps.enqueue(
-    "watch-chain",
-    chains.map(({ chain, block, retry }) => ({ data: { chain, block }, retry })),
-  );
-  // New events enqueue no job themselves. The sweep enqueues their endpoints, so a find here is normal.
-  await deps.enqueue(
-    "deliver-webhook",
-    endpoints.map(({ id, retry }) => ({ data: { endpointId: id }, retry })),
-  );
-
-  const found: [QueueName, number][] = [
-    ...(["verify-signature", "verify-contract-wallet"] as const).map((queue): [QueueName, number] => {
-      return [queue, attempts.filter((attempt) => verifyQueueOf(attempt) === queue).length];
-    }),
-    ...(["relay-transfers", "relay-contract-wallet", "submit-solana"] as const).map((queue): [QueueName, number] => {
-      return [queue, ready.filter((transfer) => relayQueueOf(transfer) === queue).length];
-    }),
-    ["settle", settlements.length],
-    ["refund", refunds.length],
-    ["watch-chain", chains.length],
-    ["deliver-webhook", endpoints.filter(({ lost }) => lost).length],
-  ];
-  for (const [queue, count] of found) deps.metrics.sweepReenqueued.inc({ queue }, count);
+  },
+  enqueueAttempts,
+  enqueueTransfers,
+  async (deps) => {
+    const due = await takeDueWork(deps, "settlements");
+    await enqueueFound(
+      deps,
+      "settle",
+      due.map(({ ids, retry }) => ({ data: { settlementIds: ids }, retry })),
+    );
+  },
+  async (deps) => {
+    const due = await takeDueWork(deps, "refunds");
+    await enqueueFound(
+      deps,
+      "refund",
+      due.map(({ ids, retry }) => ({ data: { refundIds: ids }, retry })),
+    );
+  },
+  async (deps) => {
+    const due = await takeDueWork(deps, "chains");
+    await enqueueFound(
+      deps,
+      "watch-chain",
+      due.map(({ chain, block, retry }) => ({ data: { chain, block }, retry })),
+    );
+  },
+  async (deps) => {
+    const endpoints = await takeDueWork(deps, "endpoints");
+    // New events enqueue no job themselves. The sweep enqueues their endpoints, so a find here is normal.
+    await deps.enqueue(
+      "deliver-webhook",
+      endpoints.map(({ id, retry }) => ({ data: { endpointId: id }, retry })),
+    );
+    countFound(deps, "deliver-webhook", endpoints.filter(({ lost }) => lost).length);
+  },
   // After the jobs, which must not wait for a payout of thousands of payments.
-  await writeSettledEventParts(deps);
+  writeSettledEventParts,
+];
+
+/**
+ * Enqueues a job for every row that is due. Idempotent: any process can run it at any time. A kind whose statement fails, for
+ * example on a locked table, does not keep the others from being enqueued: the first error is thrown after them.
+ */
+export async function sweep(deps: SweepDeps): Promise<void> {
+  const began = deps.now();
+  await runEach(parts, (part) => part(deps), deps);
   deps.metrics.sweepLastRun.set(began.getTime() / 1000);
+}
+
+async function enqueueAttempts(deps: SweepDeps): Promise<void> {
+  const due = Map.groupBy(await takeDueWork(deps, "attempts"), verifyQueueOf);
+  for (const queue of ["verify-signature", "verify-contract-wallet"] as const)
+    await enqueueFound(
+      deps,
+      queue,
+      (due.get(queue) ?? []).map(({ id, retry }) => ({ data: { attemptIds: [id] }, retry })),
+    );
+}
+
+async function enqueueTransfers(deps: SweepDeps): Promise<void> {
+  const due = await takeDueWork(deps, "transfers");
+  const ready = due.map(({ id, smart_wallet: isWallet, ...transfer }) => ({ transferId: id, isWallet, ...transfer }));
+  await enqueueRelays(deps, ready);
+  for (const queue of ["relay-transfers", "relay-contract-wallet", "submit-solana"] as const)
+    countFound(deps, queue, ready.filter((transfer) => relayQueueOf(transfer) === queue).length);
+}
+
+/** Enqueues jobs that should have been enqueued before, and counts them. */
+async function enqueueFound<N extends QueueName>(
+  deps: SweepDeps,
+  queue: N,
+  jobs: readonly JobRequest<N>[],
+): Promise<void> {
+  await deps.enqueue(queue, jobs);
+  countFound(deps, queue, jobs.length);
+}
+
+function countFound(deps: SweepDeps, queue: QueueName, count: number): void {
+  deps.metrics.sweepReenqueued.inc({ queue }, count);
 }
 
 /** Enqueues the reconciliation of every chain for which it is due. One process claims each chain. */

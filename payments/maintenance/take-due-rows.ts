@@ -30,22 +30,27 @@ export type DueWork = {
   endpoints: (DueRow & { lost: boolean })[];
 };
 
+type Deps = Pick<PaymentDeps, "db" | "chains" | "now"> & CatchUpDeps;
+
+const takers: { [K in keyof DueWork]: (deps: Deps) => Promise<DueWork[K]> } = {
+  payments: ({ db, now }) => takeDue(db, { table: "payment", now: now(), limit: LIMIT }),
+  attempts: ({ db, now }) => takeDue(db, { table: "attempt", now: now(), limit: LIMIT }),
+  transfers: ({ db, chains, now }) => takeDueTransfers(db, { chains: [...chains.keys()], now: now(), limit: LIMIT }),
+  settlements: (deps) => takePayouts(deps, "settlement"),
+  refunds: (deps) => takePayouts(deps, "refund"),
+  // A chain that has left the networks file keeps its cursor, but no worker can watch it.
+  chains: ({ db, chains }) => takeDueChains(db, { chains: [...chains.keys()] }),
+  endpoints: ({ db, now }) => {
+    const at = now();
+    return takeDueEndpoints(db, { now: at, retryAt: new Date(at.getTime() + ENDPOINT_RETRY_MS), limit: LIMIT });
+  },
+};
+
 /**
- * Takes every row whose due time has passed: after a lost job, a flushed Redis, or a crash between a commit and its
- * enqueueing. Each row is returned once and falls due again later, so the caller must enqueue jobs for all of them.
+ * Takes the rows of one kind whose due time has passed: after a lost job, a flushed Redis, or a crash between a commit and its
+ * enqueueing. Each row is returned once and falls due again later, so the caller must enqueue jobs for all of them before it
+ * takes another kind, which may fail.
  */
-export async function takeDueWork(deps: Pick<PaymentDeps, "db" | "chains" | "now"> & CatchUpDeps): Promise<DueWork> {
-  const { db } = deps;
-  const chains = [...deps.chains.keys()];
-  const now = deps.now();
-  return {
-    payments: await takeDue(db, { table: "payment", now, limit: LIMIT }),
-    attempts: await takeDue(db, { table: "attempt", now, limit: LIMIT }),
-    transfers: await takeDueTransfers(db, { chains, now, limit: LIMIT }),
-    settlements: await takePayouts(deps, "settlement"),
-    refunds: await takePayouts(deps, "refund"),
-    // A chain that has left the networks file keeps its cursor, but no worker can watch it.
-    chains: await takeDueChains(db, { chains }),
-    endpoints: await takeDueEndpoints(db, { now, retryAt: new Date(now.getTime() + ENDPOINT_RETRY_MS), limit: LIMIT }),
-  };
+export function takeDueWork<K extends keyof DueWork>(deps: Deps, kind: K): Promise<DueWork[K]> {
+  return takers[kind](deps);
 }

@@ -15,6 +15,33 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/migrations/initial/webhooks.sql",
+    tests: ["test/integration/workers/locked-table.test.ts"],
+    mutations: [
+      {
+        name: "taking due payments waits for a lock on the table of deliveries",
+        find: "if not exists (select from added) then return null; end if;",
+        replace: "",
+      },
+    ],
+  },
+  {
+    file: "workers/enqueue-due.ts",
+    tests: ["test/integration/workers/locked-table.test.ts"],
+    mutations: [
+      {
+        name: "a sweep enqueues nothing more after one kind of due rows cannot be read",
+        find: "await runEach(parts, (part) => part(deps), deps);",
+        replace: "for (const part of parts) await part(deps);",
+      },
+      {
+        name: "a sweep postpones the rows of every kind while the store is unavailable",
+        find: "await runEach(parts, (part) => part(deps), deps);",
+        replace: "await runEach(parts, (part) => part(deps), { isTransient: () => false });",
+      },
+    ],
+  },
+  {
     file: "workers/read-in-sequence.ts",
     tests: ["test/unit/workers/read-in-sequence.test.ts"],
     mutations: [

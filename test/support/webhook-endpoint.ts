@@ -98,7 +98,7 @@ export async function registerEndpointIn(
 /** Delivers everything for which the sweep enqueues jobs, as workers do. Returns the number of endpoints. */
 export async function deliverAll({ deps }: Pick<MerchantFixture, "deps">): Promise<number> {
   while ((await writeSettledEvents(deps)) > 0);
-  const { endpoints } = await takeDueWork(deps);
+  const endpoints = await takeDueWork(deps, "endpoints");
   const signal = new AbortController().signal;
   await Promise.all(endpoints.map(({ id }) => deliverDue(deps, { endpointId: id, signal })));
   return endpoints.length;

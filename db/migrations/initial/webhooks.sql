@@ -126,6 +126,8 @@ create index webhook_attempt_at on webhook_attempt (at);
 create function add_webhook_deliveries() returns trigger language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
+    -- Most updates of payments add no event. They must not wait for a lock on this table, as `vacuum full` takes it.
+    if not exists (select from added) then return null; end if;
     insert into webhook_delivery (event_id, endpoint_id, priority, at, due_at)
     select a.id, e.id, a.priority, a.at, a.at
     from added a

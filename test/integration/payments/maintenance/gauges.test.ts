@@ -51,7 +51,7 @@ test("a sweep that enqueues a settlement again does not reset its age", async ()
       epoch = (select id from database_epoch)`,
     );
     const deps = { db, chains, now: () => after(seconds), startedAt: after(-60), epoch };
-    expect((await takeDueWork(deps)).settlements).toHaveLength(1);
+    expect(await takeDueWork(deps, "settlements")).toHaveLength(1);
     expect((await read(seconds)).overdue).toContainEqual({ table: "settlement", seconds });
   }
   // A payout that does not arrive (for example to a blocked destination) counts too.

@@ -29,7 +29,8 @@ const sweepAt = async (seconds: number) => {
     `update chain_cursor set reached_head_at = '${now().toISOString()}',
     epoch = (select id from database_epoch) where chain = '${here}'`,
   );
-  return takeDueWork({ db, chains, now, startedAt: after(-60), epoch });
+  const deps = { db, chains, now, startedAt: after(-60), epoch };
+  return { payments: await takeDueWork(deps, "payments"), settlements: await takeDueWork(deps, "settlements") };
 };
 
 await execute(

@@ -36,11 +36,11 @@ test("payments that succeed within the accumulation time are paid out in one tra
   expect(others).toEqual([]);
   expect(settlement).toMatchObject({ state: "accumulating", amount: 6_000_000n, number: 1 });
   expect(settleJobsOf(fixture)).toEqual([]);
-  expect((await takeDueWork(fixture.deps)).settlements).toEqual([]);
+  expect(await takeDueWork(fixture.deps, "settlements")).toEqual([]);
 
   fixture.clock.advance(61_000);
   await fixture.watch();
-  const owed = (await takeDueWork(fixture.deps)).settlements.flatMap(({ ids }) => ids);
+  const owed = (await takeDueWork(fixture.deps, "settlements")).flatMap(({ ids }) => ids);
   expect(owed).toEqual([settlement?.id]);
   await fixture.settle(...owed);
   await fixture.relay();

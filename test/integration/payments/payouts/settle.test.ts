@@ -137,8 +137,8 @@ describe("settlements", () => {
     await bare.addDestination();
     bare.clock.advance(60_000);
     await bare.watch();
-    const owed = await takeDueWork(bare.deps);
-    expect(owed.settlements.flatMap(({ ids }) => ids)).toContain(settlementId);
+    const owed = await takeDueWork(bare.deps, "settlements");
+    expect(owed.flatMap(({ ids }) => ids)).toContain(settlementId);
     bare.clock.advance(-60_000);
     expect(await bare.settle(settlementId)).toEqual(["begun"]);
     await bare.relay();

@@ -203,7 +203,7 @@ test("a worker that lost its lease does not count an attempt that another worker
 
 test("the sweep enqueues an endpoint once, again when no worker took the job, and only the second time counts as lost", async () => {
   const { fixture, id } = await makeWebhookFixture(chain);
-  const sweep = async () => (await takeDueWork(fixture.deps)).endpoints;
+  const sweep = () => takeDueWork(fixture.deps, "endpoints");
   expect(await sweep()).toEqual([]);
   await fixture.create();
   // On a slow machine, the time after which the sweep enqueues it again would pass between two sweeps.
