@@ -36,6 +36,18 @@ export const transferMutations: readonly MutationGroup[] = [
         justification: "the next pass finds the broadcast without a response and stops before it signs anything",
         tests: ["test/integration/transfers/evm/lost-responses.test.ts"],
       },
+      {
+        name: "transfers that fail are held before the others are sent",
+        find: "  await attemptAll([\n    async () => {",
+        replace: "  await attemptAll([\n    handleFailed,\n    async () => {",
+        tests: ["test/integration/transfers/evm/failed-transfers-last.test.ts"],
+      },
+      {
+        name: "transfers that fail are not held when the others cannot be sent",
+        find: "await attemptAll([",
+        replace: "await (async (steps: (() => Promise<unknown>)[]) => {\n    for (const step of steps) await step();\n  })([",
+        tests: ["test/integration/transfers/evm/failed-transfers-last.test.ts"],
+      },
     ],
   },
   {
@@ -722,8 +734,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a transfer that would fail is sent",
-        find: "} else if (outcome?.ok) good.push(member);",
-        replace: "} else if (outcome) good.push(member);",
+        find: "if (!isRefused && outcome?.ok) good.push(member);",
+        replace: "if (!isRefused && outcome) good.push(member);",
       },
       {
         name: "the transfer of a payer who has become a contract is batched",

@@ -22,17 +22,27 @@ export type RowMember = BatchMember & { row: EvmTransferRow };
 /** The lane that sends a batch, its price, and the functions that book what the dry run finds. */
 type Sending = { signer: Signer; price: Price; handlers: SendHandlers };
 
+/** A transfer that is not sent: its payer is refused by screening, or it would fail for this reason. */
+type Failed = { row: EvmTransferRow; isRefused: boolean; reason: string };
+
 /**
- * Simulates a batch, holds the transfers that would fail, and returns the others. No gas is spent on a transfer that cannot
- * succeed now, and nothing is sent for a payer that fails screening.
+ * The transfers of a batch that can be sent, and a function that holds or ends the others. Each of those takes several statements,
+ * so it is called after the broadcast, and before the lane claims its next batch. It throws database errors.
+ */
+type DryRun = { good: readonly RowMember[]; handleFailed: () => Promise<void> };
+
+/**
+ * Simulates a batch and finds the transfers that can be sent. No gas is spent on a transfer that cannot succeed now, and nothing
+ * is sent for a payer that fails screening.
  */
 export async function dryRunBatch(
   deps: TransferDeps,
   chain: EvmChain,
   { handlers, ...sending }: Sending,
   batch: readonly RowMember[],
-): Promise<RowMember[]> {
+): Promise<DryRun> {
   const good: RowMember[] = [];
+  const failed: Failed[] = [];
   const payouts = batch.flatMap(({ row }) => (row.purpose === "payment" ? [] : [row]));
   const unmade = new Set(await keepUnpaidPayouts(deps, payouts, handlers.adopted));
   const rest = batch.filter(({ row }) => row.purpose === "payment" || unmade.has(row));
@@ -40,24 +50,36 @@ export async function dryRunBatch(
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index];
     const { row } = member;
-    try {
-      if (row.purpose === "payment" && refused.has(row.payer)) {
-        // Another relayer may have made the transfer already. Then the money has arrived.
-        if (!(await claimExistingMovement(deps, row))) await declineTransfer(deps, row, handlers.declined);
-      } else if (outcome?.ok) good.push(member);
-      else if (!(await wasMade(deps, row, handlers))) {
-        const error = await explain(chain, row, outcome?.reason ?? "the simulation returned no result");
-        deps.log.warn(
-          { transfer: row.id, chain: chain.chain, error },
-          "transfer would fail now and is held for a retry",
-        );
-        await holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
-      }
-    } catch (error) {
-      await holdUnprocessable(deps, row, error);
+    const isRefused = row.purpose === "payment" && refused.has(row.payer);
+    if (!isRefused && outcome?.ok) good.push(member);
+    else {
+      const reason = outcome?.ok === false ? outcome.reason : "the simulation returned no result";
+      failed.push({ row, isRefused, reason });
     }
   }
-  return good;
+  const handleFailed = async () => {
+    for (const one of failed)
+      await holdOrEnd(deps, chain, one, handlers).catch((error: unknown) => holdUnprocessable(deps, one.row, error));
+  };
+  return { good, handleFailed };
+}
+
+/** Holds a transfer that would fail, ends one whose payer is refused, and keeps one that was made in the meantime. */
+async function holdOrEnd(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { row, isRefused, reason }: Failed,
+  handlers: SendHandlers,
+): Promise<void> {
+  if (isRefused) {
+    // Another relayer may have made the transfer already. Then the money has arrived.
+    if (!(await claimExistingMovement(deps, row))) await declineTransfer(deps, row, handlers.declined);
+    return;
+  }
+  if (await wasMade(deps, row, handlers)) return;
+  const error = await explain(chain, row, reason);
+  deps.log.warn({ transfer: row.id, chain: chain.chain, error }, "transfer would fail now and is held for a retry");
+  await holdTransfer(deps.db, { id: row.id, error, now: deps.now() });
 }
 
 /** Returns true for a transfer that fails because it was made in the meantime. The transfer is adopted or held. */

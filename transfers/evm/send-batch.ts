@@ -4,6 +4,7 @@ import type { EvmChain } from "../../chains/evm/open-evm-chain.ts";
 import { type LaneWork, readLaneWork } from "../../db/queries/lane-work.ts";
 import type { TransactionKey } from "../../db/queries/transactions.ts";
 import type { EvmTransferRow } from "../../db/queries/transfers.ts";
+import { attemptAll } from "../attempt-all.ts";
 import { holdUnprocessable } from "../hold-unprocessable.ts";
 import { traceTransfers } from "../trace-transfers.ts";
 import type { TransferDeps } from "../transfer-deps.ts";
@@ -50,34 +51,55 @@ export async function sendBatch(
   return traceTransfers(deps, "relay", of, () => sendReady(deps, chain, lane, { ready, baseFee, work }));
 }
 
-/** Sends one transaction for claimed transfers: picks a batch of them, simulates, signs, stores and broadcasts it. */
+/** How the sending of a batch ended. */
+type Sent = "sent" | "blocked" | "short";
+
+/** Sends one transaction for claimed transfers: picks a batch of them and simulates it, sends the good ones, and holds the others. */
 async function sendReady(
   deps: TransferDeps,
   chain: EvmChain,
   lane: Lane,
   { ready, baseFee, work }: { ready: readonly EvmTransferRow[]; baseFee: bigint; work: LaneWork },
-): Promise<"sent" | "blocked" | "short"> {
-  const { lease, signer } = lane;
+): Promise<Sent> {
   const batch = pickBatch(await toMembers(deps, chain, ready), chain.network.batchGas);
   if (batch.length === 0) return "sent";
   const price = await priceBatch(deps, chain, { batch, baseFee });
   if (!price) return "blocked";
-  const nonce = lease.next_nonce;
-  const costsOf = (some: readonly RowMember[]) => sumCosts(price, sumGas(some) + price.extraGas, work);
   // What is sent costs at most as much as the whole batch.
-  const most = costsOf(batch);
-  const [passed, spendable = most.cost] = await Promise.all([
+  const most = costsOf(batch, price, work);
+  const [{ good, handleFailed }, spendable = most.cost] = await Promise.all([
     dryRunBatch(deps, chain, { ...lane, price }, batch),
-    readSpendable(deps, chain, lease, most),
+    readSpendable(deps, chain, lane.lease, most),
   ]);
-  // The transfers that failed are held now, so the next batch has others or none.
-  if (passed.length === 0) return "sent";
+  let sent: Sent = "sent";
+  // The transfers that failed are held afterwards in any case, so the next batch has others or none.
+  await attemptAll([
+    async () => {
+      if (good.length > 0) sent = await sendGood(deps, chain, lane, { passed: good, price, spendable, work });
+    },
+    handleFailed,
+  ]);
+  return sent;
+}
 
+/** Returns what these transfers would cost, and what the lane's transactions in flight cost, wei. */
+function costsOf(members: readonly RowMember[], price: Price, work: LaneWork): ReturnType<typeof sumCosts> {
+  return sumCosts(price, sumGas(members) + price.extraGas, work);
+}
+
+/** Signs, stores and broadcasts a transaction for the transfers that have passed the simulation. */
+async function sendGood(
+  deps: TransferDeps,
+  chain: EvmChain,
+  { lease, signer }: Lane,
+  { passed, price, spendable, work }: { passed: readonly RowMember[]; price: Price; spendable: bigint; work: LaneWork },
+): Promise<Sent> {
   // A lane with little gas sends what it can pay for: without another lane, all transfers would wait until it has more.
   let good = passed;
-  while (good.length > 0 && costsOf(good).cost > spendable) good = good.slice(0, -1);
+  while (good.length > 0 && costsOf(good, price, work).cost > spendable) good = good.slice(0, -1);
   if (good.length === 0) return "short";
-  spendGas(chain, lease, costsOf(good).cost);
+  spendGas(chain, lease, costsOf(good, price, work).cost);
+  const nonce = lease.next_nonce;
   const { to, data, gas: limit } = buildPayload(chain.multicall, good);
   const [gas, { fees }] = [limit + price.extraGas, price];
   const { chainId } = chain;
