@@ -95,6 +95,12 @@ export function fillGauges(deps: Deps): void {
   fill(metrics.cursorLagSeconds, "chains", (set, { chains }) => {
     for (const { chain, lagSeconds } of chains) set({ chain }, lagSeconds);
   });
+  fill(metrics.finalLagSeconds, "chains", (set, { chains }) => {
+    for (const { chain, finalLagSeconds } of chains) if (finalLagSeconds !== undefined) set({ chain }, finalLagSeconds);
+  });
+  fill(metrics.finalitySeconds, "chains", (set, { chains }) => {
+    for (const { chain, finalitySeconds } of chains) set({ chain }, finalitySeconds);
+  });
   fill(metrics.historyUnread, "history", (set, { history }) => {
     for (const { chain, unread } of history) set({ chain }, unread);
   });

@@ -107,6 +107,8 @@ export async function listLaneStatuses(db: Db): Promise<LaneStatus[]> {
 export type ChainStatus = {
   chain: string;
   cursor: number;
+  /** The height up to which everything is final and booked. */
+  final: number;
   /** When a watcher last reached the head; before the first time, the time of the block at which it began. */
   reached_head_at: Date | null;
   /** The base fee of the newest block that was read, wei per gas. */
@@ -118,7 +120,7 @@ export type ChainStatus = {
 /** Returns every watched chain. Reads only rows. */
 export async function listChainStatuses(db: Db, now: Date): Promise<ChainStatus[]> {
   const { rows } = await sql<ChainStatus>`
-    select cursor.chain, cursor.number as cursor,
+    select cursor.chain, cursor.number as cursor, cursor.final_number as final,
       coalesce(cursor.reached_head_at, newest.at) as reached_head_at,
       newest.base_fee,
       exists (select from transfer t where t.chain = cursor.chain and t.state = 'ready'

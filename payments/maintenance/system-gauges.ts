@@ -1,3 +1,5 @@
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import { type Chain, getChain } from "../../chains/open-chains.ts";
 import { listUnreadChains, readDatabaseStatus } from "../../db/epoch.ts";
 import { findingKinds } from "../../db/findings.ts";
 import { findOldestOpenEntry, findOldestUnexportedHead } from "../../db/queries/audit-heads.ts";
@@ -47,7 +49,18 @@ export type SystemStatus = {
     maxFee: bigint | undefined;
     held: boolean;
   }[];
-  chains: { chain: string; cursor: number; lagSeconds: number }[];
+  /**
+   * How far each chain is read. `finalLagSeconds`: the usual time in which its blocks are made that were read and are not final
+   * and booked; undefined where a watcher counts as behind itself while no block becomes final. `finalitySeconds`: what it is
+   * usually, or its upper bound.
+   */
+  chains: {
+    chain: string;
+    cursor: number;
+    lagSeconds: number;
+    finalLagSeconds: number | undefined;
+    finalitySeconds: number;
+  }[];
   /** The newest reconciliation of the ledger with each chain, minor units. */
   differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
   /** Contradictions that the newest check of the ledger has found, by kind, and its age. */
@@ -160,10 +173,11 @@ export function createSystemReads(deps: SystemGaugeDeps) {
       return { heldPayouts: heldOf(false), heldPayments: heldOf(true) };
     },
     chains: async () => ({
-      chains: (await readChains()).map(({ chain, cursor, reached_head_at: reachedHeadAt }) => ({
+      chains: (await readChains()).map(({ chain, cursor, final, reached_head_at: reachedHeadAt }) => ({
         chain,
         cursor,
         lagSeconds: secondsSince(reachedHeadAt),
+        ...measureFinality(getChain(deps.chains, chain), cursor - final),
       })),
     }),
     lanes: async () => {
@@ -227,6 +241,20 @@ export function createSystemReads(deps: SystemGaugeDeps) {
       })),
     }),
   } satisfies Record<string, () => Promise<Partial<SystemStatus>>>;
+}
+
+/**
+ * Returns how long it usually takes to make the blocks that are not final, and the usual time to finality. Counts blocks,
+ * because the age of a block also grows while the chain makes none.
+ */
+function measureFinality(chain: Chain, blocks: number) {
+  const driver = getChainDriver(chain.chain);
+  return {
+    finalLagSeconds: getTransferDriver(chain).readsBlocks
+      ? (blocks * driver.blockMs(chain.network)) / 1_000
+      : undefined,
+    finalitySeconds: driver.finalityMs(chain.network) / 1_000,
+  };
 }
 
 /** Reads the gauges of all groups, one statement after the other. Throws the error of a group that cannot be read. */

@@ -7,6 +7,16 @@ export const createChainMetrics = ({ counter, gauge, histogram, sampledGauge, sy
   cursorLagSeconds: systemGauge("pay_chain_cursor_lag_seconds", "Time since a watcher last reached the head", [
     "chain",
   ]),
+  finalLagSeconds: systemGauge(
+    "pay_chain_final_lag_seconds",
+    "Blocks that the watcher has read and that are not final and booked, times the usual time between blocks",
+    ["chain"],
+  ),
+  finalitySeconds: systemGauge(
+    "pay_chain_finality_seconds",
+    "Usual time from a block to its finality by the networks file, or its upper bound where the chain decides",
+    ["chain"],
+  ),
   clockSkew: gauge(
     "pay_clock_skew_seconds",
     'How far one clock is ahead of another: this host ahead of Postgres (against="postgres"), or Postgres ahead of the newest block of a chain (against=its CAIP-2 id)',

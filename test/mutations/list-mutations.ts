@@ -5,6 +5,7 @@ import { dbMutations } from "./db-mutations.ts";
 import { destinationMutations } from "./destination-mutations.ts";
 import { ingressMutations } from "./ingress-mutations.ts";
 import { keyMutations } from "./key-mutations.ts";
+import { monitoringMutations } from "./monitoring-mutations.ts";
 import { flattenGroups, type Mutation } from "./mutation.ts";
 import { payoutMutations } from "./payout-mutations.ts";
 import { pollingMutations } from "./polling-mutations.ts";
@@ -36,4 +37,5 @@ export const mutations: readonly Mutation[] = flattenGroups([
   ...pollingMutations,
   ...ingressMutations,
   ...priceMutations,
+  ...monitoringMutations,
 ]);

@@ -81,6 +81,7 @@ test("endpoints that are all down send one page, and another chain's alerts arri
     "RpcAllDown",
     "RpcEndpointDown",
     "WatcherBehind",
+    "ConfirmationsStopped",
     "LaneStuck",
     "EndpointsDisagree",
     "EndpointAgreementPending",

@@ -130,9 +130,10 @@ test("a chain's lag is counted from the last time it reached the head or from it
     "update chain_cursor set reached_head_at = null",
     `insert into chain_block values ('${here}', 5, '0x05', '0x04', 10, '${after(-20).toISOString()}')`,
   );
-  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20 }]);
+  const finality = { finalLagSeconds: 0, finalitySeconds: 1 };
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 20, ...finality }]);
   await execute(url, `update chain_cursor set reached_head_at = '${after(-3).toISOString()}'`);
-  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3 }]);
+  expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3, ...finality }]);
 });
 
 test("states without rows are reported as zero", async () => {

@@ -1,5 +1,6 @@
 import { hexToNumber } from "viem";
 import { expect, test } from "vitest";
+import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -115,6 +116,25 @@ test("a final height that jumps by hundreds of blocks is read again in parts, an
   expect((await fixture.transactions()).every(({ state }) => state === "final")).toBe(true);
   const taken = asked.filter(({ from, to }) => to - from < 20);
   expect(taken.length).toBeGreaterThan(15);
+});
+
+test("a final height that stands still while the head moves on shows as a lag of finality, and the watcher is not behind", async () => {
+  const limited = await startLimited({ mostBlocks: 1_000 });
+  const { chain, fixture } = limited;
+  const readLags = async () => {
+    for (let pass = 0; pass < 2; pass += 1) await fixture.watch();
+    return (await readSystemStatus(fixture.deps)).chains[0];
+  };
+  await mine(chain, 30);
+  const before = await readLags();
+  await mine(chain, 300);
+  const after = await readLags();
+  const grown = (after?.finalLagSeconds ?? 0) - (before?.finalLagSeconds ?? 0);
+  expect(grown).toBe((300 * fixture.evm.network.blockMs) / 1_000);
+  expect(after?.lagSeconds).toBeLessThan(60);
+  expect(after?.finalitySeconds).toBe(1_800);
+  limited.letFinalityGo();
+  expect((await readLags())?.finalLagSeconds).toBeLessThan(grown / 10);
 });
 
 test("blocks that were read again before an endpoint fails are booked and stored as final", async () => {
