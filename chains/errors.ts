@@ -10,6 +10,7 @@ export const chainErrors = {
   rpc_answer: { transient: true, message: "an RPC endpoint returned an error" },
   budget_spent: { transient: true, message: "the calls per minute of the RPC endpoints are spent" },
   logs_refused: { transient: true, message: "an RPC endpoint does not return the logs of a block" },
+  state_missing: { transient: true, message: "an RPC endpoint no longer has the state of a block" },
   history_short: {
     transient: true,
     message: "no RPC endpoint lists the history of an account back to where it was last read",

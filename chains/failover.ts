@@ -40,8 +40,8 @@ export type Failover<Client> = {
    * Runs a piece of work with one endpoint, and with the next one while `isFailover` says so. Suspended endpoints come
    * last, lagging ones before them, and those whose budget has room for the `calls` of the work (one when unset) come first.
    * Throws ChainError `rpc_unreachable` if no endpoint answers, the error of one that returns an error, `wrong_chain` if one of them
-   * serves another chain, `logs_refused` if one of them answers but shows the logs of a block in no way, and `budget_spent` if one of
-   * them has no budget for the call.
+   * serves another chain, `logs_refused` if one of them answers but shows the logs of a block in no way, `state_missing` if one of
+   * them lacks the state of a block, and `budget_spent` if one of them has no budget for the call.
    */
   run<T>(work: (endpoint: FailoverEndpoint<Client>) => Promise<T>, detail: string, calls?: number): Promise<T>;
   /**
@@ -109,6 +109,7 @@ export function openFailover<Client>(options: FailoverOptions<Client>): Failover
       throw (
         find("wrong_chain") ??
         find("logs_refused") ??
+        find("state_missing") ??
         find("budget_spent") ??
         errors.findLast((error) => isAnswer(error)) ??
         new ChainError("rpc_unreachable", { cause: errors.at(-1), detail })

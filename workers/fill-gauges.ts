@@ -113,8 +113,8 @@ export function fillGauges(deps: Deps): void {
   fill(metrics.ledgerDifference, "reconciliations", (set, { differences }) => {
     for (const { chain, asset, difference } of differences) set({ chain, asset }, Number(difference));
   });
-  fill(metrics.ledgerReconciliationAgeSeconds, "reconciliations", (set, { differences }) => {
-    for (const { chain, ageSeconds } of differences) set({ chain }, ageSeconds);
+  fill(metrics.ledgerReconciliationAgeSeconds, "reconciliations", (set, { reconciliationAges }) => {
+    for (const { chain, seconds } of reconciliationAges) set({ chain }, seconds);
   });
   fill(metrics.ledgerFindings, "ledger_checks", (set, { findings }) => {
     for (const { kind, count } of findings) set({ kind }, count);

@@ -147,7 +147,11 @@ export function createHandlers(deps: WorkerDeps): Handlers {
       try {
         await checkLedgerIfDue(deps);
       } finally {
-        if (!mustWait(chain)) await reconcileChain(deps, { chain });
+        if (!mustWait(chain)) {
+          const reconciled = await reconcileChain(deps, { chain });
+          if (!reconciled.ok)
+            deps.log.warn({ chain, reason: reconciled.message }, "the ledger was not compared with the chain");
+        }
       }
       return done;
     },

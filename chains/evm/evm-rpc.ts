@@ -111,14 +111,15 @@ function toRpc(send: Send): Rpc {
 }
 
 /**
- * Errors after which another endpoint is asked: no answer, no budget for the call, another chain, or logs that this endpoint
- * cannot show.
+ * Errors after which another endpoint is asked: no answer, no budget for the call, another chain, or logs or a state
+ * that this endpoint does not have.
  */
 const FAILOVER_CODES: readonly string[] = [
   "rpc_unreachable",
   "budget_spent",
   "wrong_chain",
   "logs_refused",
+  "state_missing",
 ] satisfies ChainErrorCode[];
 
 /** Returns true for the error of an endpoint that gave no answer, that serves another chain, or that fails whatever it is asked. */

@@ -1,29 +1,33 @@
 import { encodeFunctionData, type Hex, hexToBigInt, numberToHex } from "viem";
 import type { FinalBalance } from "../chain-driver.ts";
 import { tokenAbi } from "./abi.ts";
-import { readBalancesAt } from "./balances-at-block.ts";
+import { readTokenBalance } from "./balances-at-block.ts";
 import { readFinalHeight } from "./blocks.ts";
 import { disburserAbi } from "./disburser-contract.ts";
 import { payoutKind } from "./evm-payouts.ts";
+import type { Rpc } from "./evm-rpc.ts";
 import { type EvmChain, getEvmToken } from "./open-evm-chain.ts";
-import { throwChainError } from "./rpc-errors.ts";
+import { throwStateError } from "./state-errors.ts";
 
 /**
- * Reads the treasury's balance of a token at the newest final block, and whether the payout of a nonce is made at that block.
- * Throws ChainError.
+ * Reads the treasury's balance of a token at the newest final block, and whether the payout of a nonce is made at that block,
+ * from one endpoint that has its state. Throws ChainError, `state_missing` if no endpoint has it.
  */
 export async function readFinalBalance(
   chain: EvmChain,
   { asset, nonce }: { asset: string; nonce: Hex | undefined },
 ): Promise<FinalBalance> {
-  const block = await readFinalHeight(chain, chain.rpc);
-  const isMade = nonce !== undefined && (await isNonceUsed(chain, { asset, nonce, block }));
-  const { balances } = await readBalancesAt(chain, [{ asset }], block);
-  return { height: block, balance: balances[0] ?? 0n, isMade };
+  const read = async (rpc: Rpc) => {
+    const block = await readFinalHeight(chain, rpc);
+    const isMade = nonce !== undefined && (await isNonceUsed(chain, rpc, { asset, nonce, block }));
+    return { height: block, balance: await readTokenBalance(rpc, { asset, account: chain.treasury, block }), isMade };
+  };
+  return (await chain.readFromOneEndpoint(read)).value;
 }
 
 async function isNonceUsed(
   chain: EvmChain,
+  rpc: Rpc,
   { asset, nonce, block }: { asset: string; nonce: Hex; block: number },
 ): Promise<boolean> {
   const token = getEvmToken(chain, asset);
@@ -32,7 +36,7 @@ async function isNonceUsed(
     payoutKind(token) === "eip3009"
       ? { to: token.token, data: encodeFunctionData({ abi: tokenAbi, functionName: "authorizationState", args }) }
       : { to: chain.disburser, data: encodeFunctionData({ abi: disburserAbi, functionName: "used", args: [nonce] }) };
-  const answer = await chain.rpc({ method: "eth_call", params: [call, numberToHex(block)] }).catch(throwChainError);
+  const answer = await rpc({ method: "eth_call", params: [call, numberToHex(block)] }).catch(throwStateError);
   // The contract did not exist at that block.
   return answer !== "0x" && hexToBigInt(answer) !== 0n;
 }

@@ -62,7 +62,9 @@ export type SystemStatus = {
     finalitySeconds: number;
   }[];
   /** The newest reconciliation of the ledger with each chain, minor units. */
-  differences: { chain: string; asset: string; difference: bigint; ageSeconds: number }[];
+  differences: { chain: string; asset: string; difference: bigint }[];
+  /** Time since each chain was last reconciled; for one that never was, the time since this process started. */
+  reconciliationAges: { chain: string; seconds: number }[];
   /** Contradictions that the newest check of the ledger has found, by kind, and its age. */
   findings: { kind: string; count: number }[];
   ledgerCheckSeconds: number;
@@ -132,11 +134,17 @@ export function createSystemReads(deps: SystemGaugeDeps) {
         })),
       };
     },
-    reconciliations: async () => ({
-      differences: (await listDifferences(db))
-        .filter(({ chain }) => deps.chains.has(chain))
-        .map(({ at, ...one }) => ({ ...one, ageSeconds: secondsSince(at) })),
-    }),
+    reconciliations: async () => {
+      const found = (await listDifferences(db)).filter(({ chain }) => deps.chains.has(chain));
+      return {
+        differences: found.map(({ at: _, ...one }) => one),
+        // One run stores all rows of a chain.
+        reconciliationAges: configured.map((chain) => ({
+          chain,
+          seconds: secondsSince(found.find((one) => one.chain === chain)?.at ?? deps.startedAt),
+        })),
+      };
+    },
     ledger_checks: async () => {
       const findings = await countFindings(db);
       return {

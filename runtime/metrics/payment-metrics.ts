@@ -65,7 +65,7 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
   ),
   ledgerReconciliationAgeSeconds: systemGauge(
     "pay_ledger_reconciliation_age_seconds",
-    "Time since the ledger was last compared with the chain",
+    "Time since the ledger was last compared with the chain; without a comparison, since this process started",
     ["chain"],
   ),
   ledgerFindings: systemGauge(

@@ -13,4 +13,43 @@ export const monitoringMutations: readonly MutationGroup[] = [
       },
     ],
   },
+  {
+    file: "payments/maintenance/system-gauges.ts",
+    tests: ["test/integration/payments/maintenance/gauges.test.ts"],
+    mutations: [
+      {
+        name: "a chain that was never reconciled counts as just reconciled",
+        find: "one.chain === chain)?.at ?? deps.startedAt),",
+        replace: "one.chain === chain)?.at ?? now),",
+      },
+    ],
+  },
+  {
+    file: "workers/handlers.ts",
+    tests: ["test/integration/workers/handlers.test.ts"],
+    mutations: [
+      {
+        name: "a refused reconciliation is not logged",
+        find: "if (!reconciled.ok)",
+        replace: "if (false)",
+      },
+    ],
+  },
+  {
+    file: "chains/evm/state-errors.ts",
+    tests: ["test/unit/chains/evm/state-errors.test.ts"],
+    mutations: [
+      {
+        name: "the revert of a contract counts as an endpoint without a state",
+        find: "if (findRevertData(error) !== undefined) return false;",
+        replace: "",
+      },
+      {
+        name: "no other endpoint is asked for the state of a final block",
+        find: "if (cause instanceof ChainError || !isStateMissing(cause)) return throwChainError(cause);",
+        replace: "return throwChainError(cause);",
+        tests: ["test/integration/payments/accounting/reconcile.test.ts"],
+      },
+    ],
+  },
 ];

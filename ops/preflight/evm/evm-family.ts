@@ -12,6 +12,7 @@ import type { Family, PreflightDeps } from "../family.ts";
 import { keyCheck, keyRoles, SIGNED_TEXT } from "../keys.ts";
 import type { Check } from "../run-checks.ts";
 import { contractChecks } from "./contracts.ts";
+import { anyStateCheck, stateCheck } from "./final-state.ts";
 import { finalityChecks, readFinalHeight } from "./finality-tags.ts";
 import { laneChecks } from "./lanes.ts";
 import { logChecks } from "./log-ranges.ts";
@@ -37,12 +38,19 @@ export function openEvmFamily(deps: PreflightDeps, network: EvmNetwork): Family 
     readFinalHashes: (calls) => readFinalHashes(network, calls),
     listEndpointChecks: (call, head, endpoint) => [
       ...finalityChecks(network, call, head),
+      stateCheck(network, call),
       ...logChecks(network, call, head),
       ...subscriptionChecks(network, endpoint),
     ],
     listChainChecks(rpc) {
       const chain = openEvmChain({ ...network, rpc }, createMetrics(new Registry(), "worker"));
-      return [...contractChecks(chain), ...tokenChecks(chain), ...laneChecks(chain), ...priceChecks(deps, chain)];
+      return [
+        anyStateCheck(chain),
+        ...contractChecks(chain),
+        ...tokenChecks(chain),
+        ...laneChecks(chain),
+        ...priceChecks(deps, chain),
+      ];
     },
     listKeyChecks: () => listKeyChecks(deps, network),
   };

@@ -62,6 +62,15 @@ test("every job of a finished payment, run again in any order, changes nothing a
   expect(await chain.client.getTransactionCount({ address: chain.keys.lanes[0]?.address ?? "0x" })).toBe(nonce);
 });
 
+test("a reconciliation that is refused is logged with its reason", async () => {
+  const other = await makeMerchantFixture(chain);
+  await other.db.deleteFrom("asset_backfill").execute();
+  await execute(other.databaseUrl, "delete from chain_cursor");
+  await createHandlers({ ...other.deps, isTransient }).reconcile({ chain: chain.id, at: 1 }, aborted);
+  const logged = other.lines.find((line) => line.includes("the ledger was not compared with the chain"));
+  expect(logged).toContain("is not watched yet");
+});
+
 test("a payer that delegates to code is verified and relayed by the queues of contract wallets", async () => {
   const buyer = await fundBuyer(chain);
   const paymentId = await fixture.create();

@@ -209,6 +209,23 @@ test("an endpoint that does not know the network's tag of finality is an error",
   ]);
 });
 
+test("an endpoint without the state of final blocks is a warning, and a chain on which none has it is an error", async () => {
+  evmProxy.fault.fail(({ method, params: [, height] }) =>
+    (method === "eth_getBalance" || method === "eth_call") && height !== "latest"
+      ? { code: -32_000, message: "missing trie node 5d41 (path ) state 0x5d41 is not available, not found" }
+      : undefined,
+  );
+  const document = world.document("eip155:");
+  const missing = { ...at(evm), check: "final state", status: "warning", detail: "missing trie node" };
+  await expectFindings(document, [missing]);
+  document.chains[0].rpc.shift();
+  await expectFindings(document, [
+    missing,
+    { chain: evm, check: "endpoints", status: "warning" },
+    { chain: evm, check: "final state", status: "error", remedy: "never compared" },
+  ]);
+});
+
 test("an endpoint that answers two of 20 calls slowly is a warning with its percentiles", inRealTime, async () => {
   let calls = 0;
   evmProxy.fault.delay(550, ({ method }) => {

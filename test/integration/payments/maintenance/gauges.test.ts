@@ -136,6 +136,16 @@ test("a chain's lag is counted from the last time it reached the head or from it
   expect((await read(0)).chains).toEqual([{ chain: here, cursor: 5, lagSeconds: 3, ...finality }]);
 });
 
+test("a chain that was never reconciled has an age since the process started, and then since its reconciliation", async () => {
+  expect((await read(4_000)).reconciliationAges).toEqual([{ chain: here, seconds: 4_000 }]);
+  await execute(
+    url,
+    `insert into reconciliation (chain, account, asset, block_number, booked, in_flight, held, at)
+      values ('${here}', 'treasury', '${here}/erc20:0x00', 5, 0, 0, 0, '${after(3_990).toISOString()}')`,
+  );
+  expect((await read(4_000)).reconciliationAges).toEqual([{ chain: here, seconds: 10 }]);
+});
+
 test("states without rows are reported as zero", async () => {
   expect((await read(0)).transfers).toEqual(
     ["ready", "assigned", "included"].map((state) => ({ chain: here, state, count: 0 })),
