@@ -141,6 +141,9 @@ export function fillGauges(deps: Deps): void {
     for (const { state, count } of refunds) set({ state }, count);
   });
   fill(metrics.oldestUnfinishedSeconds, "payments", (set, { oldestPaymentSeconds }) => set({}, oldestPaymentSeconds));
+  fill(metrics.overduePayments, "payments", (set, { overduePayments }) => {
+    for (const { chain, count } of overduePayments) set({ chain }, count);
+  });
   fill(metrics.failedBookings, "bookings", (set, { failedBookings }) => {
     for (const { chain, count } of failedBookings) set({ chain }, count);
   });

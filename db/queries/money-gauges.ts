@@ -39,6 +39,20 @@ export async function countOpenRefunds(db: Db): Promise<{ state: string; count: 
     .execute();
 }
 
+/** Returns the number of payments by chain that were accepted before a time of the chain and have not ended. */
+export async function countUnfinishedPayments(
+  db: Db,
+  acceptedBefore: readonly { chain: string; at: Date }[],
+): Promise<{ chain: string; count: number }[]> {
+  const chains = acceptedBefore.map(({ chain }) => chain);
+  const times = acceptedBefore.map(({ at }) => at);
+  const { rows } = await sql<{ chain: string; count: number }>`
+    select t.chain, count(*)::int as count from transfer t
+    join unnest(${chains}::text[], ${times}::timestamptz[]) as c (chain, at) on c.chain = t.chain and t.created_at < c.at
+    where t.state not in ('confirmed', 'ended') and t.purpose = 'payment' group by t.chain`.execute(db);
+  return rows;
+}
+
 /** Returns when the oldest payment was accepted whose money is neither confirmed nor given up; null when there is none. */
 export async function findOldestUnfinishedPayment(db: Db): Promise<Date | null> {
   const { rows } = await sql<{ at: Date | null }>`

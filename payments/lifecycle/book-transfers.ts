@@ -1,3 +1,4 @@
+import { getChain } from "../../chains/open-chains.ts";
 import { moveRows } from "../../db/moves.ts";
 import type { ConfirmedTransfer } from "../../db/queries/confirmable-transfers.ts";
 import type { DustRow } from "../../db/queries/dust.ts";
@@ -18,6 +19,7 @@ import {
   unmatchedGroup,
 } from "../accounting/ledger-groups.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
+import { targetMs } from "./payment-target.ts";
 import { wakeRelays } from "./relay-transfers.ts";
 import { succeedPayments } from "./succeed-payments.ts";
 import { openUnsolicitedPayments } from "./unsolicited-payments.ts";
@@ -60,7 +62,10 @@ async function bookConfirmed(deps: PaymentDeps, db: Db, confirmed: readonly Conf
     for (const { payment, confirmedAt, chain, asset, amount } of paid.succeeded) {
       deps.metrics.paymentTransitions.inc({ mode: payment.mode, from: "processing", to: "succeeded" });
       deps.metrics.received.inc({ chain, asset }, Number(amount));
-      deps.metrics.confirmToSucceeded.observe({ chain }, (deps.now().getTime() - confirmedAt.getTime()) / 1000);
+      const took = deps.now().getTime() - confirmedAt.getTime();
+      deps.metrics.confirmToSucceeded.observe({ chain }, took / 1000);
+      // A series that begins with 1 has no increase.
+      deps.metrics.latePayments.inc({ chain }, took > targetMs(getChain(deps.chains, chain)) ? 1 : 0);
     }
     if (settled > 0) deps.metrics.settlementTransitions.inc({ mode: "live", from: "paying", to: "paid" }, settled);
     void deps.publishPaymentChanges(paid.succeeded.map(({ payment }) => payment.id));

@@ -16,7 +16,12 @@ import {
 } from "../../db/queries/gauges.ts";
 import { countEntries } from "../../db/queries/history-entries.ts";
 import { countFindings, findLastCheck } from "../../db/queries/ledger-checks.ts";
-import { countOpenRefunds, findOldestUnfinishedPayment, openRefundStates } from "../../db/queries/money-gauges.ts";
+import {
+  countOpenRefunds,
+  countUnfinishedPayments,
+  findOldestUnfinishedPayment,
+  openRefundStates,
+} from "../../db/queries/money-gauges.ts";
 import { countBlockedQueues, obstacles, type PayoutKind } from "../../db/queries/payout-queue.ts";
 import { listDifferences } from "../../db/queries/reconciliations.ts";
 import { listRetentionAges } from "../../db/queries/retention.ts";
@@ -26,6 +31,7 @@ import { findHistory } from "../../transfers/caught-up.ts";
 import { MAX_READ_ATTEMPTS } from "../../transfers/history-attempts.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
+import { targetMs } from "../lifecycle/payment-target.ts";
 import { listChainsWithHistory } from "../lifecycle/watch-chain.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { isSignerLogContradicted } from "./signer-log.ts";
@@ -72,6 +78,8 @@ export type SystemStatus = {
   refunds: { state: string; count: number }[];
   /** Age of the oldest accepted payment that has not ended. */
   oldestPaymentSeconds: number;
+  /** Number of accepted payments that have not ended within the target of their chain. */
+  overduePayments: { chain: string; count: number }[];
   /** Number of rows of each chain that could not be booked. */
   failedBookings: { chain: string; count: number }[];
   /** Number of payout queues (merchant and asset) that each obstacle blocks. */
@@ -207,7 +215,20 @@ export function createSystemReads(deps: SystemGaugeDeps) {
         })),
       };
     },
-    payments: async () => ({ oldestPaymentSeconds: secondsSince(await findOldestUnfinishedPayment(db)) }),
+    payments: async () => {
+      const acceptedBefore = [...deps.chains.values()].map((chain) => ({
+        chain: chain.chain,
+        at: new Date(now.getTime() - targetMs(chain)),
+      }));
+      const overdue = await countUnfinishedPayments(db, acceptedBefore);
+      return {
+        oldestPaymentSeconds: secondsSince(await findOldestUnfinishedPayment(db)),
+        overduePayments: configured.map((chain) => ({
+          chain,
+          count: overdue.find((one) => one.chain === chain)?.count ?? 0,
+        })),
+      };
+    },
     refunds: async () => {
       const refunds = await countOpenRefunds(db);
       return {

@@ -9,6 +9,16 @@ export const createPaymentMetrics = ({ counter, histogram, systemGauge }: Metric
     ["chain"],
     [0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 900, 1800],
   ),
+  latePayments: counter(
+    "pay_payments_late_total",
+    "Live payments that succeeded later than the target of their chain: its usual time to finality and 60 s",
+    ["chain"],
+  ),
+  overduePayments: systemGauge(
+    "pay_payments_overdue",
+    "Accepted live payments that have not ended and are beyond the target of their chain",
+    ["chain"],
+  ),
   attempts: counter("pay_attempts_total", "Verified confirms, by outcome and by how the buyer pays", [
     "outcome",
     "kind",

@@ -11,6 +11,8 @@ export const paymentCases: readonly RunbookCase[] = [
     runbook: "payment-error-budget",
     alert: "NoPaymentSucceeds",
     what: "the queue relay-transfers is paused while seven payments are accepted; none has succeeded before",
+    // Payments are overdue after more than a minute.
+    withinMs: 180_000,
     shows: /"state":"ready"/,
     async inject(bed) {
       const resume = await pauseQueue(bed, "relay-transfers");

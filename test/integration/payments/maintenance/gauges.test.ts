@@ -12,7 +12,7 @@ import { parseNetworks } from "../../../../runtime/networks/read-networks.ts";
 import { openEpoch } from "../../../../transfers/database-epoch.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
 import { execute } from "../../../support/execute-sql.ts";
-import { insertOptionRow } from "../../../support/insert-rows.ts";
+import { insertOptionRow, insertTransferRow } from "../../../support/insert-rows.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { createDatabase } from "../../../support/test-database.ts";
 import { makeEpochMemory } from "../../../support/test-deps.ts";
@@ -144,6 +144,17 @@ test("a chain that was never reconciled has an age since the process started, an
       values ('${here}', 'treasury', '${here}/erc20:0x00', 5, 0, 0, 0, '${after(3_990).toISOString()}')`,
   );
   expect((await read(4_000)).reconciliationAges).toEqual([{ chain: here, seconds: 10 }]);
+});
+
+test("an accepted payment is overdue after its chain's time to finality and a minute, until its transfer ends", async () => {
+  const merchant = { accountId: "acc_1", merchantId: "mrch_1" };
+  // The chain of this test is final after one block of a second.
+  const { id } = await insertTransferRow(db, merchant, { asset: `${here}/erc20:0x00` }, start);
+  const overdue = async (seconds: number) => (await read(seconds)).overduePayments;
+  expect(await overdue(61)).toEqual([{ chain: here, count: 0 }]);
+  expect(await overdue(62)).toEqual([{ chain: here, count: 1 }]);
+  await execute(url, `update transfer set state = 'ended' where id = '${id}'`);
+  expect(await overdue(62)).toEqual([{ chain: here, count: 0 }]);
 });
 
 test("states without rows are reported as zero", async () => {

@@ -1,0 +1,10 @@
+import { getChainDriver } from "../../chains/find-chain-driver.ts";
+import type { Chain } from "../../chains/open-chains.ts";
+
+/** What a payment may take beyond its chain's time to finality, milliseconds. */
+const ALLOWED_MS = 60_000;
+
+/** Returns the time within which a payment on a chain should succeed after its accepted confirm, milliseconds. */
+export function targetMs({ chain, network }: Chain): number {
+  return getChainDriver(chain).finalityMs(network) + ALLOWED_MS;
+}
