@@ -45,7 +45,9 @@ test.each(["payment", "attempt", "refund", "destination_change"] satisfies Machi
     const states = [...(rows[0]?.condition ?? "").matchAll(/'(\w+)'::text/g)].map(([, state]) => state);
     const pairs = states.flatMap((from, index) => (index % 2 === 0 ? [`${from} to ${states[index + 1]}`] : []));
     const { new: _inserted, ...moves } = machines[machine];
-    const listed = Object.entries(moves).flatMap(([from, next]) => next.map((to) => `${from} to ${to}`));
+    const listed = Object.entries<readonly string[]>(moves).flatMap(([from, next]) =>
+      next.map((to) => `${from} to ${to}`),
+    );
     expect(pairs.toSorted()).toEqual(listed.toSorted());
   },
 );
