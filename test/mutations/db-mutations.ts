@@ -142,6 +142,17 @@ export const dbMutations: readonly MutationGroup[] = [
     ],
   },
   {
+    file: "db/migrations/initial/destination-changes.sql",
+    tests: ["test/integration/db/queries/named-locks.test.ts"],
+    mutations: [
+      {
+        name: "two workers report destinations at the same time",
+        find: "perform from named_lock where name = 'destination reports' for update skip locked;",
+        replace: "perform from named_lock where name = 'destination reports';",
+      },
+    ],
+  },
+  {
     file: "db/apply-grants.ts",
     tests: ["test/integration/db/grants.test.ts"],
     mutations: [
