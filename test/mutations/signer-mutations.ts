@@ -288,7 +288,7 @@ export const signerMutations: readonly MutationGroup[] = [
       },
       {
         name: "a withdrawal is signed although a pause has begun while the chain was read",
-        find: "const approval = findApproval(deps, withdrawal, file.approvals);",
+        find: "const approval = findApproval(deps, { withdrawal, payout: { ...payout, treasury } }, file.approvals);",
         replace: "const approval = asked;",
       },
       {
