@@ -15,7 +15,7 @@ import { type Decision, verifyDecision } from "./verify-decision.ts";
 /** The key file of an operator who signs. `name`: their name in the signer's limits file. */
 export type SigningKey = { name: string; key: KeyObject; deployment: string };
 /** What an operator has verified with the merchant, by another way than the database. */
-export type VerifiedChange = { merchantId: string; asset: string; receiver: string };
+type VerifiedChange = { merchantId: string; asset: string; receiver: string };
 /** Who vouches for a decision to the signer: an operator who signs now what they verified, or a merchant who has signed it. */
 export type Voucher = (SigningKey & { verified: VerifiedChange }) | { statement: Statement; deployment: string };
 

@@ -10,7 +10,7 @@ import type { PaymentDeps } from "../payment-deps.ts";
 import { chainOf } from "./sign-payout.ts";
 
 /** What an operator has verified of a return on the chain. `amount` is in minor units. */
-export type VerifiedReturn = { asset: string; amount: bigint; receiver: string; txHash: string };
+type VerifiedReturn = { asset: string; amount: bigint; receiver: string; txHash: string };
 
 /**
  * Signs an operator's approval of a refund that returns money without a payment, and stores it for the signer, which requires
