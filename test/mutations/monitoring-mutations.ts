@@ -59,7 +59,7 @@ export const monitoringMutations: readonly MutationGroup[] = [
         name: "no other endpoint is asked for the state of a final block",
         find: "if (cause instanceof ChainError || !isStateMissing(cause)) return throwChainError(cause);",
         replace: "return throwChainError(cause);",
-        tests: ["test/integration/payments/accounting/reconcile.test.ts"],
+        tests: ["test/integration/payments/accounting/missing-states.test.ts"],
       },
     ],
   },

@@ -3,7 +3,6 @@ import { promisify } from "node:util";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { nativeAsset } from "../../../../chains/canonical-ids.ts";
-import { evmDriver } from "../../../../chains/evm/evm-driver.ts";
 import { listBalances } from "../../../../db/queries/ledger-balances.ts";
 import { listDifferences } from "../../../../db/queries/reconciliations.ts";
 import { correctLedger } from "../../../../payments/accounting/corrections.ts";
@@ -11,9 +10,8 @@ import { reconcileChain, takeReconciliations } from "../../../../payments/accoun
 import { bookException, listExceptions } from "../../../../payments/accounting/resolve-exceptions.ts";
 import { builtService } from "../../../support/built-service.ts";
 import { inRole } from "../../../support/database-roles.ts";
-import { fundBuyer, mine, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
+import { fundBuyer, networksFileFor, sendUsdc, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
-import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
@@ -71,36 +69,6 @@ test("a transfer out of the treasury that the service did not make is a mismatch
   const [exception] = await listExceptions(fixture.deps, 10);
   unwrap(await bookException(fixture.deps, { actor: testActor, id: exception?.id ?? 0, as: "losses", note: "stolen" }));
   expect(await differences(fixture, chain)).toEqual([]);
-});
-
-test("the ledger is compared by an endpoint that has the state of final blocks, and the others are asked first as before", async () => {
-  const chain = await startChain();
-  const [full, archive] = [await startFaultProxy({ target: chain.url }), await startFaultProxy({ target: chain.url })];
-  const change = { finality: { blocks: 3 } };
-  const fixture = await makeMerchantFixture(chain, { rpcUrls: [full.url, archive.url], change });
-  await fixture.pay(await fundBuyer(chain), 500n);
-  await mine(chain, 5);
-  await fixture.watch();
-  const lackStates = ({ method, params: [, height] }: { method: string; params: unknown[] }) =>
-    (method === "eth_getBalance" || method === "eth_call") && height !== "latest"
-      ? { code: -32_000, message: "historical state 5d41 is not available" }
-      : undefined;
-  full.fail(lackStates);
-  const before = full.calls["eth_blockNumber"] ?? 0;
-  const lines = unwrap(await reconcileChain(fixture.deps, { chain: chain.id }));
-  expect(lines.map(({ account, difference }) => [account.split(":")[0], difference])).toEqual([
-    ["treasury", 0n],
-    ["lane", 0n],
-  ]);
-  expect(lines[0]?.held).toBe(5_000_000n);
-  const wanted = { asset: chain.asset, nonce: undefined };
-  expect(await evmDriver.readFinalBalance(fixture.evm, wanted)).toMatchObject({ balance: 5_000_000n });
-  await fixture.evm.rpc({ method: "eth_blockNumber" });
-  expect((full.calls["eth_blockNumber"] ?? 0) - before, "the endpoint is not suspended").toBeGreaterThanOrEqual(2);
-
-  archive.fail(lackStates);
-  await expect(reconcileChain(fixture.deps, { chain: chain.id })).rejects.toMatchObject({ code: "state_missing" });
-  await expect(evmDriver.readFinalBalance(fixture.evm, wanted)).rejects.toMatchObject({ code: "state_missing" });
 });
 
 test("money that is observed but not final is not a mismatch", async () => {
