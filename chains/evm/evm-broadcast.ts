@@ -35,20 +35,21 @@ const ALREADY_KNOWN = /already ?known|already imported|known transaction|already
 const refusals: readonly BroadcastResult["outcome"][] = ["underpriced", "insufficient_funds", "refused"];
 
 /**
- * Broadcasts stored bytes to one endpoint, and to each other one while they refuse the bytes. Returns the result of an
+ * Broadcasts stored bytes to one endpoint, and to each other one while they refuse the bytes, unless `toOne`. Returns the result of an
  * endpoint that accepts them or knows the nonce as used, otherwise `underpriced` if an endpoint returns that, otherwise the
  * first refusal. Returns `unknown` if no endpoint answers. Never throws for an error of the network or the node.
  */
 export async function broadcastBytes(
   chain: Pick<Endpoints, "sendToOneEndpoint" | "endpoints">,
   bytes: Hex,
+  { toOne = false }: { toOne?: boolean } = {},
 ): Promise<BroadcastResult> {
   const send = (rpc: Rpc) => sendBytes(rpc, bytes);
   const { by, value: first } = await chain
     .sendToOneEndpoint(send)
     .catch((error: unknown) => ({ by: undefined, value: readResult(error) }));
   // Without a name, every endpoint has been asked.
-  if (by === undefined || !refusals.includes(first.outcome)) return first;
+  if (toOne || by === undefined || !refusals.includes(first.outcome)) return first;
   let refusal = first;
   for (const { rpc } of chain.endpoints.filter(({ name }) => name !== by)) {
     const result = await send(rpc).catch(readResult);

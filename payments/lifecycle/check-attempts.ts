@@ -1,13 +1,10 @@
 import type { AttemptWithContext } from "../../db/queries/attempts.ts";
 import type { VerificationResult } from "../../transfers/verification.ts";
 import type { Verifier } from "../../transfers/verifier.ts";
-import { findContradictions, reportContradictions } from "../options/quote-contradictions.ts";
+import { findContradictions, refreshRates, reportContradictions } from "../options/quote-contradictions.ts";
 import { hasStaleReceiver, OPTION_WITHDRAWN } from "../options/quotes.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { readSigned } from "./wallet-results.ts";
-
-/** The refusal of an attempt whose quote has no price that it could be compared with. */
-const PRICE_UNKNOWN = "the price of the option is not available now";
 
 /**
  * Verifies attempts that share one kind of verification. Attempts of test mode are checked by their signature alone,
@@ -27,13 +24,12 @@ export async function checkAttempts(
     ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
   );
   const asked = open.filter(({ payment }) => payment.mode === "live");
-  const contradictions = await findContradictions(
-    deps,
-    asked.map((whole) => ({ whole, quote: whole.option, payment: whole.payment })),
-  );
+  const quoted = asked.map((whole) => ({ whole, quote: whole.option, payment: whole.payment }));
+  await refreshRates(deps, quoted);
+  const contradictions = findContradictions(deps, quoted);
   reportContradictions(deps, contradictions);
-  const contradictionOf = new Map([...contradictions].map(([{ whole }, found]) => [whole, found]));
-  const live = asked.filter((whole) => !contradictionOf.has(whole));
+  const contradicting = new Set([...contradictions.keys()].map(({ whole }) => whole));
+  const live = asked.filter((whole) => !contradicting.has(whole));
   const results = await verifier.verify(live.map(signed), by);
   const checked = new Map(
     live.map((whole, index): [AttemptWithContext, VerificationResult] => [
@@ -41,13 +37,7 @@ export async function checkAttempts(
       results[index] ?? { ok: false, reason: "not verified" },
     ]),
   );
-  for (const [whole, found] of contradictionOf)
-    checked.set(
-      whole,
-      found === "price_unknown"
-        ? { ok: false, reason: PRICE_UNKNOWN, later: true }
-        : { ok: false, reason: OPTION_WITHDRAWN },
-    );
+  for (const whole of contradicting) checked.set(whole, { ok: false, reason: OPTION_WITHDRAWN });
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;

@@ -69,8 +69,8 @@ function traceVerification<T>(
 
 /**
  * Returns the group of an attempt. Key signatures wait neither for contract wallets nor for transactions that wallets
- * sent.
+ * sent, and none waits for the price of another currency.
  */
 function groupOf({ payment, option, attempt }: AttemptWithContext): string {
-  return `${payment.mode} ${option.chain} ${attempt.verification}`;
+  return `${payment.mode} ${option.chain} ${attempt.verification} ${option.rate === null ? "same" : "priced"}`;
 }

@@ -3,6 +3,7 @@ import { singleFlight } from "../../transfers/single-flight.ts";
 import type { TransferDeps } from "../../transfers/transfer-deps.ts";
 import { getTransferDriver } from "../../transfers/transfer-driver.ts";
 import { type PassResult, watchChain } from "../../transfers/watch-pass.ts";
+import { refreshFeeds } from "../options/prices.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
 import { createBookingHandlers } from "./book-transfers.ts";
 
@@ -13,7 +14,11 @@ export function createWatch(
   deps: PaymentDeps & TransferDeps,
 ): (args: { chain: string; signal: AbortSignal }) => Promise<PassResult> {
   const handlers = createBookingHandlers(deps);
-  return (args) => watchChain(deps, { ...args, handlers });
+  return (args) => {
+    // The pass compares quotes with these prices, in transactions in which it reads none.
+    void refreshFeeds(deps);
+    return watchChain(deps, { ...args, handlers });
+  };
 }
 
 /**

@@ -10,44 +10,82 @@ import type { PaymentDeps } from "../payment-deps.ts";
 
 /**
  * How long a process uses a feed's reading, milliseconds. Anyone with a payment's link causes readings, so their number must
- * not depend on the number of requests. A failed reading is kept as well: its calls count against the budget, too.
+ * not depend on the number of requests. A failed reading is kept as well, if it made calls: these count against the budget, too.
  */
 const KEPT_MS = 5_000;
 /** Time limit for a reading, milliseconds: a merchant's server, or a wallet and its buyer, wait for it. */
 const READ_WITHIN_MS = 5_000;
 
-type Source = Pick<PriceFeed, "chain" | "feed" | "sequencer">;
-/** `endedAt` is undefined while the feed is being read. */
-type Reading = { state: Promise<FeedState>; endedAt: number | undefined };
+/** How long a reading serves for comparisons, milliseconds. */
+const LAST_MS = 24 * 60 * 60_000;
 
-const readingsOf = new WeakMap<Chain, Map<string, Reading>>();
+type Source = Pick<PriceFeed, "chain" | "feed" | "sequencer">;
+/** `startedAt` is a monotonic time in milliseconds. `endedAt` is undefined while the feed is being read. */
+type Reading = { state: Promise<FeedState>; startedAt: number; endedAt: number | undefined };
+/** The readings of a chain's feeds, by feed: the running or newest one, and the last that succeeded. */
+type Readings = { newest: Map<string, Reading>; last: Map<string, { state: FeedState; at: number }> };
+
+const readingsOf = new WeakMap<Chain, Readings>();
 
 /**
  * Returns the state of a price feed, at most a few seconds old. Concurrent callers share a reading. Throws ChainError, also
- * when the feed is not read in time.
+ * when the feed is not read in time; the reading goes on then, and serves later callers.
  */
 export async function readFeedState(deps: Pick<PaymentDeps, "chains" | "now">, source: Source): Promise<FeedState> {
   const chain = getChain(deps.chains, source.chain);
-  const readings = readingsOf.get(chain) ?? new Map<string, Reading>();
+  const readings = listReadings(chain);
+  const name = nameOf(source);
+  const kept = readings.newest.get(name);
+  const isKept = kept && (kept.endedAt === undefined || isFresh(kept.endedAt, deps.now().getTime(), KEPT_MS));
+  const reading = isKept ? kept : startReading(deps, { chain, readings, source });
+  const leftMs = READ_WITHIN_MS - (performance.now() - reading.startedAt);
+  const detail = `no price from ${chain.chain} within ${READ_WITHIN_MS} ms`;
+  return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));
+}
+
+/** Returns the last state of a feed that this process has read within `withinMs`, a day when unset. */
+export function findLastState(
+  deps: Pick<PaymentDeps, "chains" | "now">,
+  source: Source,
+  withinMs = LAST_MS,
+): FeedState | undefined {
+  const chain = deps.chains.get(source.chain);
+  const last = chain && listReadings(chain).last.get(nameOf(source));
+  return last && isFresh(last.at, deps.now().getTime(), withinMs) ? last.state : undefined;
+}
+
+function listReadings(chain: Chain): Readings {
+  const readings = readingsOf.get(chain) ?? { newest: new Map(), last: new Map() };
   readingsOf.set(chain, readings);
-  const name = `${source.feed} ${source.sequencer?.feed}`;
-  const kept = readings.get(name);
-  const isKept = kept?.endedAt === undefined || isFresh(kept.endedAt, deps.now().getTime(), KEPT_MS);
-  if (kept && isKept) return kept.state;
-  const reading: Reading = { state: readFeed(chain, source), endedAt: undefined };
-  readings.set(name, reading);
+  return readings;
+}
+
+const nameOf = ({ feed, sequencer }: Source) => `${feed} ${sequencer?.feed}`;
+
+function startReading(
+  deps: Pick<PaymentDeps, "now">,
+  { chain, readings, source }: { chain: Chain; readings: Readings; source: Source },
+): Reading {
+  const name = nameOf(source);
+  const { feed, sequencer } = source;
+  const state = withCallPriority("convenience", () =>
+    getChainDriver(chain.chain).readPriceFeed(chain, { feed, sequencer: sequencer?.feed }),
+  );
+  const reading: Reading = { state, startedAt: performance.now(), endedAt: undefined };
+  readings.newest.set(name, reading);
   const end = () => {
     reading.endedAt = deps.now().getTime();
   };
-  reading.state.then(end, end);
-  return reading.state;
-}
-
-function readFeed(chain: Chain, { feed, sequencer }: Source): Promise<FeedState> {
-  const driver = getChainDriver(chain.chain);
-  const reading = withCallPriority("convenience", () =>
-    driver.readPriceFeed(chain, { feed, sequencer: sequencer?.feed }),
+  state.then(
+    (found) => {
+      end();
+      readings.last.set(name, { state: found, at: deps.now().getTime() });
+    },
+    (error: unknown) => {
+      end();
+      // The budget was not asked for a call, and says itself when it allows one.
+      if (error instanceof ChainError && error.code === "budget_spent") readings.newest.delete(name);
+    },
   );
-  const detail = `no price from ${chain.chain} within ${READ_WITHIN_MS} ms`;
-  return withTimeout(reading, READ_WITHIN_MS, () => new ChainError("rpc_unreachable", { detail }));
+  return reading;
 }

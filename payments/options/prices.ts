@@ -2,7 +2,7 @@ import { isTransientChainError } from "../../chains/errors.ts";
 import type { FeedState } from "../../chains/evm/price-feeds.ts";
 import type { PriceFeed } from "../../runtime/networks/read-networks.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { readFeedState } from "./feed-readings.ts";
+import { findLastState, readFeedState } from "./feed-readings.ts";
 
 /**
  * The price of one unit of a currency in units of another: `numerator` / `denominator`. `source` records the feed's
@@ -16,6 +16,8 @@ type Prices = { rates: Rates; unread: ReadonlyMap<string, unknown> };
 
 /** Lifetime of a quote, milliseconds. */
 export const QUOTE_LIFETIME_MS = 120_000;
+/** How old a price that quotes are compared with may become before it is read once more, milliseconds. */
+const REFRESH_MS = 10 * 60_000;
 /** Tolerance for a feed whose clock is ahead of ours, milliseconds. */
 const AHEAD_MS = 60_000;
 
@@ -45,13 +47,43 @@ export async function readRates(deps: Deps, unit: string, currencies: Iterable<s
   return { rates, unread };
 }
 
+/** Returns true when a feed shows the price between two currencies. */
+export function hasFeed({ networks }: Pick<Deps, "networks">, one: string, other: string): boolean {
+  return networks.prices.some(({ base, quote }) => joins(base, quote, one, other));
+}
+
+/**
+ * Returns the prices that this process has read last within a day, between a payment's currency and the given currencies. Reads
+ * nothing. Only for comparisons: a price may be older than its feed allows.
+ */
+export function lastRates(deps: Deps, unit: string, currencies: Iterable<string>): Rates {
+  const rates = new Map<string, Rate>();
+  for (const currency of currencies) {
+    const source = deps.networks.prices.find(({ base, quote }) => joins(base, quote, unit, currency));
+    const state = source && findLastState(deps, source);
+    if (!source || !state) continue;
+    const { base, quote } = source;
+    const error = validatePriceFeed({ base, quote, maxAgeSeconds: Number.POSITIVE_INFINITY }, state, deps.now());
+    if (!error) rates.set(currency, toRate(source, state, unit));
+  }
+  return rates;
+}
+
+/** Reads the feeds that this process has not read within ten minutes, for `lastRates`. Never throws. */
+export async function refreshFeeds(deps: Deps): Promise<void> {
+  const due = deps.networks.prices.filter((source) => !findLastState(deps, source, REFRESH_MS));
+  await Promise.allSettled(due.map((source) => readFeedState(deps, source)));
+}
+
 const joins = (base: string, quote: string, one: string, other: string) =>
   (base === one && quote === other) || (base === other && quote === one);
 
 async function readRate(deps: Deps, source: PriceFeed, unit: string): Promise<Rate | undefined> {
   const found = await readValidFeed(deps, source);
-  if (!found) return undefined;
-  const { answer, decimals, description, updatedAt } = found;
+  return found && toRate(source, found, unit);
+}
+
+function toRate(source: PriceFeed, { answer, decimals, description, updatedAt }: FeedState, unit: string): Rate {
   const one = 10n ** BigInt(decimals);
   const text = `${description} ${answer} / 10^${decimals} at ${updatedAt.toISOString()}`;
   return source.base === unit

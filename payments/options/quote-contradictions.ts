@@ -3,7 +3,7 @@ import type { Token } from "../../chains/open-chains.ts";
 import type { OptionRow } from "../../db/queries/payment-options.ts";
 import { scaleDown, toTokenAmount } from "../money.ts";
 import type { PaymentDeps } from "../payment-deps.ts";
-import { type Rates, readRates } from "./prices.ts";
+import { hasFeed, lastRates, readRates } from "./prices.ts";
 
 /** What a payment asks for: `value` in minor units of `unit`. */
 type AskedPayment = { id: string; merchant_id: string; unit: string; value: bigint };
@@ -14,34 +14,37 @@ type Quoted = { quote: OptionRow; payment: AskedPayment };
 type Deps = Pick<PaymentDeps, "chains" | "networks" | "now" | "log">;
 
 /**
- * A quote in another currency than the payment's may ask for this much less than the current price, percent. Currencies move less
- * within a day, and a watcher may read the money that late.
+ * A quote in another currency than the payment's may ask for this much less than the last price that this process has read,
+ * percent. Currencies move less within a day.
  */
 const MAX_DISCOUNT = 5n;
 
-/** What a quote contradicts; `price_unknown`: no price is available that it could be compared with. */
-export type Contradiction = "token" | "nonce" | "amount" | "owed" | "price_unknown";
+/** What a quote contradicts. */
+type Contradiction = "token" | "nonce" | "amount" | "owed";
 
 /**
  * Returns the quotes that contradict their payments, and in what. The api writes quotes, and workers move and credit money by them:
  * a thief of the api's database login must not have a payment succeed for less than it asks for, nor a merchant credited with more.
- * Reads prices on chain, for quotes in another currency than their payment's.
+ * Reads nothing, because callers hold a database transaction: a quote in another currency than its payment's is compared with the
+ * last price that this process has read (`refreshRates`), and not at all when there is none.
  */
-export async function findContradictions<Q extends Quoted>(
-  deps: Deps,
-  quoted: readonly Q[],
-): Promise<Map<Q, Contradiction>> {
-  const priced = quoted.filter((one) => isPriced(deps, one));
-  const ratesOf = new Map<string, Rates>();
-  for (const [unit, some] of Map.groupBy(priced, ({ payment }) => payment.unit)) {
-    const pegs = some.flatMap(({ quote }) => findToken(deps, quote)?.peg ?? []);
-    // What cannot be compared now is not paid by, and holds nothing up.
-    ratesOf.set(unit, (await readRates(deps, unit, pegs)).rates);
-  }
+export function findContradictions<Q extends Quoted>(deps: Deps, quoted: readonly Q[]): Map<Q, Contradiction> {
   return new Map(
     quoted.flatMap((one): [Q, Contradiction][] => {
-      const found = findContradiction(deps, one, ratesOf.get(one.payment.unit) ?? new Map());
+      const found = findContradiction(deps, one);
       return found ? [[one, found]] : [];
+    }),
+  );
+}
+
+/** Reads the prices of the quotes that have one, concurrently, for `findContradictions`. A price that cannot be read stays as it is. */
+export async function refreshRates(deps: Deps, quoted: readonly Quoted[]): Promise<void> {
+  const priced = quoted.filter(({ quote }) => quote.rate !== null);
+  const units = Map.groupBy(priced, ({ payment }) => payment.unit);
+  await Promise.all(
+    [...units].map(([unit, some]) => {
+      const pegs = some.flatMap(({ quote }) => findToken(deps, quote)?.peg ?? []);
+      return readRates(deps, unit, pegs);
     }),
   );
 }
@@ -52,38 +55,36 @@ export function reportContradictions(
   found: ReadonlyMap<Quoted, Contradiction>,
 ): void {
   for (const [{ quote, payment }, contradiction] of found) {
-    const of = { payment: payment.id, option: quote.id, contradiction };
-    if (contradiction === "price_unknown") {
-      deps.log.warn(of, "no price is available that a quote could be compared with");
-      continue;
-    }
     deps.metrics.quoteContradictions.inc({ chain: quote.chain });
+    const of = { payment: payment.id, option: quote.id, contradiction };
     deps.log.error(of, "quote contradicts its payment; nothing is paid by it");
   }
 }
 
-/** Returns what a quote contradicts, at the given prices. Pure. */
-function findContradiction(
-  deps: Pick<Deps, "chains" | "networks">,
-  { quote, payment }: Quoted,
-  rates: Rates,
-): Contradiction | undefined {
-  const token = findToken(deps, quote);
-  if (!token || token.token !== quote.token || token.kind !== quote.kind) return "token";
+function findContradiction(deps: Deps, { quote, payment }: Quoted): Contradiction | undefined {
   const key = paymentKey({ merchantId: payment.merchant_id, paymentId: payment.id });
   if (quote.authorization_nonce !== deriveNonce(deps.networks.deployment, key)) return "nonce";
-  const asked = toTokenAmount(payment, token, rates);
-  if (!asked) return "price_unknown";
-  const isEnough =
-    asked.rate === null ? quote.amount === asked.value : quote.amount * 100n >= asked.value * (100n - MAX_DISCOUNT);
-  if (!isEnough) return "amount";
+  const token = findToken(deps, quote);
+  // An asset that has left the networks file, or that this process does not know yet.
+  if (!token) return undefined;
+  if (token.token !== quote.token) return "token";
+  if (!isEnough(deps, { quote, payment }, token)) return "amount";
   return isOwed(deps, quote, token) ? undefined : "owed";
 }
 
-/** Returns true for a quote in another currency than its payment's. */
-function isPriced(deps: Pick<Deps, "chains">, { quote, payment }: Quoted): boolean {
-  const token = findToken(deps, quote);
-  return token !== undefined && toTokenAmount(payment, token) === undefined;
+/** Returns true when a quote asks for what its payment asks for. */
+function isEnough(deps: Deps, { quote, payment }: Quoted, token: Token): boolean {
+  const exact = toTokenAmount(payment, token);
+  if (exact) return quote.amount === exact.value;
+  // The api stores the price of a quote, and makes none for a currency without a feed.
+  if (quote.rate === null || !hasFeed(deps, payment.unit, token.peg)) return false;
+  const asked = toTokenAmount(payment, token, lastRates(deps, payment.unit, [token.peg]));
+  if (asked) return quote.amount * 100n >= asked.value * (100n - MAX_DISCOUNT);
+  deps.log.warn(
+    { payment: payment.id, option: quote.id },
+    "no price has been read that a quote could be compared with",
+  );
+  return true;
 }
 
 /** Returns true when the merchant is owed what the buyer pays without the fee, in this or in another asset of its currency. */

@@ -397,7 +397,7 @@ export const dbMutations: readonly MutationGroup[] = [
       },
       {
         name: "transfers that fail keep newer ones out of the batches",
-        find: "sql`(${retries} > 0), ",
+        find: 'sql`(${column("retries")} > 0 and ${column("purpose")} = \'payment\'), ',
         replace: "sql`",
       },
     ],

@@ -600,7 +600,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a foreign transaction counts as final before its block is",
-        find: "return reading.number <= cursor.finalNumber;",
+        find: "if (reading.number <= cursor.finalNumber) return true;",
         replace: "return true;",
       },
       {
@@ -610,8 +610,8 @@ export const transferMutations: readonly MutationGroup[] = [
       },
       {
         name: "a nonce counts as used at a block that a reorg has removed",
-        find: "former.nonce > nonce && (await isStored(deps, chain, former))",
-        replace: "former.nonce > nonce",
+        find: "former !== undefined && (await isStored(deps, chain, former))",
+        replace: "former !== undefined",
       },
     ],
   },
@@ -621,17 +621,17 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "an endpoint without a receipt is waited for without end",
-        find: "isPassedOver || now - since >= maxBehindMs(network)",
-        replace: "isPassedOver",
+        find: " || now - since >= maxBehindMs(network)",
+        replace: "",
       },
       {
         name: "an endpoint that lags for a moment is passed over",
-        find: "isPassedOver || now - since >= maxBehindMs(network)",
+        find: "known?.isPassedOver === true || now - since >= maxBehindMs(network)",
         replace: "true",
       },
       {
         name: "an endpoint without receipts is waited for at each block",
-        find: "if (!isPassedOver) shortfalls.delete(rpc);",
+        find: "if (hasContent || !known?.isPassedOver) shortfalls.delete(rpc);",
         replace: "shortfalls.delete(rpc);",
       },
       {

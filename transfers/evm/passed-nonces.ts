@@ -7,8 +7,8 @@ import type { TransferDeps } from "../transfer-deps.ts";
 /** The next nonce of an account at a block. */
 type Reading = { nonce: number; number: number; blockId: string };
 
-/** The readings of each chain by account, which count once their block is final. */
-const readings = new WeakMap<EvmChain["endpoints"], Map<Hex, Reading>>();
+/** The first readings of each chain that were past a nonce, by account and nonce. They count once their block is final. */
+const readings = new WeakMap<EvmChain["endpoints"], Map<string, Reading>>();
 
 /**
  * Returns true when an account's nonce is past the given one at a block that the watcher has read and confirmed. Most nodes keep the
@@ -21,14 +21,17 @@ export async function isNoncePassed(
   chain: EvmChain,
   { address, nonce, cursor }: { address: Hex; nonce: number; cursor: Cursor },
 ): Promise<boolean> {
-  const known = readings.get(chain.endpoints) ?? new Map<Hex, Reading>();
+  const known = readings.get(chain.endpoints) ?? new Map<string, Reading>();
   readings.set(chain.endpoints, known);
-  const former = known.get(address);
-  const isUsable = former !== undefined && former.nonce > nonce && (await isStored(deps, chain, former));
+  const key = `${address} ${nonce}`;
+  const former = known.get(key);
+  const isUsable = former !== undefined && (await isStored(deps, chain, former));
   const reading = isUsable ? former : await readNonceAt(chain, address, cursor);
+  known.delete(key);
   if (!reading || reading.nonce <= nonce) return false;
-  known.set(address, reading);
-  return reading.number <= cursor.finalNumber;
+  if (reading.number <= cursor.finalNumber) return true;
+  known.set(key, reading);
+  return false;
 }
 
 /** Returns the account's next nonce at the cursor's block, or undefined when the endpoint has another block at that height. */

@@ -87,10 +87,11 @@ async function recoverLane(
     const isLowest = row.nonce === used;
     const isStuck = isBelowBaseFee(chain, row, baseFee) || (isLowest && isTipTooLow(deps, chain, row));
     const replacement = isStuck ? await replaceOrKeep(deps, chain, row, at) : undefined;
-    const outcome = await broadcastStored(deps, chain, replacement ?? row);
+    // No block includes a later nonce before the lowest one, so one endpoint is enough for it.
+    const outcome = await broadcastStored(deps, chain, replacement ?? row, { toOne: !isLowest });
     if (isStuck || !isLowest || outcome !== "underpriced" || !isRefusedForLong(deps, chain, row)) continue;
     const raised = await replaceOrKeep(deps, chain, row, at);
-    if (raised) await broadcastStored(deps, chain, raised);
+    if (raised) await broadcastStored(deps, chain, raised, { toOne: false });
   }
 }
 
@@ -98,8 +99,9 @@ async function broadcastStored(
   deps: TransferDeps,
   chain: EvmChain,
   row: EvmTransactionRow,
+  to: { toOne: boolean },
 ): Promise<BroadcastResult["outcome"]> {
-  const result = await broadcastBytes(chain, `0x${row.bytes.toString("hex")}`);
+  const result = await broadcastBytes(chain, `0x${row.bytes.toString("hex")}`, to);
   await storeBroadcastResult(deps, chain, row, result);
   return result.outcome;
 }

@@ -34,6 +34,9 @@ create function lock_audit_chain() returns void language plpgsql
   security definer set search_path = pg_catalog, public, pg_temp as $$
   begin
     perform from named_lock where name = 'audit chain' for update;
+    if not found then
+      raise exception 'the table named_lock lacks the audit chain';
+    end if;
   end $$;
 
 -- The text that the hash of a row covers: a JSON array without spaces. runtime/audit-chain.ts writes the same text.

@@ -26,7 +26,7 @@ export function stateCheck(network: EvmNetwork, call: Call): Check {
       const error = await request.then(() => undefined, describeProblem);
       if (error === undefined) return [ok(name, `has the state of block ${block}, which is final`)];
       const remedy = `Let another endpoint of the chain have older states (an archive plan): ${CONSEQUENCE}`;
-      return [warning(name, `lacks the state of block ${block}, which is final: ${error}`, remedy)];
+      return [warning(name, `does not return the state of block ${block}, which is final: ${error}`, remedy)];
     },
   };
 }

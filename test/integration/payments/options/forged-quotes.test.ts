@@ -1,6 +1,7 @@
 import type { Hex, PrivateKeyAccount } from "viem";
 import { expect, test } from "vitest";
 import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
+import { deriveNonce, paymentKey } from "../../../../chains/natural-key.ts";
 import { readEvmRow } from "../../../../db/chain-families.ts";
 import { openDb } from "../../../../db/open.ts";
 import { listActions } from "../../../../payments/options/list-options.ts";
@@ -117,12 +118,44 @@ test("money pays by the genuine quote when a forged one asks for the same transf
   expect(await fixture.settlementOf(paymentId)).toMatchObject({ asset: assets.usdc, amount: 10n * UNIT });
 });
 
-test("a payment in another currency is not paid by a quote more than five percent below the price", async () => {
+test("a payment in another currency is paid by a quote five percent below the price, and by none below that", async () => {
   const buyer = await fundBuyer(chain, 100n * UNIT);
   const paymentId = await createEuroPayment(fixture);
-  const cheap = await forge(paymentId, buyer, { amount: 12n * UNIT - 600_001n });
-  const { attemptId } = unwrap(await fixture.confirm(paymentId, cheap, await sign(paymentId, cheap, buyer)));
+  const verifyForged = async (amount: bigint, digit: string) => {
+    const id = await forge(paymentId, buyer, { id: `opt_${digit.repeat(32)}`, amount, number: Number(digit) });
+    const { attemptId } = unwrap(await fixture.confirm(paymentId, id, await sign(paymentId, id, buyer)));
+    await fixture.verify(attemptId ?? "");
+    return fixture.verificationResult(attemptId ?? "");
+  };
+  const least = (12n * UNIT * 95n) / 100n;
+  expect(await verifyForged(least - 1n, "2")).toMatchObject({ refused: expect.stringContaining("withdrawn") });
+  expect((await fixture.status(paymentId)).state).toBe("requires_action");
+  expect(await verifyForged(least, "3")).toBe("verified");
+});
+
+test("a quote without a price does not pay a payment in another currency, and none pays one in a currency without a feed", async () => {
+  const buyer = await fundBuyer(chain, 100n * UNIT);
+  const paymentId = await createEuroPayment(fixture);
+  const optionId = await forge(paymentId, buyer, { rate: null, quoted_until: null });
+  const { attemptId } = unwrap(await fixture.confirm(paymentId, optionId, await sign(paymentId, optionId, buyer)));
   await fixture.verify(attemptId ?? "");
   expect(await fixture.verificationResult(attemptId ?? "")).toMatchObject({ refused: expect.any(String) });
-  expect((await fixture.status(paymentId)).state).toBe("requires_action");
+
+  const other = await createEuroPayment(fixture);
+  await fixture.db.updateTable("payment").set({ unit: "iso4217/CHF" }).where("id", "=", other).execute();
+  const [option] = await asApi.selectFrom("payment_option").selectAll().where("payment_id", "=", paymentId).execute();
+  const { allowance: _none, ...members } = option as NonNullable<typeof option>;
+  const nonce = deriveNonce(
+    fixture.deps.networks.deployment,
+    paymentKey({ merchantId: fixture.merchantId, paymentId: other }),
+  );
+  const forged = { ...members, id: `opt_${"9".repeat(32)}`, payment_id: other, authorization_nonce: nonce };
+  await asApi
+    .insertInto("payment_option")
+    .values({ ...forged, rate: "mine", quoted_until: new Date("2999-01-01") } as never)
+    .execute();
+  const second = unwrap(await fixture.confirm(other, forged.id, await sign(other, forged.id, buyer)));
+  await fixture.verify(second.attemptId ?? "");
+  expect(await fixture.verificationResult(second.attemptId ?? "")).toMatchObject({ refused: expect.any(String) });
+  expect((await fixture.status(other)).state).toBe("requires_action");
 });

@@ -4,6 +4,7 @@ import { simulatePayment } from "../../../../payments/lifecycle/simulate-payment
 import { fundBuyer, startChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { signUnconfirmed } from "../../../support/signed-payment.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 import { mintTestToken, startTokenKinds } from "../../../support/token-kinds.ts";
 
@@ -125,4 +126,25 @@ test.each([
   dollars.clock.advance(1);
   expect(await callsOf(20)).toBe(once);
   resume();
+});
+
+test("a payment whose quote is valid is verified, and money that pays it is booked, while the price cannot be read", async () => {
+  const [confirming, relayed] = [await fundBuyer(chain), await fundBuyer(chain)];
+  const confirmed = await euros(dollars);
+  const attemptId = await dollars.attempt(confirmed, confirming);
+  const pushed = await signUnconfirmed(dollars, {
+    chain,
+    buyer: relayed,
+    cents: 1n,
+    more: { amount: { unit: "iso4217/EUR", value: 1_000n } },
+  });
+  proxy.refuse(true);
+  for (const { clock } of fixtures) clock.advance(60_000);
+  await dollars.verify(attemptId);
+  expect(await dollars.verificationResult(attemptId)).toBe("verified");
+  await pushed.relay();
+  await dollars.relay();
+  await dollars.watch();
+  for (const id of [confirmed, pushed.paymentId])
+    expect(await dollars.status(id)).toMatchObject({ state: "succeeded" });
 });
