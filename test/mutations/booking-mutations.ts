@@ -9,7 +9,7 @@ export const bookingMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "a quote in another token is paid by",
-        find: "token.token !== quote.token || ",
+        find: 'if (token.token !== quote.token) return "token";',
         replace: "",
       },
       {
@@ -19,13 +19,23 @@ export const bookingMutations: readonly MutationGroup[] = [
       },
       {
         name: "a quote for less than the payment is paid by",
-        find: "quote.amount === asked.value",
+        find: "quote.amount === exact.value",
         replace: "quote.amount > 0n",
       },
       {
         name: "a quote below the price is paid by",
         find: "quote.amount * 100n >= asked.value * (100n - MAX_DISCOUNT)",
         replace: "quote.amount > 0n",
+      },
+      {
+        name: "a quote in a currency without a feed is paid by",
+        find: " || !hasFeed(deps, payment.unit, token.peg)",
+        replace: "",
+      },
+      {
+        name: "a quote without a price is paid by",
+        find: "quote.rate === null || ",
+        replace: "",
       },
       {
         name: "a quote credits a merchant with more than the buyer pays",

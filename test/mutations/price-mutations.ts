@@ -8,8 +8,8 @@ export const priceMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "every page view reads the price on chain",
-        find: "if (kept && isKept) return kept.state;",
-        replace: "",
+        find: "isKept ? kept : startReading(",
+        replace: "kept === undefined ? startReading(deps, { chain, readings, source }) : startReading(",
       },
       {
         name: "a price is kept for longer than five seconds",
@@ -18,8 +18,8 @@ export const priceMutations: readonly MutationGroup[] = [
       },
       {
         name: "an endpoint that hangs holds the options that need no price",
-        find: 'return withTimeout(reading, READ_WITHIN_MS, () => new ChainError("rpc_unreachable", { detail }));',
-        replace: "return reading;",
+        find: 'return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));',
+        replace: "return detail && leftMs ? reading.state : reading.state;",
       },
     ],
   },

@@ -372,7 +372,7 @@ export const transferMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "bytes that the first endpoint refuses are broadcast to no other one",
-        find: "if (by === undefined || !refusals.includes(first.outcome)) return first;",
+        find: "if (toOne || by === undefined || !refusals.includes(first.outcome)) return first;",
         replace: "if (first) return first;",
       },
       {
