@@ -20,7 +20,7 @@ const READ_WITHIN_MS = 5_000;
 const LAST_MS = 24 * 60 * 60_000;
 
 type Source = Pick<PriceFeed, "chain" | "feed" | "sequencer">;
-/** `startedAt` is a monotonic time in milliseconds. `endedAt` is undefined while the feed is being read. */
+/** Times are Unix milliseconds. `endedAt` is undefined while the feed is being read. */
 type Reading = { state: Promise<FeedState>; startedAt: number; endedAt: number | undefined };
 /** The readings of a chain's feeds, by feed: the running or newest one, and the last that succeeded. */
 type Readings = { newest: Map<string, Reading>; last: Map<string, { state: FeedState; at: number }> };
@@ -36,11 +36,16 @@ export async function readFeedState(deps: Pick<PaymentDeps, "chains" | "now">, s
   const readings = listReadings(chain);
   const name = nameOf(source);
   const kept = readings.newest.get(name);
-  const isKept = kept && (kept.endedAt === undefined || isFresh(kept.endedAt, deps.now().getTime(), KEPT_MS));
-  const reading = isKept ? kept : startReading(deps, { chain, readings, source });
-  const leftMs = READ_WITHIN_MS - (performance.now() - reading.startedAt);
+  const now = deps.now().getTime();
+  const reading = kept && isKept(kept, now) ? kept : startReading(deps, { chain, readings, source });
+  const leftMs = READ_WITHIN_MS - Math.max(0, now - reading.startedAt);
   const detail = `no price from ${chain.chain} within ${READ_WITHIN_MS} ms`;
   return withTimeout(reading.state, Math.max(0, leftMs), () => new ChainError("rpc_unreachable", { detail }));
+}
+
+/** A reading that is late counts as failed, and is kept as long as one that has. Then another one is started beside it. */
+function isKept({ startedAt, endedAt }: Reading, now: number): boolean {
+  return endedAt === undefined ? isFresh(startedAt, now, READ_WITHIN_MS + KEPT_MS) : isFresh(endedAt, now, KEPT_MS);
 }
 
 /** Returns the last state of a feed that this process has read within `withinMs`, a day when unset. */
@@ -71,7 +76,7 @@ function startReading(
   const state = withCallPriority("convenience", () =>
     getChainDriver(chain.chain).readPriceFeed(chain, { feed, sequencer: sequencer?.feed }),
   );
-  const reading: Reading = { state, startedAt: performance.now(), endedAt: undefined };
+  const reading: Reading = { state, startedAt: deps.now().getTime(), endedAt: undefined };
   readings.newest.set(name, reading);
   const end = () => {
     reading.endedAt = deps.now().getTime();
@@ -84,7 +89,8 @@ function startReading(
     (error: unknown) => {
       end();
       // The budget was not asked for a call, and says itself when it allows one.
-      if (error instanceof ChainError && error.code === "budget_spent") readings.newest.delete(name);
+      const isOwn = readings.newest.get(name) === reading;
+      if (isOwn && error instanceof ChainError && error.code === "budget_spent") readings.newest.delete(name);
     },
   );
   return reading;

@@ -8,8 +8,8 @@ export const priceMutations: readonly MutationGroup[] = [
     mutations: [
       {
         name: "every page view reads the price on chain",
-        find: "isKept ? kept : startReading(",
-        replace: "kept === undefined ? startReading(deps, { chain, readings, source }) : startReading(",
+        find: "kept && isKept(kept, now) ? kept : startReading(",
+        replace: "startReading(",
       },
       {
         name: "a price is kept for longer than five seconds",

@@ -4,6 +4,7 @@ import { encodeTransfer } from "../../../../chains/evm/eip3009.ts";
 import { deriveNonce, paymentKey } from "../../../../chains/natural-key.ts";
 import { readEvmRow } from "../../../../db/chain-families.ts";
 import { openDb } from "../../../../db/open.ts";
+import type { NewOption } from "../../../../db/queries/payment-options.ts";
 import { listActions } from "../../../../payments/options/list-options.ts";
 import { toAuthorization } from "../../../../transfers/evm/authorization-calls.ts";
 import { addCleanup } from "../../../support/cleanups.ts";
@@ -22,7 +23,7 @@ const fixture = await makeMerchant([assets.usdc, assets.zeroFirst]);
 const asApi = openDb(await roleUrl(fixture.databaseUrl, "api"), { max: 2 });
 addCleanup(() => asApi.destroy());
 
-type Forged = Partial<Parameters<ReturnType<typeof asApi.insertInto<"payment_option">>["values"]>[0]>;
+type Forged = Partial<Omit<NewOption, "allowance">>;
 
 /** Writes a quote with other values beside the genuine one of a buyer, as the api can. Returns its id. */
 async function forge(paymentId: string, buyer: PrivateKeyAccount, change: Forged): Promise<string> {
@@ -33,7 +34,7 @@ async function forge(paymentId: string, buyer: PrivateKeyAccount, change: Forged
     .where("id", "=", genuine?.id ?? "")
     .executeTakeFirstOrThrow();
   const { allowance: _none, ...members } = row;
-  const id = `opt_${"f".repeat(24)}${row.id.slice(-8)}`;
+  const id = change.id ?? `opt_${"f".repeat(24)}${row.id.slice(-8)}`;
   await asApi
     .insertInto("payment_option")
     .values({ ...members, id, number: row.number + 1, ...change } as never)
