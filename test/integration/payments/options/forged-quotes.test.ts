@@ -47,6 +47,14 @@ async function sign(paymentId: string, optionId: string, buyer: PrivateKeyAccoun
   return signOption({ actions } as Parameters<typeof signOption>[0], buyer, chain);
 }
 
+/** Signs a quote as its buyer, and relays the authorization as a third party. */
+async function relaySigned(paymentId: string, optionId: string, buyer: PrivateKeyAccount): Promise<void> {
+  const [signed] = await sign(paymentId, optionId, buyer);
+  const quote = fixture.db.selectFrom("payment_option").selectAll().where("id", "=", optionId);
+  const authorization = toAuthorization(readEvmRow(await quote.executeTakeFirstOrThrow()));
+  await relayByThirdParty(chain, encodeTransfer(authorization, signed?.data[0] as Hex));
+}
+
 const alarms = async () => {
   const { values } = await fixture.deps.metrics.quoteContradictions.get();
   return values.reduce((sum, { value }) => sum + value, 0);
@@ -83,14 +91,8 @@ test("money that names a payment and was sent by a forged quote is an exception,
   const buyer = await fundBuyer(chain, 100n * UNIT);
   const paymentId = await fixture.create(1_000n);
   const optionId = await forge(paymentId, buyer, { amount: 2n });
-  const [signed] = await sign(paymentId, optionId, buyer);
-  const row = await fixture.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", optionId)
-    .executeTakeFirstOrThrow();
   const before = await usdcBalance(chain, chain.keys.treasury.address);
-  await relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(row)), signed?.data[0] as Hex));
+  await relaySigned(paymentId, optionId, buyer);
   await fixture.watch();
   expect(await usdcBalance(chain, chain.keys.treasury.address)).toBe(before + 2n);
   expect((await fixture.status(paymentId)).state).toBe("requires_action");
@@ -107,13 +109,7 @@ test("money pays by the genuine quote when a forged one asks for the same transf
   const buyer = await fundBuyer(chain, 100n * UNIT);
   const paymentId = await fixture.create(1_000n);
   const optionId = await forge(paymentId, buyer, { owed_asset: assets.zeroFirst, owed_amount: 10n ** 30n });
-  const [signed] = await sign(paymentId, optionId, buyer);
-  const row = await fixture.db
-    .selectFrom("payment_option")
-    .selectAll()
-    .where("id", "=", optionId)
-    .executeTakeFirstOrThrow();
-  await relayByThirdParty(chain, encodeTransfer(toAuthorization(readEvmRow(row)), signed?.data[0] as Hex));
+  await relaySigned(paymentId, optionId, buyer);
   await fixture.watch();
   expect((await fixture.status(paymentId)).state).toBe("succeeded");
   expect(await fixture.settlementOf(paymentId)).toMatchObject({ asset: assets.usdc, amount: 10n * UNIT });
