@@ -20,16 +20,18 @@ export async function checkAttempts(
   const waiting = group.toSorted((a, b) => a.attempt.created_at.getTime() - b.attempt.created_at.getTime());
   const by = waiting[0]?.attempt.verification === "wallet" ? "wallet" : "key";
   const signed = ({ option, attempt }: AttemptWithContext) => readSigned(option, attempt.results);
-  const open = waiting.filter(
+  const current = waiting.filter(
     ({ payment, option }) => payment.state === "requires_action" && !hasStaleReceiver(deps, option),
   );
-  const asked = open.filter(({ payment }) => payment.mode === "live");
-  const quoted = asked.map((whole) => ({ whole, quote: whole.option, payment: whole.payment }));
+  const quoted = current
+    .filter(({ payment }) => payment.mode === "live")
+    .map((whole) => ({ whole, quote: whole.option, payment: whole.payment }));
   await refreshRates(deps, quoted);
   const contradictions = findContradictions(deps, quoted);
   reportContradictions(deps, contradictions);
   const contradicting = new Set([...contradictions.keys()].map(({ whole }) => whole));
-  const live = asked.filter((whole) => !contradicting.has(whole));
+  const open = current.filter((whole) => !contradicting.has(whole));
+  const live = open.filter(({ payment }) => payment.mode === "live");
   const results = await verifier.verify(live.map(signed), by);
   const checked = new Map(
     live.map((whole, index): [AttemptWithContext, VerificationResult] => [
@@ -37,7 +39,6 @@ export async function checkAttempts(
       results[index] ?? { ok: false, reason: "not verified" },
     ]),
   );
-  for (const whole of contradicting) checked.set(whole, { ok: false, reason: OPTION_WITHDRAWN });
   for (const whole of waiting) {
     if (checked.has(whole)) continue;
     const { state } = whole.payment;

@@ -37,7 +37,7 @@ export async function vouchForDecision(
     const verified = await verifyDecision(deps, { change, decision, receiver: receiver ?? NO_RECEIVER, ...by });
     return verified.ok && receiver === undefined ? done(undefined) : verified;
   }
-  if (receiver === undefined) return refuse("invalid_state", "receiver: the change is a deletion, which nobody signs");
+  if (receiver === undefined) return refuse("invalid_state", "receiver: the change is a deletion, which is not signed");
   const verified = toCanonical(by.verified);
   const found = toCanonical({ merchantId: change.merchant_id, asset: change.asset, receiver });
   const differing = memberNames(verified).find((name) => verified[name] !== found[name]);

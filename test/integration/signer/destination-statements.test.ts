@@ -245,7 +245,7 @@ test("an operator signs no change of which a superuser has rewritten the row sin
   await row("after = null");
   expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({
     code: 1,
-    stderr: "receiver: the change is a deletion, which nobody signs\n",
+    stderr: "receiver: the change is a deletion, which is not signed\n",
   });
   await row(`after = '${chain.id}:${made.address}', asset = '${chain.id}/erc20:${thief.toLowerCase()}'`);
   expect(await approve(changeId, "--as", "bob", ...verified)).toMatchObject({
