@@ -1,13 +1,14 @@
 import type { Queue } from "bullmq";
 import type { Gauge } from "prom-client";
+import type { GaugeDeps } from "../payments/maintenance/gauge-deps.ts";
 import { readMoneyStatus } from "../payments/maintenance/money-gauges.ts";
-import { createSystemReads, type SystemGaugeDeps, type SystemReads } from "../payments/maintenance/system-gauges.ts";
+import { createSystemReads, type SystemReads } from "../payments/maintenance/system-gauges.ts";
 import type { QueueName } from "../queues/catalog.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { withTimeout } from "../runtime/timeout.ts";
 import { readInSequence, SCRAPE_WAIT_MS } from "./read-in-sequence.ts";
 
-type Deps = SystemGaugeDeps & { queues: readonly Queue[]; metrics: Metrics };
+type Deps = GaugeDeps & { queues: readonly Queue[]; metrics: Metrics };
 
 /** The queue that serves the rows of a table. */
 const queueOf = {

@@ -14,7 +14,7 @@ export type MoneyStatus = {
 /** The accounts of the ledger that are not one per merchant or lane. */
 const commonAccounts = Object.values(accounts).filter((account) => typeof account === "string");
 
-/** Reads the gauges of the ledger. Takes longer than `readSystemStatus` where there are years of bookings. */
+/** Reads the gauges of the ledger. Takes longer than the reads of `createSystemReads` where there are years of bookings. */
 export async function readMoneyStatus({ db }: Pick<PaymentDeps, "db">): Promise<MoneyStatus> {
   const balances = await listAccountTotals(db, commonAccounts);
   const exceptions = await countOpenExceptions(db);

@@ -3,7 +3,7 @@ import type { MutationGroup } from "./mutation.ts";
 /** Mutations of what operators see: gauges, counters and the comparisons that alerts need. */
 export const monitoringMutations: readonly MutationGroup[] = [
   {
-    file: "payments/maintenance/system-gauges.ts",
+    file: "payments/maintenance/chain-gauges.ts",
     tests: ["test/integration/transfers/evm/finality-jumps.test.ts"],
     mutations: [
       {
@@ -14,7 +14,7 @@ export const monitoringMutations: readonly MutationGroup[] = [
     ],
   },
   {
-    file: "payments/maintenance/system-gauges.ts",
+    file: "payments/maintenance/ledger-gauges.ts",
     tests: ["test/integration/payments/maintenance/gauges.test.ts"],
     mutations: [
       {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { chooseNotBegun } from "../../../db/queries/settlements.ts";
 import { isTransient } from "../../../payments/is-transient.ts";
-import { readSystemStatus } from "../../../payments/maintenance/system-gauges.ts";
 import { dispatchSettlements } from "../../../payments/payouts/dispatch-payouts.ts";
 import { holdPayouts } from "../../../payments/payouts/payout-policies.ts";
 import { refundPayment } from "../../../payments/payouts/refund-payment.ts";
@@ -10,6 +9,7 @@ import { adminIn } from "../../support/admin.ts";
 import { fundBuyer, fundBuyers, startChain } from "../../support/evm-chain.ts";
 import { execute } from "../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../support/read-system-status.ts";
 import { testActor } from "../../support/test-actor.ts";
 import { createDatabase } from "../../support/test-database.ts";
 

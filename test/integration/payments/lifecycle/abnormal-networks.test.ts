@@ -4,7 +4,6 @@ import { operator } from "../../../../local/chain-client.ts";
 import { circleContract, type Deployable } from "../../../../local/circle-artifacts.ts";
 import { correctLedger } from "../../../../payments/accounting/corrections.ts";
 import { reconcileChain } from "../../../../payments/accounting/reconcile-chain.ts";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { readIssuerActions } from "../../../../transfers/evm/watch-tokens.ts";
 import { prepareReorg } from "../../../support/chain-reorg.ts";
 import {
@@ -17,6 +16,7 @@ import {
   usdcBalance,
 } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const adminAbi = parseAbi([

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { listDestinationChanges } from "../../../../db/queries/destination-changes.ts";
 import { newKey } from "../../../../local/networks-document.ts";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { takeDueWork } from "../../../../payments/maintenance/take-due-rows.ts";
 import {
   addDestinations,
@@ -13,6 +12,7 @@ import { holdPayouts, setPayoutSchedule } from "../../../../payments/payouts/pay
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, fundBuyers, startChain, transfersTo } from "../../../support/evm-chain.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const chain = await startChain();

@@ -2,8 +2,8 @@ import { numberToHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { newKey } from "../../../../local/networks-document.ts";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { makeMerchantFixture } from "../../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { deployTestContract, testContract } from "../../../support/test-contracts.ts";
 import {
   approveDisburser,

@@ -1,18 +1,19 @@
 import { expect, test } from "vitest";
 import { deriveNonce, refundKey } from "../../../../chains/natural-key.ts";
 import { insertObservations } from "../../../../db/queries/observations.ts";
-import { readSystemStatus, type SystemGaugeDeps } from "../../../../payments/maintenance/system-gauges.ts";
+import type { GaugeDeps } from "../../../../payments/maintenance/gauge-deps.ts";
 import { dispatchRefunds } from "../../../../payments/payouts/dispatch-payouts.ts";
 import { refundPayment } from "../../../../payments/payouts/refund-payment.ts";
 import { withdrawRefund } from "../../../../payments/payouts/withdraw-refunds.ts";
 import { fundBuyer, startChain, usdcBalance } from "../../../support/evm-chain.ts";
 import { makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { testActor } from "../../../support/test-actor.ts";
 
 const UNIT = 1_000_000n;
 
 /** Returns the number of queues of refunds for which the gauge says that the database lacks a payout. */
-async function countUnrecorded(deps: SystemGaugeDeps): Promise<number> {
+async function countUnrecorded(deps: GaugeDeps): Promise<number> {
   const { blocked } = await readSystemStatus(deps);
   return blocked
     .filter(({ kind, obstacle }) => kind === "refund" && obstacle === "unrecorded_payout")

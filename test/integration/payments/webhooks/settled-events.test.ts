@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { changeEndpoint, deleteEndpoint } from "../../../../payments/webhooks/change-endpoints.ts";
 import { writeSettledEvents } from "../../../../payments/webhooks/settled-events.ts";
 import { accumulatePayouts } from "../../../support/accumulate-payouts.ts";
 import { fundBuyer, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { execute } from "../../../support/execute-sql.ts";
 import { type MerchantFixture, makeMerchantFixture, unwrap } from "../../../support/merchant-fixture.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { testActor } from "../../../support/test-actor.ts";
 import { deliverAll, registerEndpoint, startWebhookEndpoint } from "../../../support/webhook-endpoint.ts";
 

@@ -1,9 +1,9 @@
 import { hexToNumber } from "viem";
 import { expect, test } from "vitest";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { fundBuyer, mine, startChain, type TestChain } from "../../../support/evm-chain.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { makeTransfersFixture, type TransfersFixture } from "../../../support/transfers-fixture.ts";
 
 const cursorOf = ({ db }: TransfersFixture) => db.selectFrom("chain_cursor").selectAll().executeTakeFirstOrThrow();

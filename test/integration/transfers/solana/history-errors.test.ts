@@ -1,8 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
 import { expect, test } from "vitest";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { isCaughtUp } from "../../../support/is-caught-up.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { makeListedFixture, payUnsolicited, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { fundSolanaBuyer, sendDust, startTestSolana } from "../../../support/test-solana.ts";

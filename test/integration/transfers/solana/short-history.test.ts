@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { readSystemStatus } from "../../../../payments/maintenance/system-gauges.ts";
 import { type Alter, RpcRefusal, startAlteringProxy } from "../../../support/altering-proxy.ts";
 import { startFaultProxy } from "../../../support/fault-proxy.ts";
+import { readSystemStatus } from "../../../support/read-system-status.ts";
 import { makeListedFixture, waitFinalized } from "../../../support/solana-history.ts";
 import type { SolanaMerchantFixture } from "../../../support/solana-merchant-fixture.ts";
 import { sendDust, startTestSolana } from "../../../support/test-solana.ts";

@@ -1,0 +1,68 @@
+import { countWaitingChanges } from "../../db/queries/destination-changes.ts";
+import { findOldestPendingEvent, listOldestOverdue } from "../../db/queries/gauges.ts";
+import {
+  countOpenRefunds,
+  countUnfinishedPayments,
+  findOldestUnfinishedPayment,
+  openRefundStates,
+} from "../../db/queries/money-gauges.ts";
+import { countBlockedQueues, obstacles } from "../../db/queries/payout-queue.ts";
+import { refusalReasons } from "../../signer/refusals.ts";
+import { targetMs } from "../lifecycle/payment-target.ts";
+import { type GaugeDeps, measureAge } from "./gauge-deps.ts";
+
+/** Returns the reads of the gauges of payments, refunds, payouts and what merchants are told. */
+export function createPaymentReads(deps: GaugeDeps) {
+  const { db } = deps;
+  const now = deps.now();
+  return {
+    /** For how many seconds the oldest due row of each table waits. */
+    overdue: async () => ({
+      overdue: (await listOldestOverdue(db, now)).map(({ table, since }) => ({
+        table,
+        seconds: measureAge(now, since),
+      })),
+    }),
+    /**
+     * The age in seconds of the oldest accepted payment that has not ended, and the number of accepted payments that have not
+     * ended within the target of their chain.
+     */
+    payments: async () => {
+      const acceptedBefore = [...deps.chains.values()].map((chain) => ({
+        chain: chain.chain,
+        at: new Date(now.getTime() - targetMs(chain)),
+      }));
+      const overdue = await countUnfinishedPayments(db, acceptedBefore);
+      return {
+        oldestPaymentSeconds: measureAge(now, await findOldestUnfinishedPayment(db)),
+        overduePayments: [...deps.chains.keys()].map((chain) => ({
+          chain,
+          count: overdue.find((one) => one.chain === chain)?.count ?? 0,
+        })),
+      };
+    },
+    /** Unfinished refunds by state, also with a count of 0. */
+    refunds: async () => {
+      const refunds = await countOpenRefunds(db);
+      return {
+        refunds: openRefundStates.map((state) => refunds.find((one) => one.state === state) ?? { state, count: 0 }),
+      };
+    },
+    /** Number of payout queues (merchant and asset) that each obstacle blocks. */
+    payouts: async () => ({
+      blocked: [
+        ...[...obstacles, ...refusalReasons].map((obstacle) => ({ kind: "settlement" as const, obstacle, count: 0 })),
+        ...["balance_short", "unrecorded_payout", ...refusalReasons].map((obstacle) => ({
+          kind: "refund" as const,
+          obstacle,
+          count: 0,
+        })),
+        ...(await countBlockedQueues(db)),
+      ],
+    }),
+    /** Changes of merchants' destinations that wait for their time or a decision. */
+    destinations: async () => ({ destinationChanges: await countWaitingChanges(db) }),
+    /** Age in seconds of the oldest undelivered webhook event. */
+    webhooks: async () => ({ oldestEventSeconds: measureAge(now, await findOldestPendingEvent(db)) }),
+  };
+}
