@@ -139,7 +139,7 @@ async function storeFailedMovement(
   await storeFailedBooking(deps, db, { chain, kind: "movement", subject: nameMovement(log) }, error, of);
 }
 
-/** Returns the natural key of a movement among the failed bookings. */
+/** Returns the unique key of a movement among the failed bookings. */
 function nameMovement({ blockId, txHash, logIndex }: TokenMovement): string {
   return formatObservationKey({ block_id: blockId, tx_hash: txHash, log_index: logIndex });
 }

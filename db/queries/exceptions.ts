@@ -131,7 +131,7 @@ export async function findExceptionBooking(
   movement: Selectable<Tables["observation"]>,
 ): Promise<ExceptionBooking | undefined> {
   const { chain, tx_hash, token, payer, receiver, amount, authorization_nonce } = movement;
-  // The natural key of a booking starts with the block hash on EVM and with the transaction on Solana.
+  // The unique key of a booking starts with the block hash on EVM and with the transaction on Solana.
   const { rows } = await sql<{ id: number }>`
     select g.id from observation s join ledger_group g on g.kind = 'unmatched' and g.tx_hash = s.tx_hash and g.subject in (
       s.chain || '/' || s.block_id || '/' || s.log_index, s.chain || '/' || s.tx_hash || '/' || s.log_index)

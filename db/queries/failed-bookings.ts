@@ -3,7 +3,7 @@ import type { Db, FailedKind, Tables } from "../tables.ts";
 
 export type FailedBookingRow = Selectable<Tables["failed_booking"]>;
 
-/** The key of a row that could not be booked: its chain, its kind, and its natural key within that kind. */
+/** The key of a row that could not be booked: its chain, its kind, and its unique key within that kind. */
 export type FailedKey = { chain: string; kind: FailedKind; subject: string };
 
 /** A movement that could not be recorded, with everything that a retry needs. */

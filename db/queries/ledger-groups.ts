@@ -4,7 +4,7 @@ import type { Db } from "../tables.ts";
 /** One side of a booking: positive is debit, negative is credit. The entries of a group sum to zero per asset. */
 export type Entry = { account: string; asset: string; amount: bigint };
 /**
- * One booking. `kind` and `subject` are its natural key, so that nothing is booked twice. `onChain` is its place on the
+ * One booking. `kind` and `subject` are its unique key, so that nothing is booked twice. `onChain` is its place on the
  * chain, when it has one.
  */
 export type Group = {
@@ -52,7 +52,7 @@ export async function insertGroups(db: Db, groups: readonly Group[], at: Date): 
   if (numAffectedRows !== BigInt(entries.length)) throw new Error("an entry of a ledger group was not inserted");
 }
 
-/** Returns the groups that are not in the ledger yet, by their natural keys. */
+/** Returns the groups that are not in the ledger yet, by their unique keys. */
 export async function keepNewGroups(db: Db, groups: readonly Group[]): Promise<Group[]> {
   if (groups.length === 0) return [];
   const { rows } = await sql<{ kind: string; subject: string }>`
@@ -64,7 +64,7 @@ export async function keepNewGroups(db: Db, groups: readonly Group[]): Promise<G
   return groups.filter(({ kind, subject }) => !known.has(`${kind} ${subject}`));
 }
 
-/** Returns the entries that are booked under a group's natural key, in the order of booking, each with the group's note. */
+/** Returns the entries that are booked under a group's unique key, in the order of booking, each with the group's note. */
 export async function listBookedEntries(
   db: Db,
   { kind, subject }: Pick<Group, "kind" | "subject">,

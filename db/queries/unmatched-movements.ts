@@ -7,7 +7,7 @@ import type { ObservationRow } from "./observations.ts";
 /** The place of a movement: a log of a block, or an index within a transaction. */
 export type ObservationKey = { chain: string; block_id: string; tx_hash: string; log_index: number };
 
-/** Returns the natural key of an unmatched movement among the failed bookings. */
+/** Returns the unique key of an unmatched movement among the failed bookings. */
 export const formatObservationKey = ({ block_id, tx_hash, log_index }: Omit<ObservationKey, "chain">) =>
   `${block_id}/${tx_hash}/${log_index}`;
 

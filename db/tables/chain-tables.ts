@@ -71,7 +71,7 @@ export type ChainTables = {
     dust_id: Optional<number>;
     observed_at: Date;
   };
-  /** A row that could not be booked, and that is skipped until `retry_at`. `subject` is its natural key. */
+  /** A row that could not be booked, and that is skipped until `retry_at`. `subject` is its unique key. */
   failed_booking: {
     id: Generated<number>;
     chain: string;

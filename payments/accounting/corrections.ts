@@ -12,7 +12,7 @@ import { accounts } from "./ledger-groups.ts";
 
 type Deps = Pick<PaymentDeps, "now"> & { db: Db };
 
-/** A manual booking, minor units. `reference` is its natural key, for example a ticket number. */
+/** A manual booking, minor units. `reference` is its unique key, for example a ticket number. */
 export type Correction = {
   reference: string;
   debit: string;
@@ -75,7 +75,7 @@ export async function correctLedger(
   return booked;
 }
 
-/** Returns true when exactly these entries and this note are booked under the group's natural key. */
+/** Returns true when exactly these entries and this note are booked under the group's unique key. */
 async function isBooked(db: Db, { kind, subject, entries, note }: Group): Promise<boolean> {
   const booked = await listBookedEntries(db, { kind, subject });
   const same = booked.map(({ account, asset, amount }) => ({ account, asset, amount }));

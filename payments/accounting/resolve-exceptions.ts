@@ -141,7 +141,7 @@ export function bookException(
   });
 }
 
-/** Books the group that closes an exception. Its natural key is the exception, so an exception is closed only once. */
+/** Books the group that closes an exception. Its unique key is the exception, so an exception is closed only once. */
 async function resolve(
   deps: Deps,
   { actor, id, action }: Pick<AuditEntry, "actor" | "action"> & { id: number },

@@ -12,7 +12,7 @@ beforeEach(async () => {
 
 const currentInventory = () => db.transaction().execute((trx) => readInventory(trx, ASSET));
 
-/** Books between two accounts and returns the group's id; the natural key is its kind and subject. */
+/** Books between two accounts and returns the group's id; the unique key is its kind and subject. */
 async function book(kind: string, subject: string, debit: string, credit: string, amount: bigint): Promise<string> {
   const entries = [
     { account: debit, asset: ASSET, amount },

@@ -28,7 +28,7 @@ test("a booking of an on-chain movement names its log, and the other bookings na
   expect(groups.map(({ onChain }) => onChain)).toEqual([place, undefined, place]);
 });
 
-test("every booking has a unique natural key", () => {
+test("every booking has a unique key", () => {
   expect(new Set(groups.map(({ kind, subject }) => `${kind} ${subject}`)).size).toBe(groups.length);
 });
 
