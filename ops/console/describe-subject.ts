@@ -5,8 +5,8 @@ import type { ActionName } from "../../payments/operators/requested-actions.ts";
 import { findRefundView, listRefundViews } from "../../payments/payouts/find-refunds.ts";
 import { computeLeft } from "../../payments/payouts/refund-payment.ts";
 import { type Html, html } from "../../runtime/html.ts";
+import { readAmountFormatter } from "./amount-formatter.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
-import { openMoney } from "./money.ts";
 import { showRefunds } from "./result-tables.ts";
 import { facts } from "./values.ts";
 
@@ -35,18 +35,18 @@ async function describePayment(deps: ConsoleDeps, paymentId: string): Promise<Su
   const { db } = deps;
   const payment = await findReportedPayment(db, paymentId);
   if (!payment) return { sent: { left: "0" }, shown: html`<p class="warning">There is no such payment.</p>` };
-  const money = await openMoney(deps);
+  const amounts = await readAmountFormatter(deps);
   const left = computeLeft(payment.paid_amount, await listRefunds(db, paymentId));
   const refunds = await listRefundViews(deps, { paymentId, limit: MOST_REFUNDS });
   const shown = html`${facts({
-    "Left to refund": money.of(left, payment.paid_asset),
+    "Left to refund": amounts.of(left, payment.paid_asset),
     "Left to refund (minor units)": left,
-    Paid: money.of(payment.paid_amount, payment.paid_asset),
+    Paid: amounts.of(payment.paid_amount, payment.paid_asset),
     Asset: payment.paid_asset,
     Receiver: payment.payer,
     Mode: payment.mode,
     Merchant: payment.merchant_id,
-  })}${showRefunds(money, refunds.ok ? refunds.value.items : [])}`;
+  })}${showRefunds(amounts, refunds.ok ? refunds.value.items : [])}`;
   return { sent: { left: String(left) }, shown };
 }
 
@@ -56,7 +56,7 @@ async function showRefund(deps: ConsoleDeps, refundId: string): Promise<Html> {
   const { status, amount, asset, receiver, paymentId } = found.value;
   return facts({
     Status: status,
-    Amount: (await openMoney(deps)).of(amount, asset),
+    Amount: (await readAmountFormatter(deps)).of(amount, asset),
     Asset: asset,
     Receiver: receiver,
     Payment: paymentId,
@@ -69,7 +69,7 @@ async function showException(deps: ConsoleDeps, id: string): Promise<Html> {
   const { what, amount, asset, payer, txHash, paymentId } = found;
   return facts({
     What: what,
-    Amount: (await openMoney(deps)).of(amount, asset),
+    Amount: (await readAmountFormatter(deps)).of(amount, asset),
     Asset: asset,
     Sender: payer,
     Transaction: txHash,

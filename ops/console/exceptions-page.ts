@@ -1,8 +1,8 @@
 import type { listFailures } from "../../db/queries/failed-bookings.ts";
 import type { ExceptionView } from "../../payments/accounting/resolve-exceptions.ts";
 import { type Html, html } from "../../runtime/html.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import type { ConsolePage } from "./console-page.ts";
-import type { Money } from "./money.ts";
 import { link, table } from "./values.ts";
 
 /**
@@ -10,7 +10,7 @@ import { link, table } from "./values.ts";
  * @param actions returns what the operator may do with an exception
  */
 export function exceptionsPage(
-  money: Money,
+  amounts: AmountFormatter,
   exceptions: readonly ExceptionView[],
   failures: Awaited<ReturnType<typeof listFailures>>,
   actions: { ofException: (one: ExceptionView) => Html | undefined; ofFailure: (id: number) => Html | undefined },
@@ -23,7 +23,7 @@ export function exceptionsPage(
         one.id,
         one.what,
         one.at,
-        money.of(one.amount, one.asset),
+        amounts.of(one.amount, one.asset),
         one.asset,
         one.payer,
         one.receiver,

@@ -3,8 +3,8 @@ import type { HeldTransfer } from "../../db/queries/unfinished-work.ts";
 import type { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { html } from "../../runtime/html.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import type { ConsolePage } from "./console-page.ts";
-import type { Money } from "./money.ts";
 import { showMerchants } from "./result-tables.ts";
 import { link, table } from "./values.ts";
 
@@ -16,7 +16,7 @@ export type HeldItems = {
 };
 
 /** What waits because an operator, a rule or an error holds it. */
-export function heldPage(money: Money, { merchants, queues, refunds, transfers }: HeldItems): ConsolePage {
+export function heldPage(amounts: AmountFormatter, { merchants, queues, refunds, transfers }: HeldItems): ConsolePage {
   const body = html`
     ${showMerchants("Merchants whose payouts are held", merchants)}
     ${table(
@@ -39,7 +39,7 @@ export function heldPage(money: Money, { merchants, queues, refunds, transfers }
         one.refundId,
         link("payments", one.paymentId),
         one.reason,
-        money.of(one.amount, one.asset),
+        amounts.of(one.amount, one.asset),
         one.asset,
         one.receiver,
         one.createdAt,

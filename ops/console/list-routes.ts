@@ -9,13 +9,13 @@ import { listBlockedPayouts } from "../../payments/payouts/dispatch-payouts.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
 import { operatorOf } from "../bull-board/session-guard.ts";
 import { actionLinks, actionsOfException } from "./action-links.ts";
+import { readAmountFormatter } from "./amount-formatter.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { endpointsPage } from "./endpoints-page.ts";
 import { exceptionsPage } from "./exceptions-page.ts";
 import { heldPage } from "./held-page.ts";
 import { lanesPage } from "./lanes-page.ts";
-import { openMoney } from "./money.ts";
 import { ages, unfinishedPage } from "./unfinished-page.ts";
 
 /** How old a live worker's report about RPC endpoints may be, milliseconds: two intervals of its reports, and some time to write it. */
@@ -41,11 +41,11 @@ export function serveLists(app: FastifyInstance, deps: ConsoleDeps): void {
       ofException: (one: ExceptionView) => actionsOfException(operator, one),
       ofFailure: (id: number) => actionLinks(operator, String(id), ["retry-booking"]),
     };
-    return sendPage(reply, operator, exceptionsPage(await openMoney(deps), exceptions, failures, actions));
+    return sendPage(reply, operator, exceptionsPage(await readAmountFormatter(deps), exceptions, failures, actions));
   });
   app.get("/console/held", async (request, reply) => {
     const refunds = await listRefundViews(deps, { statuses: ["held"], limit });
-    const page = heldPage(await openMoney(deps), {
+    const page = heldPage(await readAmountFormatter(deps), {
       merchants: await listHeldMerchants(db, limit),
       queues: await listBlockedPayouts(deps, limit),
       refunds: refunds.ok ? refunds.value.items : [],

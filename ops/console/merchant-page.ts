@@ -2,8 +2,8 @@ import type { OperatorRequestRow } from "../../db/queries/operator-requests.ts";
 import type { MerchantSummary } from "../../db/queries/payment-search.ts";
 import type { PaymentLine } from "../../payments/maintenance/operator-actions.ts";
 import { type Html, html } from "../../runtime/html.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import type { ConsolePage } from "./console-page.ts";
-import type { Money } from "./money.ts";
 import { showRequests } from "./request-page.ts";
 import { showPayments } from "./result-tables.ts";
 import { facts } from "./values.ts";
@@ -13,7 +13,7 @@ export const MOST_PAYMENTS = 50;
 
 /** A merchant with its newest payments. */
 export function merchantPage(
-  money: Money,
+  amounts: AmountFormatter,
   {
     merchant,
     payments,
@@ -32,6 +32,6 @@ export function merchantPage(
       Deleted: merchant.deleted_at,
     })}
     ${actions}
-    ${showPayments(`The newest ${MOST_PAYMENTS} payments`, money, payments)}${showRequests(requests)}`;
+    ${showPayments(`The newest ${MOST_PAYMENTS} payments`, amounts, payments)}${showRequests(requests)}`;
   return { title: `Merchant ${merchant.id}`, body };
 }

@@ -2,15 +2,15 @@ import type { OperatorRequestRow } from "../../db/queries/operator-requests.ts";
 import type { PaymentReport } from "../../payments/maintenance/payment-report.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import { type Html, html } from "../../runtime/html.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import type { ConsolePage } from "./console-page.ts";
-import type { Money } from "./money.ts";
 import { showRequests } from "./request-page.ts";
 import { showRefunds } from "./result-tables.ts";
 import { facts, link, table } from "./values.ts";
 
 /** Everything about one payment: what it is, what happened when, and what moved money. */
 export function paymentPage(
-  money: Money,
+  amounts: AmountFormatter,
   {
     report,
     refunds,
@@ -28,10 +28,10 @@ export function paymentPage(
       Merchant: link("merchants", payment.merchantId),
       "Payouts held since": payment.payoutsHeldSince,
       Reference: payment.reference,
-      Amount: money.read(payment.amount),
-      "Pays with": money.read(payment.paysWith),
-      Paid: money.read(payment.paid),
-      Fee: money.read(payment.fee),
+      Amount: amounts.read(payment.amount),
+      "Pays with": amounts.read(payment.paysWith),
+      Paid: amounts.read(payment.paid),
+      Fee: amounts.read(payment.fee),
       Payer: payment.payer,
       Transaction: payment.txId,
       Created: payment.createdAt,
@@ -39,8 +39,8 @@ export function paymentPage(
       "First refunded": payment.refundedAt,
     })}
     ${actions}
-    ${timeline(report)}${attempts(report)}${transfers(money, report)}${transactions(report)}${payout(money, report)}
-    ${showRefunds(money, refunds)}${ledger(money, report)}${webhooks(report)}${showRequests(requests)}`;
+    ${timeline(report)}${attempts(report)}${transfers(amounts, report)}${transactions(report)}${payout(amounts, report)}
+    ${showRefunds(amounts, refunds)}${ledger(amounts, report)}${webhooks(report)}${showRequests(requests)}`;
   return { title: `Payment ${payment.id}`, body };
 }
 
@@ -65,7 +65,7 @@ const attempts = ({ attempts: rows }: PaymentReport) =>
     rows.map((one) => [one.id, one.state, one.refusal, one.createdAt, one.dueAt]),
   );
 
-const transfers = (money: Money, { transfers: rows }: PaymentReport) =>
+const transfers = (amounts: AmountFormatter, { transfers: rows }: PaymentReport) =>
   table(
     "Transfers",
     [
@@ -87,7 +87,7 @@ const transfers = (money: Money, { transfers: rows }: PaymentReport) =>
       one.id,
       one.purpose,
       one.state,
-      money.of(one.amount, one.asset),
+      amounts.of(one.amount, one.asset),
       one.asset,
       one.from,
       one.to,
@@ -127,12 +127,12 @@ const transactions = ({ transactions: rows }: PaymentReport) =>
     ]),
   );
 
-const payout = (money: Money, { settlement }: PaymentReport) =>
+const payout = (amounts: AmountFormatter, { settlement }: PaymentReport) =>
   settlement
     ? html`<h2>Payout</h2>${facts({
         Settlement: settlement.id,
         State: settlement.state,
-        Amount: money.of(settlement.amount, settlement.asset),
+        Amount: amounts.of(settlement.amount, settlement.asset),
         Asset: settlement.asset,
         Destination: settlement.destination,
         Transaction: settlement.txHash,
@@ -141,11 +141,11 @@ const payout = (money: Money, { settlement }: PaymentReport) =>
       })}`
     : table("Payout", [], []);
 
-const ledger = (money: Money, { ledger: rows }: PaymentReport) =>
+const ledger = (amounts: AmountFormatter, { ledger: rows }: PaymentReport) =>
   table(
     "Ledger",
     ["At", "Booked as", "Account", "Asset", "Amount (a debit is positive)", "Transaction"],
-    rows.map((one) => [one.at, one.kind, one.account, one.asset, money.of(one.amount, one.asset), one.txHash]),
+    rows.map((one) => [one.at, one.kind, one.account, one.asset, amounts.of(one.amount, one.asset), one.txHash]),
   );
 
 const webhooks = ({ webhooks: rows }: PaymentReport) =>

@@ -7,10 +7,10 @@ import { searchPayments } from "../../payments/maintenance/search-payments.ts";
 import { listRefundViews } from "../../payments/payouts/find-refunds.ts";
 import { operatorOf } from "../bull-board/session-guard.ts";
 import { actionLinks, actionsOfPayment } from "./action-links.ts";
+import { readAmountFormatter } from "./amount-formatter.ts";
 import type { ConsoleDeps } from "./console-deps.ts";
 import { sendPage } from "./console-page.ts";
 import { MOST_PAYMENTS, merchantPage } from "./merchant-page.ts";
-import { openMoney } from "./money.ts";
 import { paymentPage } from "./payment-page.ts";
 import { MOST_FOUND, searchPage, slowSearchPage } from "./search-page.ts";
 import { sendMessage } from "./send-message.ts";
@@ -36,7 +36,7 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
       return sendPage(
         reply,
         operatorOf(request),
-        searchPage(text, found && { money: await openMoney(deps), results: found }),
+        searchPage(text, found && { amounts: await readAmountFormatter(deps), results: found }),
       );
     } catch (error) {
       if (!isStopped(error)) throw error;
@@ -54,7 +54,11 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
     const operator = operatorOf(request);
     const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
     const actions = actionsOfPayment(operator, report.payment, refunds);
-    return sendPage(reply, operator, paymentPage(await openMoney(deps), { report, refunds, requests }, actions));
+    return sendPage(
+      reply,
+      operator,
+      paymentPage(await readAmountFormatter(deps), { report, refunds, requests }, actions),
+    );
   });
 
   app.get<ById>("/console/merchants/:id", async (request, reply) => {
@@ -66,7 +70,11 @@ export function servePaymentPages(app: FastifyInstance, deps: ConsoleDeps): void
     const operator = operatorOf(request);
     const requests = await listOperatorRequests(deps.db, id, MOST_REQUESTS);
     const actions = actionLinks(operator, id, [merchant.payouts_held_at === null ? "hold-payouts" : "release-payouts"]);
-    return sendPage(reply, operator, merchantPage(await openMoney(deps), { merchant, payments, requests }, actions));
+    return sendPage(
+      reply,
+      operator,
+      merchantPage(await readAmountFormatter(deps), { merchant, payments, requests }, actions),
+    );
   });
 }
 

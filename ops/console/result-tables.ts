@@ -2,11 +2,11 @@ import type { MerchantSummary } from "../../db/queries/payment-search.ts";
 import type { PaymentLine } from "../../payments/maintenance/operator-actions.ts";
 import type { RefundView } from "../../payments/payouts/refund-views.ts";
 import type { Html } from "../../runtime/html.ts";
-import type { Money } from "./money.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import { link, table } from "./values.ts";
 
 /** Returns a table of payments that links to their pages. */
-export function showPayments(title: string, money: Money, payments: readonly PaymentLine[]): Html {
+export function showPayments(title: string, amounts: AmountFormatter, payments: readonly PaymentLine[]): Html {
   return table(
     title,
     ["Payment", "Mode", "State", "Merchant", "Reference", "Amount", "Created", "Changed"],
@@ -16,7 +16,7 @@ export function showPayments(title: string, money: Money, payments: readonly Pay
       one.state,
       link("merchants", one.merchantId),
       one.reference,
-      money.read(one.amount),
+      amounts.read(one.amount),
       one.createdAt,
       one.updatedAt,
     ]),
@@ -40,7 +40,7 @@ export function showMerchants(title: string, merchants: readonly MerchantSummary
 }
 
 /** Returns a table of refunds. */
-export const showRefunds = (money: Money, refunds: readonly RefundView[]): Html =>
+export const showRefunds = (amounts: AmountFormatter, refunds: readonly RefundView[]): Html =>
   table(
     "Refunds",
     ["Refund", "Status", "Reason", "Amount", "Asset", "Receiver", "Transaction", "Created", "Succeeded"],
@@ -48,7 +48,7 @@ export const showRefunds = (money: Money, refunds: readonly RefundView[]): Html 
       one.refundId,
       one.status,
       one.reason,
-      money.of(one.amount, one.asset),
+      amounts.of(one.amount, one.asset),
       one.asset,
       one.receiver,
       one.txId,

@@ -1,18 +1,18 @@
 import type { Found } from "../../payments/maintenance/search-payments.ts";
 import { type Html, html } from "../../runtime/html.ts";
+import type { AmountFormatter } from "./amount-formatter.ts";
 import type { ConsolePage } from "./console-page.ts";
-import type { Money } from "./money.ts";
 import { showMerchants, showPayments } from "./result-tables.ts";
 
 /** Most results of a search. */
 export const MOST_FOUND = 100;
 
 /** The first page: a search, and its results when there was one. */
-export function searchPage(text: string, found: { money: Money; results: Found } | undefined): ConsolePage {
+export function searchPage(text: string, found: { amounts: AmountFormatter; results: Found } | undefined): ConsolePage {
   return {
     title: "Search",
     section: "/console",
-    body: html`${searchForm(text)}${found && results(found.money, found.results)}`,
+    body: html`${searchForm(text)}${found && results(found.amounts, found.results)}`,
   };
 }
 
@@ -31,9 +31,9 @@ function searchForm(text: string): Html {
     </form>`;
 }
 
-function results(money: Money, { payments, merchants }: Found): Html {
+function results(amounts: AmountFormatter, { payments, merchants }: Found): Html {
   if (payments.length + merchants.length === 0)
     return html`<p role="status">There is nothing with this id, reference, hash, payer or name.</p>`;
-  return html`${payments.length > 0 && showPayments(payments.length === MOST_FOUND ? `The first ${MOST_FOUND} payments` : "Payments", money, payments)}
+  return html`${payments.length > 0 && showPayments(payments.length === MOST_FOUND ? `The first ${MOST_FOUND} payments` : "Payments", amounts, payments)}
     ${merchants.length > 0 && showMerchants("Merchants", merchants)}`;
 }

@@ -5,7 +5,7 @@ import { html } from "../../runtime/html.ts";
 import type { Value } from "./values.ts";
 
 /** Shows amounts as decimal numbers with their symbol, and the minor units when the pointer rests on them. */
-export type Money = {
+export type AmountFormatter = {
   /** Shows an amount in minor units of an asset. */
   of: (amount: bigint | string | null | undefined, asset: string | null | undefined) => Value;
   /** Shows a text such as `1250 iso4217/USD`. */
@@ -13,9 +13,9 @@ export type Money = {
 };
 
 /** Reads the units of the assets that workers have reported. Amounts of other assets are shown in minor units. */
-export async function openMoney({ db }: { db: Db }): Promise<Money> {
+export async function readAmountFormatter({ db }: { db: Db }): Promise<AmountFormatter> {
   const unitOf = findUnitIn(await listAssetUnits(db));
-  const of: Money["of"] = (amount, asset) => {
+  const of: AmountFormatter["of"] = (amount, asset) => {
     if (amount === null || amount === undefined) return null;
     const unit = unitOf(asset ?? "");
     if (!unit) return `${amount} minor units`;
